@@ -1,0 +1,98 @@
+//! L5: arguments and one file per command. The only room that reads the environment, the clock and
+//! the terminal, and the only one that prints.
+
+mod compare;
+mod completions;
+mod error;
+mod gate;
+mod run;
+mod terminal;
+mod tools;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit_code::ExitCode;
+
+pub use error::CliError;
+pub use terminal::Terminal;
+
+/// The performance gate for ML compilers.
+///
+/// Takes models through export, compile, verify and benchmark with IREE tools pinned by commit,
+/// compares the result with a base by statistics that can be believed, and ends with an exit code.
+#[derive(Debug, Parser)]
+#[command(name = "benchgate", version, propagate_version = true, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  benchgate gate --config examples/quickstart/benchgate.toml   measure two sides and judge
+  benchgate compare base.json head.json                        judge two results you already have
+  benchgate run                                                measure, and write run.json
+
+Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive, 12 baseline missing,
+13 diverged, 20 error, 21 input unreadable, 22 store or GitHub failed, 130 interrupted.";
+
+/// Options every command takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Global {
+    /// When to use colours; NO_COLOR and a pipe switch them off
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+    /// Print results and errors only
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ColorWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The commands, one file each.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Tools(tools::Args),
+    Run(run::Args),
+    Compare(compare::Args),
+    Gate(gate::Args),
+    Completions(completions::Args),
+}
+
+/// Parses the arguments, runs the command, and says how it ended.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let failed = error.use_stderr();
+            // Nothing is left to report to when the terminal itself is gone.
+            drop(error.print());
+            return if failed { ExitCode::Usage } else { ExitCode::Pass };
+        }
+    };
+    let terminal = Terminal::new(&cli.global);
+    let result = match &cli.command {
+        Command::Tools(args) => tools::run(args, &terminal),
+        Command::Run(args) => run::run(args, &terminal),
+        Command::Compare(args) => compare::run(args, &terminal),
+        Command::Gate(args) => gate::run(args, &terminal),
+        Command::Completions(args) => completions::run(args, &terminal),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            terminal.error(&error);
+            error.exit_code()
+        }
+    }
+}

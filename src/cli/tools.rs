@@ -1,0 +1,13 @@
+//! `benchgate tools`.
+
+use crate::exit_code::ExitCode;
+
+use super::{CliError, Terminal};
+
+/// Pin, install, verify and list the IREE tools
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+pub fn run(_args: &Args, _terminal: &Terminal) -> Result<ExitCode, CliError> {
+    Err(CliError::Internal { message: "not written yet".into() })
+}

@@ -1,0 +1,177 @@
+//! The validated configuration: only this travels beyond `config`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::gate::{NumericsTolerance, Policy};
+use crate::model::SideName;
+
+/// A whole, valid `benchgate.toml`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The file it was read from.
+    pub file: PathBuf,
+    /// The folder of `file`; relative paths start here.
+    pub root: PathBuf,
+    pub suite: String,
+    /// `[side.base]` and `[side.head]`; a suite without them has head only.
+    pub base: Option<Side>,
+    pub head: Side,
+    pub models: Vec<Model>,
+    pub targets: Vec<Target>,
+    pub measure: Measure,
+    pub policy: Policy,
+    pub numerics: Vec<NumericsTolerance>,
+}
+
+impl Config {
+    /// The side of this name, where the configuration has one.
+    pub fn side(&self, name: SideName) -> Option<&Side> {
+        match name {
+            SideName::Base => self.base.as_ref(),
+            SideName::Head => Some(&self.head),
+        }
+    }
+}
+
+/// Which tools: a version for people, a commit for truth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// For example `3.13.0`.
+    pub version: String,
+    /// Full 40-digit commit that compiler and runtime must both print.
+    pub commit: String,
+    pub source: ToolSource,
+}
+
+/// Where tools come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolSource {
+    /// `iree-base-compiler` and `iree-base-runtime` of this version; hashes are in `benchgate.lock`.
+    Pypi,
+    /// Wheels by URL with their SHA-256.
+    Url { compiler: (String, String), runtime: (String, String) },
+    /// A local build or install tree that holds `iree-compile` and the runtime tools.
+    Path(PathBuf),
+}
+
+/// What differs between base and head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    pub pin: Pin,
+    /// Compile flags added after the target's and the model's.
+    pub flags: Vec<String>,
+    /// Flags for the runtime tools, added last.
+    pub run_flags: Vec<String>,
+    /// The folder that model paths start at; the configuration's folder unless given.
+    pub sources: PathBuf,
+}
+
+/// Where a model comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelSource {
+    /// MLIR text or bytecode; passes through export untouched. Relative to the side's `sources`.
+    Mlir(PathBuf),
+    /// `file.py:symbol`, exported through torch-mlir. Relative to the side's `sources`.
+    Python { file: PathBuf, symbol: String },
+}
+
+/// What torch-mlir lowers to before iree-compile takes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OutputType {
+    LinalgOnTensors,
+    Stablehlo,
+    Torch,
+}
+
+impl OutputType {
+    pub const ALL: [Self; 3] = [Self::LinalgOnTensors, Self::Stablehlo, Self::Torch];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LinalgOnTensors => "linalg-on-tensors",
+            Self::Stablehlo => "stablehlo",
+            Self::Torch => "torch",
+        }
+    }
+}
+
+/// One input of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// An `.npy` file, relative to the side's `sources`.
+    Npy(PathBuf),
+    /// iree's own notation, `1x3x224x224xf32=1`.
+    Literal(String),
+}
+
+/// An `.irpa` parameter archive and its scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameters {
+    /// Empty for the default scope.
+    pub scope: String,
+    pub path: PathBuf,
+}
+
+/// A `[[model]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    pub name: String,
+    pub source: ModelSource,
+    pub function: String,
+    /// Empty for exported models: the exporter writes them.
+    pub inputs: Vec<Input>,
+    /// Reference outputs, `.npy`; empty for exported models, or where nothing is known.
+    pub expected: Vec<PathBuf>,
+    pub parameters: Vec<Parameters>,
+    /// `--iree-input-type`; `auto` unless given.
+    pub input_type: String,
+    /// Compile flags added after the target's.
+    pub flags: Vec<String>,
+    /// Names of the targets it runs on; empty for all.
+    pub targets: Vec<String>,
+    /// Lowerings to try, in order (exported models).
+    pub output_types: Vec<OutputType>,
+    pub preset: Option<String>,
+    /// Keyword arguments for the model's constructor (exported models).
+    pub options: BTreeMap<String, String>,
+}
+
+/// A `[[target]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub name: String,
+    /// `llvm-cpu`, `cuda`, `hip`, `vulkan`.
+    pub backend: String,
+    /// Device URI of the runtime tools: `local-task`, `cuda`, `hip://0` …
+    pub device: String,
+    pub flags: Vec<String>,
+    pub run_flags: Vec<String>,
+    pub env: BTreeMap<String, String>,
+}
+
+/// `[measure]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    /// Repetitions inside one process.
+    pub repetitions: u32,
+    /// Least time of one repetition.
+    pub min_time: Duration,
+    /// Untimed warm-up before the first repetition.
+    pub warmup: Duration,
+    /// Processes per benchmark for a run with one side.
+    pub processes: u32,
+    /// No further blocks are started after this; open rows are inconclusive.
+    pub time_budget: Option<Duration>,
+    /// One benchmark process.
+    pub timeout: Duration,
+    pub compile_timeout: Duration,
+    pub export_timeout: Duration,
+    /// Processors to pin a CPU target to; `None` lets benchgate leave one to the host.
+    pub cpus: Option<Vec<usize>>,
+    /// Compilers at once; `None` is one per processor.
+    pub jobs: Option<usize>,
+    /// Seed of the schedule's order.
+    pub seed: u64,
+}

@@ -1,0 +1,1 @@
+//! L3: host and device facts, fingerprints, the host lock.

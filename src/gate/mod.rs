@@ -1,0 +1,16 @@
+//! L2: pairs two runs, compares them under a policy, and decides. Never prints, does no IO.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod compare;
+mod comparison;
+mod policy;
+mod sequential;
+
+pub use compare::{CompareOptions, compare};
+pub use comparison::{
+    Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, WaiverUse,
+};
+pub use policy::{
+    FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
+};
+pub use sequential::{OpenRows, open_rows};

@@ -1,0 +1,135 @@
+//! What is allowed: floors, tolerances, error budget, fatality, waivers.
+
+use crate::model::Verdict;
+
+/// The smallest change worth a red. A change must exceed both parts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Floor {
+    /// As a fraction of base: 0.01 is 1 %.
+    pub relative: f64,
+    /// In the metric's unit.
+    pub absolute: f64,
+}
+
+/// How one metric is judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricPolicy {
+    pub floor: Floor,
+    /// Largest change a green may hide, as a fraction of base.
+    pub tolerance: f64,
+    /// Whether a red of this metric fails the gate.
+    pub fatal: bool,
+}
+
+/// Replaces parts of a [`MetricPolicy`] for benchmarks whose name matches a glob.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Override {
+    /// Glob over benchmark names, for example `vit*/cpu/*`.
+    pub benchmark: String,
+    /// Metric name; `None` is every metric.
+    pub metric: Option<String>,
+    pub floor_relative: Option<f64>,
+    pub floor_absolute: Option<f64>,
+    pub tolerance: Option<f64>,
+    pub fatal: Option<bool>,
+    /// Declared standard deviation between processes (as a fraction), where nothing measured it.
+    pub between_cv: Option<f64>,
+}
+
+/// A reviewed exception with an expiry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiver {
+    /// Glob over benchmark names.
+    pub benchmark: String,
+    pub metric: Option<String>,
+    pub owner: String,
+    pub reason: String,
+    /// Last day it holds, `YYYY-MM-DD`.
+    pub expires: String,
+}
+
+/// The verdicts that make the exit code non-zero.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailOn(pub Vec<Verdict>);
+
+impl Default for FailOn {
+    fn default() -> Self {
+        Self(vec![Verdict::Regressed, Verdict::Diverged, Verdict::Error, Verdict::Missing])
+    }
+}
+
+/// Which test decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TestKind {
+    /// benchgate's own: paired where blocks pair up, hierarchical otherwise.
+    #[default]
+    Auto,
+    /// Welch's t on the pooled samples, as classical tools do.
+    Welch,
+    /// Mann-Whitney's U on the pooled samples, as google/benchmark's compare.py does.
+    MannWhitney,
+}
+
+/// How measuring goes on while the answer is open.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SequentialPolicy {
+    /// Blocks (ABBA quadruples) before the first look.
+    pub min_blocks: u32,
+    /// Blocks after which an open row is inconclusive.
+    pub max_blocks: u32,
+}
+
+/// Largest numerical distance that still counts as the same answer, per element type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NumericsTolerance {
+    /// NumPy-style name: `f32`, `f16`, `bf16`, `f64`, `i32` …
+    pub dtype: String,
+    pub atol: f64,
+    pub rtol: f64,
+    pub min_cosine: f64,
+}
+
+/// Everything a verdict depends on beside the two runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// By metric name; a metric that is not named is reported and never fatal.
+    pub metrics: Vec<(String, MetricPolicy)>,
+    pub overrides: Vec<Override>,
+    pub waivers: Vec<Waiver>,
+    /// Family-wise error of the suite's fatal rows.
+    pub alpha: f64,
+    pub sequential: SequentialPolicy,
+    pub fail_on: FailOn,
+    pub test: TestKind,
+    /// Declared standard deviation between processes where neither data nor calibration has one.
+    pub between_cv: Option<f64>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        let noisy = |relative, tolerance, fatal| MetricPolicy {
+            floor: Floor { relative, absolute: 0.0 },
+            tolerance,
+            fatal,
+        };
+        Self {
+            metrics: vec![
+                ("latency".into(), noisy(0.01, 0.03, true)),
+                // Compilers vary by several percent from run to run, and a slow compile harms nobody's
+                // users: reported, never fatal unless asked.
+                ("compile-time".into(), noisy(0.10, 0.30, false)),
+                ("vmfb-size".into(), noisy(0.01, 0.01, false)),
+                ("dispatch-count".into(), noisy(0.0, 0.0, false)),
+                ("peak-device-memory".into(), noisy(0.01, 0.01, false)),
+                ("peak-host-memory".into(), noisy(0.05, 0.10, false)),
+            ],
+            overrides: Vec::new(),
+            waivers: Vec::new(),
+            alpha: 0.01,
+            sequential: SequentialPolicy { min_blocks: 4, max_blocks: 12 },
+            fail_on: FailOn::default(),
+            test: TestKind::Auto,
+            between_cv: None,
+        }
+    }
+}

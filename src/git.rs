@@ -1,0 +1,1 @@
+//! L3: the only file that names git2.

@@ -1,0 +1,88 @@
+//! A benchmark and everything known about it on one side.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Lint, Metric, Outcome, Series, Verification};
+
+/// The name that pairs a benchmark of one run with the same benchmark of another:
+/// `model/target/function` in benchgate's own runs, the tool's own name in foreign files.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BenchmarkName(Arc<str>);
+
+impl BenchmarkName {
+    pub fn new(name: impl AsRef<str>) -> Self {
+        Self(Arc::from(name.as_ref()))
+    }
+
+    pub fn from_parts(model: &str, target: &str, function: &str) -> Self {
+        Self::new(format!("{model}/{target}/{function}"))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for BenchmarkName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for BenchmarkName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One metric of one benchmark with its values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricSeries {
+    pub metric: Metric,
+    pub series: Series,
+}
+
+/// What was executed, by content. When both sides agree in all of it, there is nothing to compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// SHA-256 of the compiled module.
+    pub vmfb_sha256: String,
+    /// SHA-256 over everything else that is executed: runtime, parameters, inputs, run flags.
+    pub execution_sha256: String,
+}
+
+/// Model × target × function, measured on one side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Benchmark {
+    pub name: BenchmarkName,
+    /// `model`, `target`, `function`, and the axes of foreign runners.
+    pub labels: BTreeMap<String, String>,
+    pub outcome: Outcome,
+    /// In order of importance; the first noisy one is usually [`Metric::LATENCY`].
+    pub metrics: Vec<MetricSeries>,
+    pub artifact: Option<Artifact>,
+    pub verification: Option<Verification>,
+    pub lints: Vec<Lint>,
+}
+
+impl Benchmark {
+    /// A measured benchmark with nothing known but its name.
+    pub fn new(name: impl AsRef<str>) -> Self {
+        Self {
+            name: BenchmarkName::new(name),
+            labels: BTreeMap::new(),
+            outcome: Outcome::Ok,
+            metrics: Vec::new(),
+            artifact: None,
+            verification: None,
+            lints: Vec::new(),
+        }
+    }
+
+    /// The values of the metric of this name.
+    pub fn metric(&self, name: &str) -> Option<&MetricSeries> {
+        self.metrics.iter().find(|series| series.metric.name == name)
+    }
+}

@@ -1,0 +1,157 @@
+//! Findings about the data. Lints are data with stable codes, never errors.
+
+use std::fmt;
+
+/// What a lint does to the row it stands beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Consequence {
+    /// Said, nothing more.
+    Note,
+    /// The row can't be green or red.
+    Inconclusive,
+    /// The row can't be judged at all.
+    Error,
+}
+
+/// A finding: a stable code and the detail of this one case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lint {
+    pub code: LintCode,
+    /// What was seen, in one lowercase fragment: `load average 125.1 on 128 processors`.
+    pub detail: String,
+}
+
+impl Lint {
+    pub fn new(code: LintCode, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+}
+
+macro_rules! lint_codes {
+    ($($variant:ident $code:literal $consequence:ident, $description:literal, $fix:literal;)+) => {
+        /// The stable kebab-case codes. `benchgate compare --explain CODE` prints what each means.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum LintCode { $(#[doc = $description] $variant,)+ }
+
+        impl LintCode {
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)+ }
+            }
+
+            pub const fn consequence(self) -> Consequence {
+                match self { $(Self::$variant => Consequence::$consequence,)+ }
+            }
+
+            /// What it means.
+            pub const fn description(self) -> &'static str {
+                match self { $(Self::$variant => $description,)+ }
+            }
+
+            /// What to do about it.
+            pub const fn fix(self) -> &'static str {
+                match self { $(Self::$variant => $fix,)+ }
+            }
+        }
+    };
+}
+
+lint_codes! {
+    SingleRepetition "single-repetition" Inconclusive,
+        "The process measured once, so nothing is known about its own spread.",
+        "Repeat inside the process: `--benchmark_repetitions=8` (check the spelling, the tool ignores unknown flags).";
+    AggregatesOnly "aggregates-only" Note,
+        "Only mean and standard deviation were kept, so robust estimates and the classical rank test are not possible.",
+        "Keep the samples: drop `--benchmark_report_aggregates_only`.";
+    DebugBuild "debug-build" Note,
+        "The benchmark library was built without optimisation; its own overhead is in the numbers.",
+        "Measure with a release build of the tools.";
+    CpuScaling "cpu-scaling" Note,
+        "The processor changes its clock while it measures.",
+        "Set the performance governor on the measuring host.";
+    HostOverloaded "host-overloaded" Inconclusive,
+        "More was running on the host than it has processors to spare.",
+        "Measure on an idle machine; leave at least one processor to the host.";
+    HighCv "high-cv" Note,
+        "The samples of a process spread widely.",
+        "Pin the process (`cpus`), lengthen `min-time`, or look for what else runs there.";
+    Bimodal "bimodal" Note,
+        "Processes fall into two groups, as if two programs had been measured.",
+        "Measure more processes; look for address-space layout, clock or placement effects.";
+    Drift "drift" Note,
+        "Values move in one direction while the session lasts.",
+        "Let the machine warm up or cool down first; paired blocks already cancel what is slow.";
+    SlotOrder "slot-order" Note,
+        "The first process of a pair differs from the second, whatever its side.",
+        "The ABBA order cancels it; a cool-down between processes removes it.";
+    Throttled "throttled" Inconclusive,
+        "The device lowered its clock because of heat or power while it measured.",
+        "Improve cooling, lower the power limit or lock the clock.";
+    ForeignProcess "foreign-process" Inconclusive,
+        "Another process used the device while it measured.",
+        "Give the runner the device alone.";
+    ClockUnlocked "clock-unlocked" Note,
+        "The device's clock was free to move.",
+        "Allow benchgate to lock it (`lock-clocks = true`) or lock it before the job.";
+    ZeroTime "zero-time" Error,
+        "A time of zero or less is not a measurement.",
+        "Look at the tool's log: a failed row is often printed as 0.";
+    NonFinite "non-finite" Error,
+        "A value is NaN or infinite.",
+        "Look at the tool's log; nothing can be concluded from this row.";
+    Errored "errored" Error,
+        "The tool marked this row as failed.",
+        "Read the error message beside it; a wrong input shape is the usual cause.";
+    SkippedRow "skipped-row" Note,
+        "The tool skipped this row.",
+        "Read the message beside it.";
+    DuplicateName "duplicate-name" Note,
+        "Several rows of one file carry the same name and are read as repetitions of one process.",
+        "Give every benchmark a name of its own.";
+    UnitMismatch "unit-mismatch" Error,
+        "The two sides measure this in units of different kinds.",
+        "Compare files of the same tool and metric.";
+    UnknownFlag "unknown-flag" Note,
+        "A flag given to the tool is not one it knows; the tool ignores such flags silently.",
+        "Correct the flag's spelling.";
+    UnknownUnit "unknown-unit" Error,
+        "The unit of this row is not one benchgate knows.",
+        "Convert the value, or report the format as a bug.";
+    TestbedMismatch "testbed-mismatch" Inconclusive,
+        "The two sides were measured on different machines.",
+        "Measure both sides on the same machine, paired in one job.";
+    ToolchainMismatch "toolchain-mismatch" Note,
+        "The tools differ between the sides.",
+        "Nothing to do if the toolchain is what changed.";
+    StaleBaseline "stale-baseline" Note,
+        "The baseline is old; the machine may have changed since.",
+        "Refresh it: `benchgate baseline update`.";
+    AssumedSpread "assumed-spread" Note,
+        "The spread between processes was not measured; a declared or default value was used.",
+        "Measure several processes a side, or run `benchgate noise`.";
+    TruncatedInput "truncated-input" Note,
+        "The file ends in the middle of a row; the rows before it were read.",
+        "Let the tool finish writing, or read the file again.";
+    UnpinnedWorkers "unpinned-workers" Note,
+        "A CPU target used every processor of the host, so the host's own work is in the numbers.",
+        "Leave a processor to the host: `cpus = [1]` in `[measure]`.";
+    CacheDiscarded "cache-discarded" Note,
+        "A cached file no longer had the content it was stored with, and was made again.",
+        "Check the disk if it happens again.";
+    Unmatched "unmatched" Note,
+        "No benchmark of the other side has this name.",
+        "Rename it on both sides, or accept that it can't be compared.";
+}
+
+impl LintCode {
+    pub fn parse(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.as_str() == code)
+    }
+}
+
+impl fmt::Display for LintCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,103 @@
+//! What is measured: its name, its unit, and which direction is better.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Which direction of change is an improvement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Better {
+    Lower,
+    Higher,
+}
+
+/// The unit that values are held in. Every duration is held in nanoseconds, whatever unit a tool
+/// printed it in, so that two files can only differ in unit when they differ in dimension.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unit {
+    Nanoseconds,
+    Bytes,
+    Count,
+    PerSecond,
+    /// A dimensionless fraction.
+    Fraction,
+    /// A foreign tool's own unit, compared by name only.
+    Other(Cow<'static, str>),
+}
+
+impl Unit {
+    /// The name used in stored files.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Bytes => "bytes",
+            Self::Count => "count",
+            Self::PerSecond => "1/s",
+            Self::Fraction => "fraction",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// The inverse of [`Unit::as_str`].
+    pub fn parse(name: &str) -> Self {
+        match name {
+            "ns" => Self::Nanoseconds,
+            "bytes" => Self::Bytes,
+            "count" => Self::Count,
+            "1/s" => Self::PerSecond,
+            "fraction" => Self::Fraction,
+            other => Self::Other(Cow::Owned(other.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a metric behaves when nothing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MetricKind {
+    /// Varies from process to process; compared by statistics.
+    Noisy,
+    /// The same bytes give the same number; compared exactly.
+    Exact,
+}
+
+/// A measured quantity. Two metrics are the same when their names are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Metric {
+    pub name: Cow<'static, str>,
+    pub unit: Unit,
+    pub better: Better,
+    pub kind: MetricKind,
+}
+
+impl Metric {
+    const fn known(name: &'static str, unit: Unit, better: Better, kind: MetricKind) -> Self {
+        Self { name: Cow::Borrowed(name), unit, better, kind }
+    }
+
+    /// Wall-clock time of one iteration of the measured function. The metric a gate judges.
+    pub const LATENCY: Self = Self::known("latency", Unit::Nanoseconds, Better::Lower, MetricKind::Noisy);
+    /// Processor time of one iteration, over all threads.
+    pub const CPU_TIME: Self = Self::known("cpu-time", Unit::Nanoseconds, Better::Lower, MetricKind::Noisy);
+    /// Wall-clock time of the compiler.
+    pub const COMPILE_TIME: Self =
+        Self::known("compile-time", Unit::Nanoseconds, Better::Lower, MetricKind::Noisy);
+    /// Size of the compiled module.
+    pub const VMFB_SIZE: Self = Self::known("vmfb-size", Unit::Bytes, Better::Lower, MetricKind::Exact);
+    /// Number of dispatches (kernel launches) in the compiled module.
+    pub const DISPATCH_COUNT: Self =
+        Self::known("dispatch-count", Unit::Count, Better::Lower, MetricKind::Exact);
+    /// Peak resident memory of the benchmark process.
+    pub const PEAK_HOST_MEMORY: Self =
+        Self::known("peak-host-memory", Unit::Bytes, Better::Lower, MetricKind::Noisy);
+    /// Peak memory allocated on the device.
+    pub const PEAK_DEVICE_MEMORY: Self =
+        Self::known("peak-device-memory", Unit::Bytes, Better::Lower, MetricKind::Exact);
+    /// Items processed per second, as Google Benchmark's `items_per_second`.
+    pub const THROUGHPUT: Self =
+        Self::known("items-per-second", Unit::PerSecond, Better::Higher, MetricKind::Noisy);
+}

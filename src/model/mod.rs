@@ -1,0 +1,24 @@
+//! L0: the words of the house as types. Knows nothing else, does no IO.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod benchmark;
+mod lint;
+mod metric;
+mod outcome;
+mod progress;
+mod run;
+mod sample;
+mod toolchain;
+mod verdict;
+mod verification;
+
+pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries};
+pub use lint::{Consequence, Lint, LintCode};
+pub use metric::{Better, Metric, MetricKind, Unit};
+pub use outcome::{Outcome, Stage};
+pub use progress::{Event, Progress, Quiet};
+pub use run::{Calibration, Context, Origin, Run, SideName, Spread, Testbed};
+pub use sample::{BlockSlot, Process, Series, Summary};
+pub use toolchain::Toolchain;
+pub use verdict::Verdict;
+pub use verification::{Divergence, OutputCheck, Verification, VerifyCode};

@@ -1,0 +1,47 @@
+//! How lower rooms say what they are doing without knowing who listens.
+
+use std::time::Duration;
+
+use super::Stage;
+
+/// Something worth telling the person who waits.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event<'a> {
+    /// A stage begins with this many steps.
+    StageStarted {
+        stage: Stage,
+        steps: usize,
+    },
+    /// A step of a stage begins; `what` names it (`vit-block/cpu head`).
+    StepStarted {
+        stage: Stage,
+        what: &'a str,
+    },
+    /// A step ended. `note` says how: `cached`, `FAIL`, `12.3 ms`.
+    StepFinished {
+        stage: Stage,
+        what: &'a str,
+        note: &'a str,
+        took: Duration,
+    },
+    StageFinished {
+        stage: Stage,
+    },
+    /// Something the person should read now, once.
+    Warning(&'a str),
+    /// Detail for those who wait.
+    Note(&'a str),
+}
+
+/// Listens to progress. The terminal, plain lines in CI, or nobody.
+pub trait Progress: Send + Sync {
+    fn on(&self, event: Event<'_>);
+}
+
+/// Nobody listens.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn on(&self, _event: Event<'_>) {}
+}

@@ -1,0 +1,104 @@
+//! One execution of a suite on one testbed, seen from one side.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{Benchmark, BenchmarkName, Lint, Toolchain};
+
+/// Base or head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SideName {
+    Base,
+    Head,
+}
+
+impl SideName {
+    pub const BOTH: [Self; 2] = [Self::Base, Self::Head];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Head => "head",
+        }
+    }
+}
+
+impl fmt::Display for SideName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Where a run came from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The format it was read from, for example `google-benchmark-json`.
+    pub format: String,
+    /// How the reader named it: a path, or `-`.
+    pub label: String,
+}
+
+/// What the tool printed about the host while it measured.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Context {
+    pub date: Option<String>,
+    pub host_name: Option<String>,
+    pub executable: Option<String>,
+    pub num_cpus: Option<u32>,
+    pub mhz_per_cpu: Option<f64>,
+    pub cpu_scaling_enabled: Option<bool>,
+    pub aslr_enabled: Option<bool>,
+    /// `release` or `debug`, as the benchmark library was built.
+    pub library_build_type: Option<String>,
+    pub library_version: Option<String>,
+    /// 1, 5 and 15 minute load averages.
+    pub load_avg: Vec<f64>,
+}
+
+/// The fingerprint of a machine: what must be equal before two runs may be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Testbed {
+    /// Short stable digest of `facts`.
+    pub id: String,
+    /// Every fact that entered the fingerprint: processor model, core count, GPU, driver, kernel …
+    pub facts: BTreeMap<String, String>,
+    /// Facts that are recorded but may differ: host name, boot time, load.
+    pub notes: BTreeMap<String, String>,
+}
+
+/// How much a benchmark's metric varies on one testbed, measured by an A/A calibration.
+/// Each is the standard deviation of the natural logarithm (about a coefficient of variation).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spread {
+    pub within_process: Option<f64>,
+    pub between_processes: Option<f64>,
+    pub between_blocks: Option<f64>,
+    pub between_sessions: Option<f64>,
+}
+
+/// Calibration travels inside the run, so that a verdict needs nothing else.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Calibration {
+    /// Who measured it and when, in words for the report.
+    pub source: String,
+    /// By benchmark and metric name.
+    pub spreads: BTreeMap<(BenchmarkName, String), Spread>,
+}
+
+/// One execution of a suite on one testbed, one side of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Run {
+    pub suite: Option<String>,
+    /// Runs with the same session were measured together; their blocks pair up.
+    pub session: Option<String>,
+    pub origin: Origin,
+    pub context: Context,
+    pub testbed: Option<Testbed>,
+    pub toolchain: Option<Toolchain>,
+    /// The commit of the measured sources, where known.
+    pub commit: Option<String>,
+    pub benchmarks: Vec<Benchmark>,
+    pub calibration: Option<Calibration>,
+    /// Findings about the whole run; those about one row are on the benchmark.
+    pub lints: Vec<Lint>,
+}

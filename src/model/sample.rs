@@ -1,0 +1,47 @@
+//! Samples, grouped by the process that took them.
+
+use std::sync::Arc;
+
+/// Where a process stood in an ABBA schedule: `block` counts the quadruples of one benchmark,
+/// `slot` is its place (0 to 3) in the quadruple. Base and head share block numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockSlot {
+    pub block: u32,
+    pub slot: u8,
+}
+
+/// One fresh start of the benchmark tool: the sampling unit. Repetitions inside it refine its
+/// location and say nothing about the next process.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Process {
+    /// One value per repetition, in the metric's unit, in the order taken.
+    pub samples: Vec<f64>,
+    /// Place in the paired schedule; absent for unpaired runs and foreign files.
+    pub slot: Option<BlockSlot>,
+    /// Start of the process, RFC 3339, where known.
+    pub started: Option<Arc<str>>,
+}
+
+/// What a tool said about a set of repetitions when it kept only a summary of them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Summary {
+    /// Number of repetitions summarised; `None` where the tool did not say.
+    pub n: Option<u64>,
+    pub mean: Option<f64>,
+    pub median: Option<f64>,
+    /// Sample standard deviation (n − 1).
+    pub stddev: Option<f64>,
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+}
+
+/// The values of one metric of one benchmark.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Series {
+    /// Every sample of every process, in the order the processes ran.
+    Processes(Vec<Process>),
+    /// Only summaries were kept, one per process.
+    Summaries(Vec<Summary>),
+    /// A deterministic value.
+    Exact(f64),
+}

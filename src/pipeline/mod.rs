@@ -1,0 +1,1 @@
+//! L4: plan, cache, export, compile, verify, measure.

@@ -1,0 +1,1 @@
+//! L3: argv in, Exit out: timeout, process group, containment, log, resource use.

@@ -1,0 +1,1 @@
+//! L3: one view model, many small renderers.

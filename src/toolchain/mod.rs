@@ -1,0 +1,1 @@
+//! L3: pins, lock file, install, verification.
