@@ -1,2 +1,28 @@
 //! L1: the stored formats and their versions: frozen serde structs and migrations.
+//!
+//! A field that is written once stays readable for ever. Within a version nothing is added, renamed or
+//! given another meaning; what must change gets a new version beside the old one and a migration.
+//! Readers know every field of their version and refuse others: a file that says something this
+//! program does not understand must not be judged by it.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod check;
+mod convert;
+mod error;
+mod number;
+mod run_v1;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod word;
+
+pub use error::RecordError;
+pub use number::Number;
+pub use run_v1::{
+    ArtifactRecord, BenchmarkRecord, CalibrationRecord, ContextRecord, Design, DivergenceRecord, LintRecord,
+    MeasureRecord, MetricRecord, OutcomeRecord, OutcomeStatus, OutputRecord, ProcessRecord, RunFile,
+    SideRecord, SlotRecord, SpreadRecord, StageRecord, StageStatus, TestbedRecord, ToolchainRecord,
+    ValueRecord, VerificationRecord,
+};
+pub use schema::{RunSchema, run_json_schema};
+pub use word::Word;

@@ -1,1 +1,6 @@
+//! The one integration binary: every area is a module, so that the library is linked once.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod command_line;
+mod harness;
+mod schemas;

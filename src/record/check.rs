@@ -1,0 +1,110 @@
+//! What the shape alone can't say: that a run file agrees with itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{SideName, Stage};
+
+use super::{BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord, RecordError, RunFile};
+
+fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
+    RecordError::Inconsistent { at: at.into(), what: what.into() }
+}
+
+/// Slots of an ABBA block.
+const SLOTS: u8 = 4;
+
+/// Refuses a file that contradicts itself; the first contradiction is named.
+pub(super) fn run(file: &RunFile) -> Result<(), RecordError> {
+    timestamp("created", &file.created)?;
+    let mut metrics = BTreeSet::new();
+    for metric in &file.metrics {
+        if !metrics.insert(metric.name.as_str()) {
+            return Err(wrong("metrics", format!("{:?} is described twice", metric.name)));
+        }
+    }
+    match file.sides.iter().map(|side| side.name.0).collect::<Vec<_>>().as_slice() {
+        [_] | [SideName::Base, SideName::Head] => {}
+        _ => return Err(wrong("sides", "neither one side nor base followed by head")),
+    }
+    // A slot is one process: no two of a benchmark, on whatever side, stand in the same place.
+    let mut slots: BTreeMap<&str, BTreeSet<(u32, u8)>> = BTreeMap::new();
+    for (side_at, side) in file.sides.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for (at, benchmark) in side.benchmarks.iter().enumerate() {
+            let at = format!("sides[{side_at}].benchmarks[{at}]");
+            if !names.insert(benchmark.name.as_str()) {
+                return Err(wrong(at, format!("a second benchmark is named {:?}", benchmark.name)));
+            }
+            self::benchmark(&at, benchmark, &metrics)?;
+            let taken = slots.entry(&benchmark.name).or_default();
+            for (process_at, process) in benchmark.processes.iter().enumerate() {
+                let at = format!("{at}.processes[{process_at}]");
+                self::process(&at, process, &metrics)?;
+                if let Some(slot) = process.slot
+                    && !taken.insert((slot.block, slot.slot))
+                {
+                    let what = format!("block {} already has a process in slot {}", slot.block, slot.slot);
+                    return Err(wrong(format!("{at}.slot"), what));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn benchmark(at: &str, benchmark: &BenchmarkRecord, metrics: &BTreeSet<&str>) -> Result<(), RecordError> {
+    outcome(at, &benchmark.outcome)?;
+    let failure = benchmark.processes.iter().find_map(|process| process.failure.as_deref());
+    if let (OutcomeStatus::Ok, Some(failure)) = (benchmark.outcome.status, failure) {
+        let what = format!("the outcome is ok although a process failed: {failure}");
+        return Err(wrong(format!("{at}.outcome"), what));
+    }
+    let mut single = BTreeSet::new();
+    for value in &benchmark.values {
+        let at = format!("{at}.values");
+        known_metric(&at, &value.metric, metrics)?;
+        let sampled = benchmark.processes.iter().any(|process| process.samples.contains_key(&value.metric));
+        if sampled || !single.insert(value.metric.as_str()) {
+            return Err(wrong(at, format!("{:?} has values in two places", value.metric)));
+        }
+    }
+    Ok(())
+}
+
+fn outcome(at: &str, outcome: &OutcomeRecord) -> Result<(), RecordError> {
+    let failed = outcome.status == OutcomeStatus::Failed;
+    if failed != outcome.stage.is_some() {
+        let stages = Stage::ALL.map(Stage::as_str).join(", ");
+        let what = format!("a failed outcome, and no other, names its stage ({stages})");
+        return Err(wrong(format!("{at}.outcome"), what));
+    }
+    if (outcome.status == OutcomeStatus::Ok) == outcome.why.is_some() {
+        return Err(wrong(format!("{at}.outcome"), "every outcome but ok says why"));
+    }
+    Ok(())
+}
+
+fn process(at: &str, process: &ProcessRecord, metrics: &BTreeSet<&str>) -> Result<(), RecordError> {
+    timestamp(&format!("{at}.started"), &process.started)?;
+    if let Some(slot) = process.slot
+        && slot.slot >= SLOTS
+    {
+        return Err(wrong(format!("{at}.slot"), format!("slot {} of a block of four", slot.slot)));
+    }
+    process.samples.keys().try_for_each(|name| known_metric(&format!("{at}.samples"), name, metrics))
+}
+
+fn known_metric(at: &str, name: &str, metrics: &BTreeSet<&str>) -> Result<(), RecordError> {
+    if metrics.contains(name) {
+        Ok(())
+    } else {
+        Err(wrong(at, format!("{name:?} is not described in metrics")))
+    }
+}
+
+fn timestamp(at: &str, text: &str) -> Result<(), RecordError> {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(wrong(at, format!("{text:?} is not an RFC 3339 time"))),
+    }
+}

@@ -1,0 +1,47 @@
+//! What can be wrong with a stored file.
+
+/// Why bytes are not a usable record. Each message is a fragment that fits "failed to read PATH: …".
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The bytes end before the document does.
+    #[error("line {line}, column {column}: the file ends in the middle; it is truncated")]
+    Truncated { line: usize, column: usize },
+    /// Not JSON.
+    #[error("line {line}, column {column}: not JSON: {what}")]
+    Syntax { line: usize, column: usize, what: String },
+    /// JSON of another shape.
+    #[error("line {line}, column {column}: {what}")]
+    Shape { line: usize, column: usize, what: String },
+    /// A record of a version this program does not know.
+    #[error("the file has schema {found:?} and this benchgate reads {known:?}; {need}")]
+    Version { found: String, known: &'static str, need: String },
+    /// The right shape, but it contradicts itself. `at` is the path inside the document.
+    #[error("{at}: {what}")]
+    Inconsistent { at: String, what: String },
+}
+
+impl RecordError {
+    /// Line and column, counted from 1, where the fault has a place.
+    pub fn place(&self) -> Option<(usize, usize)> {
+        match *self {
+            Self::Truncated { line, column }
+            | Self::Syntax { line, column, .. }
+            | Self::Shape { line, column, .. } => Some((line, column)),
+            Self::Version { .. } | Self::Inconsistent { .. } => None,
+        }
+    }
+
+    pub(super) fn from_json(error: &serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        // The place is a field of its own; serde_json repeats it at the end of its message.
+        let text = error.to_string();
+        let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned();
+        match error.classify() {
+            serde_json::error::Category::Eof => Self::Truncated { line, column },
+            serde_json::error::Category::Syntax | serde_json::error::Category::Io => {
+                Self::Syntax { line, column, what }
+            }
+            serde_json::error::Category::Data => Self::Shape { line, column, what },
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A floating-point number that survives JSON.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A number as stored: a JSON number where it is finite, else one of the strings `"NaN"`, `"inf"`,
+/// `"-inf"`. JSON has no such numbers, and a `null` in their place would lose which of them it was:
+/// an output that is NaN and one that was never compared are different findings.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Number(pub f64);
+
+/// Equal when they would be stored alike: NaN equals NaN.
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || (self.0.is_nan() && other.0.is_nan())
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        Self(value)
+    }
+}
+
+impl From<Number> for f64 {
+    fn from(number: Number) -> Self {
+        number.0
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Whole numbers are written without a fraction, as the tools and people write them. Above
+        // 2^53 not every whole number is an f64, so larger ones keep the float's own notation.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        if self.0.is_nan() {
+            serializer.serialize_str("NaN")
+        } else if self.0.is_infinite() {
+            serializer.serialize_str(if self.0 > 0.0 { "inf" } else { "-inf" })
+        } else if self.0.fract() == 0.0
+            && self.0.abs() < EXACT
+            && !(self.0 == 0.0 && self.0.is_sign_negative())
+        {
+            #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+            serializer.serialize_i64(self.0 as i64)
+        } else {
+            serializer.serialize_f64(self.0)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NumberVisitor;
+        impl Visitor<'_> for NumberVisitor {
+            type Value = Number;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, \"NaN\", \"inf\" or \"-inf\"")
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Number, E> {
+                Ok(Number(value))
+            }
+
+            #[expect(clippy::cast_precision_loss, reason = "the nearest f64 is what is stored")]
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Number, E> {
+                Ok(Number(value as f64))
+            }
+
+            #[expect(clippy::cast_precision_loss, reason = "the nearest f64 is what is stored")]
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Number, E> {
+                Ok(Number(value as f64))
+            }
+
+            fn visit_str<E: Error>(self, value: &str) -> Result<Number, E> {
+                match value {
+                    "NaN" => Ok(Number(f64::NAN)),
+                    "inf" => Ok(Number(f64::INFINITY)),
+                    "-inf" => Ok(Number(f64::NEG_INFINITY)),
+                    other => Err(E::invalid_value(serde::de::Unexpected::Str(other), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(NumberVisitor)
+    }
+}
+
+impl JsonSchema for Number {
+    fn inline_schema() -> bool {
+        false
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number; NaN and the infinities, which JSON lacks, as strings.",
+            "anyOf": [{ "type": "number" }, { "enum": ["NaN", "inf", "-inf"] }]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Number;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_json_lacks_is_kept_as_words() {
+        let numbers = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.5, 3.0, -0.0].map(Number);
+        let text = serde_json::to_string(&numbers).unwrap();
+        assert_eq!(text, r#"["NaN","inf","-inf",1.5,3,-0.0]"#);
+        assert_eq!(serde_json::from_str::<[Number; 6]>(&text).unwrap(), numbers);
+    }
+
+    #[test]
+    fn null_is_not_a_number() {
+        assert!(serde_json::from_str::<Number>("null").is_err());
+        assert!(serde_json::from_str::<Number>("\"nan\"").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_survives_bit_for_bit(value in any::<f64>()) {
+            let text = serde_json::to_string(&Number(value)).unwrap();
+            let read: Number = serde_json::from_str(&text).unwrap();
+            prop_assert!(value.is_nan() && read.0.is_nan() || value.to_bits() == read.0.to_bits());
+        }
+    }
+}

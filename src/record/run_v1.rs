@@ -1,0 +1,396 @@
+//! `run.json`, version 1. Frozen: see the module's rule before touching a field.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Better, LintCode, MetricKind, SideName, Stage, VerifyCode};
+
+use super::{Number, RecordError, RunSchema, Word, check, schema};
+
+/// One execution of a suite on one testbed: everything a verdict needs, with every sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunFile {
+    pub schema: RunSchema,
+    /// The version of benchgate that wrote the file.
+    pub benchgate: String,
+    pub suite: String,
+    /// Identifies the job: processes of one session were measured together on one machine.
+    pub session: String,
+    /// When the run began, RFC 3339.
+    pub created: String,
+    /// Whether everything planned was done. An interrupted run is kept, and is not judged.
+    pub complete: bool,
+    pub design: Design,
+    /// Seed of the schedule's order.
+    pub seed: u64,
+    pub measure: MeasureRecord,
+    pub testbed: TestbedRecord,
+    /// Every metric that is named below, once.
+    pub metrics: Vec<MetricRecord>,
+    /// One (head) or two (base, head).
+    pub sides: Vec<SideRecord>,
+    /// Calibration travels inside the run, so that a verdict needs nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibrationRecord>,
+    /// Findings about the whole run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lints: Vec<LintRecord>,
+}
+
+impl RunFile {
+    /// Reads `run.json`.
+    ///
+    /// # Errors
+    /// Bytes that are not a whole, consistent run file of a known version: the error names the line
+    /// and column, or the path inside the document.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
+        let file: Self = serde_json::from_slice(bytes).map_err(|error| schema::explain(bytes, &error))?;
+        check::run(&file)?;
+        Ok(file)
+    }
+
+    /// The file's bytes: the same value gives the same bytes, with a newline at the end.
+    pub fn to_json(&self) -> Vec<u8> {
+        // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
+        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// The side of this name.
+    pub fn side(&self, name: SideName) -> Option<&SideRecord> {
+        self.sides.iter().find(|side| side.name.0 == name)
+    }
+}
+
+/// How processes were scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Design {
+    /// One side, processes one after another.
+    Single,
+    /// Two sides in blocks of four: base head head base, or its mirror.
+    Abba,
+}
+
+/// What was asked of the benchmark tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureRecord {
+    /// Repetitions inside one process.
+    pub repetitions: u32,
+    /// Least time of one repetition.
+    pub min_time_ns: u64,
+    /// Untimed warm-up before the first repetition.
+    pub warmup_ns: u64,
+    /// Processes of each benchmark, for a run with one side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// Blocks before the first look, for a run with two sides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_blocks: Option<u32>,
+    /// Blocks after which an open row is inconclusive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_blocks: Option<u32>,
+    /// Processors that a CPU target was pinned to; absent where it was not pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Vec<u32>>,
+}
+
+/// The fingerprint of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestbedRecord {
+    /// Short stable digest of `facts`.
+    pub id: String,
+    /// What must be equal before two runs may be compared.
+    pub facts: BTreeMap<String, String>,
+    /// What is recorded and may differ.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notes: BTreeMap<String, String>,
+}
+
+/// A measured quantity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricRecord {
+    pub name: String,
+    /// `ns`, `bytes`, `count`, `1/s`, `fraction`, or a tool's own unit.
+    pub unit: String,
+    pub better: Word<Better>,
+    pub kind: Word<MetricKind>,
+}
+
+/// One side of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SideRecord {
+    pub name: Word<SideName>,
+    /// The commit of the measured sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Whether the sources differed from that commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty: Option<bool>,
+    /// Absent only where the tools could not be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolchain: Option<ToolchainRecord>,
+    /// Compile flags of this side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// Flags of this side for the runtime tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub run_flags: Vec<String>,
+    /// What the benchmark tool printed about the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextRecord>,
+    pub benchmarks: Vec<BenchmarkRecord>,
+}
+
+/// Tools as they identified themselves after installation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolchainRecord {
+    pub version: String,
+    pub compiler_commit: String,
+    pub runtime_commit: String,
+    /// `pypi`, `url` or `path`.
+    pub source: String,
+}
+
+/// What the benchmark tool printed about the host while it measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContextRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executable: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_cpus: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mhz_per_cpu: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_scaling_enabled: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aslr_enabled: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library_build_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library_version: Option<String>,
+    /// 1, 5 and 15 minute load averages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_avg: Vec<Number>,
+}
+
+/// Model × target × function on this side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BenchmarkRecord {
+    /// `model/target/function`; unique within the side.
+    pub name: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    pub outcome: OutcomeRecord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<VerificationRecord>,
+    /// Every process that was started, in the order they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessRecord>,
+    /// Metrics with one value for the benchmark.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ValueRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lints: Vec<LintRecord>,
+}
+
+/// What became of the benchmark.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutcomeRecord {
+    pub status: OutcomeStatus,
+    /// The stage that failed; present exactly for `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Word<Stage>>,
+    /// In words; present for everything but `ok`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// The four outcomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutcomeStatus {
+    Ok,
+    Unsupported,
+    Failed,
+    Skipped,
+}
+
+/// What was executed, by content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArtifactRecord {
+    /// SHA-256 of the compiled module.
+    pub vmfb_sha256: String,
+    pub vmfb_bytes: u64,
+    /// SHA-256 over everything else that is executed: runtime, parameters, inputs, run flags.
+    pub execution_sha256: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_count: Option<u64>,
+}
+
+/// One stage of one benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StageRecord {
+    pub stage: Word<Stage>,
+    pub status: StageStatus,
+    /// Wall-clock time it took in this run; for `cached`, the time to find it.
+    pub seconds: Number,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+    /// Path of the log, relative to the run file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+}
+
+/// How a stage ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StageStatus {
+    Ok,
+    Cached,
+    Failed,
+    Skipped,
+}
+
+/// Outputs checked against the reference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VerificationRecord {
+    pub code: Word<VerifyCode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputRecord>,
+}
+
+/// One output, checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutputRecord {
+    pub index: u32,
+    pub code: Word<VerifyCode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Absent where shapes or types differ, or nothing was compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divergence: Option<DivergenceRecord>,
+}
+
+/// The numerical distance between an output and its reference.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DivergenceRecord {
+    pub max_abs: Number,
+    pub max_rel: Number,
+    pub max_ulp: Number,
+    pub cosine: Number,
+    pub rmse: Number,
+    pub mismatched: u64,
+    pub elements: u64,
+    pub non_finite: u64,
+}
+
+/// One fresh start of the benchmark tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessRecord {
+    /// Place in the paired schedule; absent for `single`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<SlotRecord>,
+    /// Position among all processes of the session, from 0.
+    pub order: u32,
+    /// RFC 3339.
+    pub started: String,
+    /// Wall-clock time from start to end of the process.
+    pub seconds: Number,
+    /// Why it failed; absent where it worked. A failed process fails its benchmark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+    /// 1, 5 and 15 minute load averages when it began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_avg: Vec<Number>,
+    /// Path of the log, relative to the run file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// Iterations in each repetition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
+    /// By metric name: one value per repetition, in the metric's unit, in the order taken.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub samples: BTreeMap<String, Vec<Number>>,
+}
+
+/// Place in an ABBA schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlotRecord {
+    pub block: u32,
+    /// 0 to 3.
+    pub slot: u8,
+}
+
+/// A metric with one value for the benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ValueRecord {
+    /// Name of an entry of `metrics`.
+    pub metric: String,
+    pub value: Number,
+}
+
+/// A finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LintRecord {
+    pub code: Word<LintCode>,
+    pub detail: String,
+}
+
+/// An A/A calibration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationRecord {
+    /// Who measured it and when, in words.
+    pub source: String,
+    pub spreads: Vec<SpreadRecord>,
+}
+
+/// How much a metric of a benchmark varies; each a standard deviation of the natural logarithm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpreadRecord {
+    pub benchmark: String,
+    pub metric: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_process: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_processes: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_blocks: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_sessions: Option<Number>,
+}

@@ -1,0 +1,134 @@
+//! What the stored format promises.
+
+use crate::model::{Outcome, Series, SideName, Stage, VerifyCode};
+
+use super::{RecordError, RunFile};
+
+const GOLDEN: &str = include_str!("../../tests/fixtures/record/run-v1.json");
+
+/// The golden file with one piece of text replaced.
+fn golden_with(from: &str, to: &str) -> Result<RunFile, RecordError> {
+    assert!(GOLDEN.contains(from), "the golden file has no {from:?}");
+    RunFile::from_slice(GOLDEN.replacen(from, to, 1).as_bytes())
+}
+
+fn message(result: Result<RunFile, RecordError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn the_golden_file_reads_and_writes_back_byte_for_byte() {
+    let file = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
+    let written = String::from_utf8(file.to_json()).unwrap();
+    assert_eq!(written, GOLDEN);
+}
+
+#[test]
+fn a_run_keeps_what_a_verdict_needs() {
+    let file = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
+    let runs = file.runs("run.json");
+    assert_eq!(runs.iter().map(|(side, _)| *side).collect::<Vec<_>>(), SideName::BOTH);
+    let (base, head) = (&runs[0].1, &runs[1].1);
+    assert_eq!(base.session, head.session);
+    assert_eq!(base.context.num_cpus, Some(2));
+    assert_eq!(base.testbed.as_ref().unwrap().id, "9c1f0e57");
+    assert_eq!(base.toolchain.as_ref().unwrap().version, "3.9.0");
+    assert_eq!(base.calibration.as_ref().unwrap().spreads.len(), 1);
+    let mlp = &base.benchmarks[0];
+    let names: Vec<&str> = mlp.metrics.iter().map(|m| m.metric.name.as_ref()).collect();
+    assert_eq!(
+        names,
+        [
+            "latency",
+            "cpu-time",
+            "peak-device-memory",
+            "compile-time",
+            "vmfb-size",
+            "dispatch-count",
+            "peak-host-memory"
+        ]
+    );
+    let Series::Processes(processes) = &mlp.metric("latency").unwrap().series else {
+        panic!("latency has samples");
+    };
+    assert_eq!(processes[0].samples, [121_034.25, 120_987.5, 121_250.0]);
+    assert_eq!(processes[0].slot.unwrap().block, 0);
+    let Series::Processes(compile) = &mlp.metric("compile-time").unwrap().series else {
+        panic!("compile time is noisy");
+    };
+    assert_eq!(compile[0].samples, [1.25e9]);
+    assert_eq!(mlp.metric("dispatch-count").unwrap().series, Series::Exact(3.0));
+}
+
+#[test]
+fn a_failed_process_adds_no_sample_and_a_nan_survives() {
+    let file = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
+    let head = &file.runs("run.json")[1].1;
+    let mlp = &head.benchmarks[0];
+    assert!(mlp.metrics.is_empty());
+    assert!(matches!(mlp.outcome, Outcome::Failed { stage: Stage::Benchmark, .. }));
+    let verification = mlp.verification.as_ref().unwrap();
+    assert_eq!(verification.code, VerifyCode::Fail);
+    let divergence = verification.outputs[0].divergence.unwrap();
+    assert!(divergence.max_abs.is_nan() && divergence.max_rel.is_infinite());
+}
+
+#[test]
+fn a_truncated_file_is_called_truncated_wherever_it_ends() {
+    for end in (1..GOLDEN.trim_end().len()).step_by(97) {
+        let error = RunFile::from_slice(&GOLDEN.as_bytes()[..end]).unwrap_err();
+        assert!(matches!(error, RecordError::Truncated { .. }), "cut at {end}: {error}");
+        assert!(error.place().is_some());
+    }
+}
+
+#[test]
+fn a_newer_version_is_refused_and_names_what_is_needed() {
+    let newer = golden_with("benchgate/run/v1", "benchgate/run/v7");
+    insta::assert_snapshot!(message(newer), @r#"the file has schema "benchgate/run/v7" and this benchgate reads "benchgate/run/v1"; reading version 7 needs benchgate 0.1.0 or newer"#);
+    let other = golden_with("benchgate/run/v1", "benchgate/comparison/v1");
+    insta::assert_snapshot!(message(other), @r#"the file has schema "benchgate/comparison/v1" and this benchgate reads "benchgate/run/v1"; it is not a run file"#);
+}
+
+#[test]
+fn an_unknown_field_or_word_is_refused_at_its_line() {
+    let field = golden_with("\"seed\": 42", "\"sead\": 42");
+    insta::assert_snapshot!(message(field), @"line 9, column 8: unknown field `sead`, expected one of `schema`, `benchgate`, `suite`, `session`, `created`, `complete`, `design`, `seed`, `measure`, `testbed`, `metrics`, `sides`, `calibration`, `lints`");
+    let lint = golden_with("\"cpu-scaling\"", "\"cpu-on-fire\"");
+    insta::assert_snapshot!(message(lint), @r#"line 173, column 35: unknown lint code "cpu-on-fire""#);
+    let null = golden_with("121034.25", "null");
+    insta::assert_snapshot!(message(null), @r#"line 158, column 22: invalid type: null, expected a number, "NaN", "inf" or "-inf""#);
+}
+
+#[test]
+fn a_file_that_contradicts_itself_is_refused() {
+    let cases = [
+        ("\"name\": \"conv/cpu/main\"", "\"name\": \"vit/cpu/main\"", "named \"vit/cpu/main\""),
+        ("\"slot\": 1\n", "\"slot\": 0\n", "block 0 already has a process in slot 0"),
+        ("\"slot\": 1\n", "\"slot\": 4\n", "slot 4 of a block of four"),
+        (
+            "\"name\": \"peak-device-memory\"",
+            "\"name\": \"other\"",
+            "\"peak-device-memory\" is not described",
+        ),
+        ("\"stage\": \"benchmark\",", "", "names its stage"),
+        ("\"2026-11-20T21:00:06Z\"", "\"yesterday\"", "not an RFC 3339 time"),
+        ("\"name\": \"head\"", "\"name\": \"base\"", "base followed by head"),
+        (
+            "\"seconds\": 0.31,",
+            "\"seconds\": 0.31, \"failure\": \"ended with signal 9\",",
+            "the outcome is ok although a process failed",
+        ),
+    ];
+    for (from, to, expected) in cases {
+        let message = message(golden_with(from, to));
+        assert!(message.contains(expected), "{message:?} does not say {expected:?}");
+    }
+}
+
+#[test]
+fn bytes_of_any_kind_are_an_error_and_never_a_panic() {
+    for bytes in [&b""[..], b"[]", b"null", b"{}", b"\xff\xfe", b"{\"schema\":3}", b"name,iterations\n"] {
+        assert!(RunFile::from_slice(bytes).is_err());
+    }
+}

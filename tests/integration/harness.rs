@@ -1,0 +1,126 @@
+//! Runs the real binary in a world of its own: an empty environment, a home and a cache that go away.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A temporary folder with a home, a cache and a working folder in it.
+pub struct World {
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["home", "cache", "work"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Self { folder }
+    }
+
+    /// The folder commands run in.
+    pub fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// What the binary sees as `$XDG_CACHE_HOME`.
+    pub fn cache(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+
+    /// Writes a file below the working folder, and its parents.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.work().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Reads a file below the working folder.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.work().join(name)).unwrap()
+    }
+
+    /// The binary with these arguments and nothing of the environment that started the tests: no
+    /// GITHUB_*, CI, NO_COLOR or XDG_*. PATH stays, because tools are looked up there.
+    pub fn command<I>(&self, args: I) -> Command
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_benchgate"));
+        command
+            .args(args)
+            .current_dir(self.work())
+            .stdin(Stdio::null())
+            .env_clear()
+            .env("HOME", self.folder.path().join("home"))
+            .env("XDG_CACHE_HOME", self.cache())
+            .env("LC_ALL", "C.UTF-8");
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
+        }
+        command
+    }
+
+    /// Runs the binary to its end.
+    pub fn run<I>(&self, args: I) -> Outcome
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        self.finish(self.command(args))
+    }
+
+    /// Runs the binary to its end with `input` on stdin.
+    pub fn run_with_input<I>(&self, args: I, input: &[u8]) -> Outcome
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        // A file, because a pipe needs a second thread as soon as both sides are larger than its buffer.
+        let path = self.folder.path().join("stdin");
+        std::fs::write(&path, input).unwrap();
+        let mut command = self.command(args);
+        command.stdin(std::fs::File::open(path).unwrap());
+        self.finish(command)
+    }
+
+    /// Runs a prepared command to its end.
+    pub fn finish(&self, mut command: Command) -> Outcome {
+        let output = command.output().unwrap();
+        Outcome {
+            code: output.status.code(),
+            stdout: self.tidy(&output.stdout),
+            stderr: self.tidy(&output.stderr),
+        }
+    }
+
+    /// Output with the temporary folder's name replaced, so that snapshots hold.
+    fn tidy(&self, bytes: &[u8]) -> String {
+        let root = self.folder.path();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let resolved = root.canonicalize().unwrap();
+        [resolved.as_path(), root]
+            .into_iter()
+            .fold(text, |text, root: &Path| text.replace(root.to_str().unwrap(), "[WORLD]"))
+    }
+}
+
+/// How the binary ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// `None` where a signal ended it.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// Fails the test unless the binary ended with this code, and shows what it said.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+}

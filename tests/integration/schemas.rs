@@ -1,0 +1,22 @@
+//! The schemas in the repository are the ones the code writes. `UPDATE_SCHEMAS=1 cargo test schemas`
+//! rewrites them.
+
+use std::path::Path;
+
+fn assert_same_as_file(name: &str, schema: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name);
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, schema).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == schema,
+        "schemas/{name} is not what the code describes; UPDATE_SCHEMAS=1 cargo test schemas rewrites it"
+    );
+}
+
+#[test]
+fn run_json_is_described_by_its_schema() {
+    assert_same_as_file("run.json", &benchgate::record::run_json_schema());
+}
