@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("record", &["model"]),
     ("ingest", &["model", "record"]),
     ("gate", &["model", "exit_code", "stats", "numerics"]),
-    ("config", &["model", "gate"]),
+    ("config", &["model", "numerics", "gate"]),
     ("report", &["model", "exit_code", "gate", "record"]),
     ("process", &["model"]),
     ("device", &["model", "process"]),

@@ -1,7 +1,28 @@
-//! L3: raw (toml) → validated [`Config`]. Every problem is reported at once, with its span.
+//! L3: raw (toml) → validated [`Config`]. Every problem is reported at once, with its place.
+//!
+//! [`sections`] describes every table once. The first pass (`check`) reports what does not fit that
+//! description, the second (`build` and the files beside it) makes values and checks the rules between
+//! them, and `load` looks at the files that are named. Only a [`Config`] without problems leaves.
 
+mod build;
+mod check;
+mod defaults;
+mod fields;
+mod load;
+mod model;
+mod parse;
+mod policy;
+mod problems;
+mod sections;
+mod side;
 mod types;
+mod values;
+mod view;
 
+pub use load::{load, load_policy, load_policy_within, load_within};
+pub use parse::parse;
+pub use policy::PolicyPart;
+pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use types::{
     Config, Input, Measure, Model, ModelSource, OutputType, Parameters, Pin, Side, Target, ToolSource,
 };

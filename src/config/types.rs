@@ -22,7 +22,10 @@ pub struct Config {
     pub targets: Vec<Target>,
     pub measure: Measure,
     pub policy: Policy,
+    /// One tolerance for every element type, defaults included.
     pub numerics: Vec<NumericsTolerance>,
+    /// The file that `policy = "…"` names, as written; [`super::load`] has already read it.
+    pub policy_file: Option<PathBuf>,
 }
 
 impl Config {

@@ -2,6 +2,8 @@
 
 use crate::model::Verdict;
 
+pub use crate::numerics::NumericsTolerance;
+
 /// The smallest change worth a red. A change must exceed both parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Floor {
@@ -77,16 +79,6 @@ pub struct SequentialPolicy {
     pub min_blocks: u32,
     /// Blocks after which an open row is inconclusive.
     pub max_blocks: u32,
-}
-
-/// Largest numerical distance that still counts as the same answer, per element type.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NumericsTolerance {
-    /// NumPy-style name: `f32`, `f16`, `bf16`, `f64`, `i32` …
-    pub dtype: String,
-    pub atol: f64,
-    pub rtol: f64,
-    pub min_cosine: f64,
 }
 
 /// Everything a verdict depends on beside the two runs.

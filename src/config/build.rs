@@ -1,0 +1,159 @@
+//! The second pass: values into [`Config`], and every rule that needs more than one value.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::problems::{Collector, did_you_mean, shown};
+use super::sections::POLICY_KEYS;
+use super::view::View;
+use super::{Config, Measure, Target, defaults, model, policy, side};
+
+/// A file that the configuration names, to be looked at by [`super::load`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Where it is named.
+    pub at: usize,
+    /// What it is, in words.
+    pub what: String,
+    /// Relative to a side's sources.
+    pub path: PathBuf,
+}
+
+/// A configuration and what is left to check about it.
+pub(super) struct Built {
+    pub config: Config,
+    pub files: Vec<Named>,
+    /// Offsets of the `sources` of base and head.
+    pub sources_at: [usize; 2],
+    pub policy_at: usize,
+}
+
+/// Builds as much as there is; only meaningful when `problems` stays empty.
+pub(super) fn build(root: View<'_, '_>, file: &Path, problems: &mut Collector) -> Built {
+    let targets = targets(root, problems);
+    let mut files = Vec::new();
+    let models = model::models(root, &targets, &mut files, problems);
+    let (base, head) = side::sides(root, problems);
+    let measure = measure(root.get("measure"), problems);
+    let policy_file = root.get("policy").text().map(PathBuf::from);
+    if policy_file.is_some() {
+        for key in POLICY_KEYS {
+            for (name, at, _) in root.entries().filter(|(name, ..)| *name == key) {
+                problems.add(at, format!("`{name}` must not be here: `policy` names the file it belongs in"));
+            }
+        }
+    }
+    let part = policy::part(root, root.get("measure"), problems);
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let side_sources = |name| root.get("side").get(name).get("sources").at();
+    Built {
+        config: Config {
+            file: file.to_owned(),
+            root: folder,
+            suite: root.get("suite").get("name").owned(),
+            base,
+            head,
+            models,
+            targets,
+            measure,
+            policy: part.policy,
+            numerics: part.numerics,
+            policy_file,
+        },
+        files,
+        sources_at: [side_sources("base"), side_sources("head")],
+        policy_at: root.get("policy").at(),
+    }
+}
+
+fn targets(root: View<'_, '_>, problems: &mut Collector) -> Vec<Target> {
+    let mut seen = BTreeMap::new();
+    let view = root.get("target");
+    if view.is_present() && view.items().next().is_none() {
+        problems.add(view.at(), "no [[target]]: a suite needs at least one");
+    }
+    view.items()
+        .map(|target| {
+            unique(target.get("name"), "target", &mut seen, problems);
+            let backend = target.get("backend").owned();
+            let device = target.get("device").text().map_or_else(|| default_device(&backend), str::to_owned);
+            Target {
+                name: target.get("name").owned(),
+                backend,
+                device,
+                flags: target.get("flags").texts(),
+                run_flags: target.get("run-flags").texts(),
+                env: target
+                    .get("env")
+                    .entries()
+                    .filter_map(|(name, _, value)| Some((name.to_owned(), value.text()?.to_owned())))
+                    .collect(),
+            }
+        })
+        .collect()
+}
+
+/// IREE's own name of the device that a backend's code runs on.
+fn default_device(backend: &str) -> String {
+    if backend == "llvm-cpu" { "local-task".to_owned() } else { backend.to_owned() }
+}
+
+/// Reports a name that was there before.
+pub(super) fn unique<'a>(
+    name: View<'a, '_>,
+    what: &str,
+    seen: &mut BTreeMap<&'a str, usize>,
+    problems: &mut Collector,
+) {
+    if let Some(text) = name.text()
+        && seen.insert(text, name.at()).is_some()
+    {
+        problems.add(name.at(), format!("a second {what} is named `{}`", shown(text)));
+    }
+}
+
+/// Reports names that are not among `known`.
+pub(super) fn among(names: View<'_, '_>, what: &str, known: &[Target], problems: &mut Collector) {
+    for name in names.items() {
+        let Some(text) = name.text() else { continue };
+        if !known.iter().any(|target| target.name == text) {
+            let advice = did_you_mean(text, known.iter().map(|target| target.name.as_str()));
+            problems.add(name.at(), format!("no {what} is named `{}`{advice}", shown(text)));
+        }
+    }
+}
+
+fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
+    let duration = |key: &str, default| view.get(key).duration().unwrap_or(default);
+    for key in ["min-time", "timeout", "compile-timeout", "export-timeout"] {
+        if view.get(key).duration().is_some_and(|duration| duration.is_zero()) {
+            problems.add(view.get(key).at(), format!("`{key}`: expected more than nothing"));
+        }
+    }
+    let cpus = view.get("cpus");
+    let numbers: Vec<usize> = cpus.items().filter_map(View::integer).collect();
+    if cpus.is_present() && cpus.items().next().is_none() {
+        problems.add(cpus.at(), "`cpus`: the list is empty; leave the key out to let benchgate choose");
+    }
+    for (index, item) in cpus.items().enumerate() {
+        if item.integer().is_some_and(|cpu: usize| numbers[..index.min(numbers.len())].contains(&cpu)) {
+            problems.add(item.at(), "`cpus`: a processor is named twice");
+        }
+    }
+    Measure {
+        repetitions: view.get("repetitions").integer().unwrap_or(defaults::REPETITIONS),
+        min_time: duration("min-time", defaults::MIN_TIME),
+        warmup: duration("warmup", defaults::WARMUP),
+        processes: view.get("processes").integer().unwrap_or(defaults::PROCESSES),
+        time_budget: view.get("time-budget").duration(),
+        timeout: duration("timeout", defaults::TIMEOUT),
+        compile_timeout: duration("compile-timeout", defaults::COMPILE_TIMEOUT),
+        export_timeout: duration("export-timeout", defaults::EXPORT_TIMEOUT),
+        cpus: cpus.is_present().then_some(numbers),
+        jobs: view.get("jobs").integer(),
+        seed: view.get("seed").integer().unwrap_or(defaults::SEED),
+    }
+}

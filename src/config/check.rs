@@ -1,0 +1,201 @@
+//! The first pass: unknown keys, missing keys and wrong types, from the grammar alone.
+
+use toml_span::Value;
+use toml_span::value::ValueInner;
+
+use super::fields::{Kind, Section};
+use super::problems::{Collector, did_you_mean, shown};
+use super::{sections, values};
+
+/// Reports everything about `value` that the grammar of `section` does not allow.
+pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems: &mut Collector) {
+    let Some(table) = value.as_table() else {
+        problems.add(value.span.start, format!("expected a table, found {}", values::found(value)));
+        return;
+    };
+    for (key, inner) in table {
+        if let Some(field) = section.field(&key.name) {
+            check(inner, &field.kind, field.key, problems);
+        } else {
+            let advice = match did_you_mean(&key.name, section.fields.iter().map(|field| field.key)) {
+                close if !close.is_empty() => close,
+                _ => elsewhere(&key.name, section),
+            };
+            let message = format!("unknown key `{}` in {}{advice}", shown(&key.name), section.title);
+            problems.add(key.span.start, message);
+        }
+    }
+    for field in section.fields.iter().filter(|field| field.required) {
+        if !table.contains_key(field.key) {
+            let message = match field.kind {
+                Kind::Tables(_) => format!("no [[{}]]: a suite needs at least one", field.key),
+                _ => format!("`{}` is missing in {}", field.key, section.title),
+            };
+            problems.add(value.span.start, message);
+        }
+    }
+}
+
+/// `; it belongs in [measure]`, for a key that another table knows.
+fn elsewhere(key: &str, here: &Section) -> String {
+    fn search(key: &str, section: &'static Section) -> Option<&'static str> {
+        section.fields.iter().find_map(|field| match field.kind {
+            Kind::Table(inner) | Kind::Tables(inner) | Kind::Named(inner) => {
+                if inner.field(key).is_some() {
+                    Some(inner.title)
+                } else {
+                    search(key, inner)
+                }
+            }
+            _ => None,
+        })
+    }
+    if sections::ROOT.field(key).is_some() && here.title != sections::ROOT.title {
+        return "; it belongs at the top level".to_owned();
+    }
+    search(key, &sections::ROOT)
+        .filter(|title| *title != here.title)
+        .map_or_else(String::new, |title| format!("; it belongs in {title}"))
+}
+
+/// Reports where `value` is not what `kind` asks for.
+pub(super) fn check(value: &Value<'_>, kind: &'static Kind, key: &str, problems: &mut Collector) {
+    let at = value.span.start;
+    let wrong = |expected: &str, problems: &mut Collector| {
+        let found = match value.as_str() {
+            Some(text) => format!("`{}`", shown(text)),
+            None => values::found(value).to_owned(),
+        };
+        problems.add(at, format!("`{}`: expected {expected}, found {found}", shown(key)));
+    };
+    let text = |expected: &str, right: fn(&str) -> bool, problems: &mut Collector| {
+        if !value.as_str().is_some_and(right) {
+            wrong(expected, problems);
+        }
+    };
+    match kind {
+        Kind::Line => text("one line of text", values::is_line, problems),
+        Kind::Name => text("a name of letters, digits, `.`, `_` and `-`", values::is_name, problems),
+        Kind::Version => text("a version such as `3.13.0`", values::is_version, problems),
+        Kind::Commit => {
+            text("a commit of 40 lowercase hexadecimal digits", |t| values::is_hex(t, 40), problems)
+        }
+        Kind::Sha256 => {
+            text("a SHA-256 of 64 lowercase hexadecimal digits", |t| values::is_hex(t, 64), problems)
+        }
+        Kind::Url => text("an http(s) address without credentials", values::is_url, problems),
+        Kind::Inside => {
+            text("a relative path that stays inside the sources folder", values::is_inside, problems);
+        }
+        Kind::Relative => text("a relative path", values::is_relative, problems),
+        Kind::AnyPath => text("a path", values::is_line, problems),
+        Kind::Date => text("a day, `YYYY-MM-DD`", values::is_date, problems),
+        Kind::Bool => {
+            if value.as_bool().is_none() {
+                wrong("true or false", problems);
+            }
+        }
+        Kind::Integer { min, max } => match value.as_integer() {
+            Some(n) if (*min..=*max).contains(&n) => {}
+            Some(n) if *max == i64::MAX => {
+                problems.add(at, format!("`{key}`: expected at least {min}, found {n}"));
+            }
+            Some(n) => problems.add(at, format!("`{key}`: expected {min} to {max}, found {n}")),
+            None => wrong("an integer", problems),
+        },
+        Kind::Number { min, max } => match values::number(value) {
+            Some(n) if (*min..=*max).contains(&n) => {}
+            Some(n) if *max == f64::MAX => {
+                problems.add(at, format!("`{key}`: expected at least {min}, found {n}"));
+            }
+            Some(n) => problems.add(at, format!("`{key}`: expected {min} to {max}, found {n}")),
+            None => wrong("a finite number", problems),
+        },
+        Kind::Duration => {
+            text(
+                "a duration such as \"40ms\", \"2s\" or \"5m\"",
+                |t| values::duration(t).is_some(),
+                problems,
+            );
+        }
+        Kind::Fraction => {
+            if values::fraction(value).is_none() {
+                wrong("a percentage such as \"1%\", or a fraction such as 0.01", problems);
+            }
+        }
+        Kind::Magnitude => {
+            let right = match value.as_str() {
+                Some(text) => values::duration(text).is_some(),
+                None => values::number(value).is_some_and(|n| n >= 0.0),
+            };
+            if !right {
+                wrong("a duration such as \"5us\", or a number from 0", problems);
+            }
+        }
+        Kind::Glob => match value.as_str().filter(|text| values::is_line(text)).map(globset::Glob::new) {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                problems.add(at, format!("`{key}`: not a valid glob: {}", shown(&error.kind().to_string())));
+            }
+            None => wrong("a glob such as `vit*/cpu/*`", problems),
+        },
+        Kind::Choice(choices) => {
+            if !value.as_str().is_some_and(|text| choices.contains(&text)) {
+                let advice = value
+                    .as_str()
+                    .map_or_else(String::new, |text| did_you_mean(text, choices.iter().copied()));
+                wrong(&format!("one of `{}`", choices.join("`, `")), problems);
+                problems.extend_last(&advice);
+            }
+        }
+        Kind::List(item) => match value.as_array() {
+            Some(items) => items.iter().for_each(|inner| check(inner, item, key, problems)),
+            None => wrong("a list", problems),
+        },
+        Kind::OneOrMore(item) => match value.as_array() {
+            Some(items) if items.is_empty() => problems.add(at, format!("`{key}`: the list is empty")),
+            Some(items) => items.iter().for_each(|inner| check(inner, item, key, problems)),
+            None => check(value, item, key, problems),
+        },
+        Kind::Texts | Kind::Scalars => check_map(value, matches!(kind, Kind::Scalars), key, problems),
+        Kind::Table(section) => check_table(value, section, problems),
+        Kind::Tables(section) => match value.as_array() {
+            Some(items) => items.iter().for_each(|inner| check_table(inner, section, problems)),
+            None => wrong(&format!("tables, each starting with {}", section.title), problems),
+        },
+        Kind::Named(section) => match value.as_table() {
+            Some(table) => table.values().for_each(|inner| check_table(inner, section, problems)),
+            None => wrong(&format!("tables, each starting with {}", section.title), problems),
+        },
+    }
+}
+
+/// A table with free keys.
+fn check_map(value: &Value<'_>, scalars: bool, key: &str, problems: &mut Collector) {
+    let Some(table) = value.as_table() else {
+        let message = format!("`{key}`: expected a table, found {}", values::found(value));
+        problems.add(value.span.start, message);
+        return;
+    };
+    for (name, inner) in table {
+        let right_name = name.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !right_name {
+            let message =
+                format!("`{}` in `{key}`: expected a name of letters, digits and `_`", shown(&name.name));
+            problems.add(name.span.start, message);
+        }
+        let right_value = match inner.as_ref() {
+            ValueInner::String(text) => text.is_empty() || values::is_line(text),
+            ValueInner::Integer(_) | ValueInner::Boolean(_) => scalars,
+            ValueInner::Float(n) => scalars && n.is_finite(),
+            ValueInner::Array(_) | ValueInner::Table(_) => false,
+        };
+        if !right_value {
+            let expected =
+                if scalars { "one line of text, a number or a boolean" } else { "one line of text" };
+            let message = format!("`{}` in `{key}`: expected {expected}", shown(&name.name));
+            problems.add(inner.span.start, message);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The defaults of a configuration, each with its reason. Those of the policy are in `gate`.
+
+use std::time::Duration;
+
+/// Inside a process repetitions refine its location; past eight, what is left is the spread between
+/// processes, which only more processes reduce (Kalibera & Jones, ISMM 2013).
+pub(super) const REPETITIONS: u32 = 8;
+
+/// Long against the timer's resolution and a scheduler's tick, short enough for many processes.
+pub(super) const MIN_TIME: Duration = Duration::from_millis(40);
+
+/// First touches of memory and the clock's rise are over after that on the machines measured.
+pub(super) const WARMUP: Duration = Duration::from_millis(20);
+
+/// Enough for an estimate of the spread between processes with seven degrees of freedom.
+pub(super) const PROCESSES: u32 = 8;
+
+/// Generous: a hang is minutes, a slow model is seconds.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// Large models take minutes on few cores.
+pub(super) const COMPILE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
+/// The first import of torch and a download-free export of a large model take minutes.
+pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
+/// Any fixed number: the order is random, and the same in every run of the same suite.
+pub(super) const SEED: u64 = 1;
+
+/// What exported and hand-written modules call their entry point.
+pub(super) const FUNCTION: &str = "main";
+
+/// The compiler finds the dialect itself.
+pub(super) const INPUT_TYPE: &str = "auto";
+
+/// The folder of the configuration.
+pub(super) const SOURCES: &str = ".";

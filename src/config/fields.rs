@@ -1,0 +1,102 @@
+//! The grammar that describes a configuration: what a key holds, and what a table contains.
+//!
+//! [`super::sections`] is written in it once; unknown keys, wrong types, the JSON Schema and the
+//! reference page all come from there.
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// One line of text.
+    Line,
+    /// Safe in paths, tables and Markdown.
+    Name,
+    Version,
+    /// 40 hexadecimal digits.
+    Commit,
+    /// 64 hexadecimal digits.
+    Sha256,
+    Url,
+    /// A path that stays inside the folder it starts at.
+    Inside,
+    /// A relative path that may start with `..`.
+    Relative,
+    /// Any path.
+    AnyPath,
+    Bool,
+    Integer {
+        min: i64,
+        max: i64,
+    },
+    /// Finite, from `min`.
+    Number {
+        min: f64,
+        max: f64,
+    },
+    Duration,
+    /// `"1%"` or 0.01.
+    Fraction,
+    /// A duration for metrics of time, otherwise a number in the metric's unit.
+    Magnitude,
+    Date,
+    Glob,
+    Choice(&'static [&'static str]),
+    List(&'static Kind),
+    /// One value, or a list of at least one.
+    OneOrMore(&'static Kind),
+    /// A table of text by free names.
+    Texts,
+    /// A table of text, numbers and booleans by free names.
+    Scalars,
+    Table(&'static Section),
+    /// `[[…]]`.
+    Tables(&'static Section),
+    /// A table of tables by free names.
+    Named(&'static Section),
+}
+
+/// One key.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub key: &'static str,
+    pub kind: Kind,
+    pub required: bool,
+    /// The default as TOML, where it is one value.
+    pub default: Option<&'static str>,
+    /// Sentences for the reference page and the editor.
+    pub doc: &'static str,
+}
+
+/// One table.
+#[derive(Debug)]
+pub(super) struct Section {
+    /// As written in messages: `[measure]`, `[[model]]`.
+    pub title: &'static str,
+    pub doc: &'static str,
+    pub fields: &'static [Field],
+}
+
+impl Section {
+    pub(super) fn field(&self, key: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.key == key)
+    }
+}
+
+/// An optional key.
+pub(super) const fn optional(key: &'static str, kind: Kind, doc: &'static str) -> Field {
+    Field { key, kind, required: false, default: None, doc }
+}
+
+/// An optional key with one default.
+pub(super) const fn defaulted(
+    key: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Field {
+    Field { key, kind, required: false, default: Some(default), doc }
+}
+
+/// A key that must be there.
+pub(super) const fn required(key: &'static str, kind: Kind, doc: &'static str) -> Field {
+    Field { key, kind, required: true, default: None, doc }
+}

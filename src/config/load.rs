@@ -1,0 +1,178 @@
+//! Reads a configuration from disk and looks at every file it names.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::build::Built;
+use super::parse::{collect, collect_policy, collect_policy_of_config};
+use super::policy::PolicyPart;
+use super::problems::{Collector, ConfigError, ConfigProblems, Problem, shown};
+use super::{Config, Side};
+
+/// A configuration is a few kilobytes; more is a mistake or an attack.
+const LARGEST: u64 = 1 << 20;
+
+/// Reads, parses, and checks that every named file exists and stays inside the repository: the nearest
+/// folder upwards that holds `.git`, or else the configuration's own.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    let folder = folder_of(path);
+    load_within(path, &boundary_of(&folder))
+}
+
+/// As [`load`], for a checkout without `.git`: no file outside `boundary` is accepted.
+pub fn load_within(path: &Path, boundary: &Path) -> Result<Config, ConfigError> {
+    let text = read(path)?;
+    let mut problems = Collector::default();
+    let Some(mut built) = collect(&text, path, &mut problems) else {
+        return Err(invalid(path, problems.finish(&text, path)));
+    };
+    let boundary = canonical(boundary)?;
+    check_files(&built, &boundary, &mut problems);
+    let mut found = Vec::new();
+    if let Some(name) = built.config.policy_file.clone() {
+        let file = built.config.root.join(&name);
+        if let Some(reason) = unreachable_file(&file, &boundary) {
+            problems.add(built.policy_at, format!("{}: {reason} (policy)", shown(&name.to_string_lossy())));
+        } else {
+            let (part, more) = read_policy_file(&file)?;
+            found = more;
+            if let Some(part) = part {
+                // The block counts stand in [measure], which only this file has.
+                let sequential = built.config.policy.sequential;
+                built.config.policy = part.policy;
+                built.config.policy.sequential = sequential;
+                built.config.numerics = part.numerics;
+            }
+        }
+    }
+    let mut all = problems.finish(&text, path);
+    all.append(&mut found);
+    if all.is_empty() { Ok(built.config) } else { Err(invalid(path, all)) }
+}
+
+/// The policy alone, of the configuration at `path`, for a head that is judged by its base's policy.
+/// The rest of that file may be anything: only `[gate]`, `[[waiver]]`, `[numerics]`, `policy` and the
+/// block counts are looked at.
+pub fn load_policy(path: &Path) -> Result<PolicyPart, ConfigError> {
+    let folder = folder_of(path);
+    load_policy_within(path, &boundary_of(&folder))
+}
+
+/// As [`load_policy`], for a checkout without `.git`.
+pub fn load_policy_within(path: &Path, boundary: &Path) -> Result<PolicyPart, ConfigError> {
+    let text = read(path)?;
+    let mut problems = Collector::default();
+    let collected = collect_policy_of_config(&text, &mut problems);
+    let mut found = problems.finish(&text, path);
+    let Some((mut part, policy_file)) = collected.filter(|_| found.is_empty()) else {
+        return Err(invalid(path, found));
+    };
+    if let Some(name) = policy_file {
+        let file = folder_of(path).join(&name);
+        if let Some(reason) = unreachable_file(&file, &canonical(boundary)?) {
+            let message = format!("{}: {reason} (policy)", shown(&name));
+            return Err(invalid(path, vec![Problem { file: path.to_owned(), line: 1, column: 1, message }]));
+        }
+        let (own, mut more) = read_policy_file(&file)?;
+        found.append(&mut more);
+        if let Some(own) = own {
+            let sequential = part.policy.sequential;
+            part = own;
+            part.policy.sequential = sequential;
+        }
+    }
+    if found.is_empty() { Ok(part) } else { Err(invalid(path, found)) }
+}
+
+fn read_policy_file(file: &Path) -> Result<(Option<PolicyPart>, Vec<Problem>), ConfigError> {
+    let text = read(file)?;
+    let mut problems = Collector::default();
+    let part = collect_policy(&text, &mut problems);
+    Ok((part, problems.finish(&text, file)))
+}
+
+fn invalid(path: &Path, problems: Vec<Problem>) -> ConfigError {
+    ConfigError::Invalid(ConfigProblems { file: path.to_owned(), problems })
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// The repository that holds `folder`, or `folder` itself.
+fn boundary_of(folder: &Path) -> PathBuf {
+    let absolute = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let repository = absolute.ancestors().find(|ancestor| ancestor.join(".git").exists()).map(Path::to_owned);
+    repository.unwrap_or(absolute)
+}
+
+fn canonical(folder: &Path) -> Result<PathBuf, ConfigError> {
+    fs::canonicalize(folder).map_err(|source| ConfigError::Unreadable { path: folder.to_owned(), source })
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    // One byte more than allowed tells a file of the limit from a longer one, /dev/zero included.
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(ConfigError::TooLarge { path: path.to_owned(), limit: LARGEST });
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| ConfigError::NotText { path: path.to_owned(), at: error.utf8_error().valid_up_to() })
+}
+
+/// Why a file can't be used, if it can't.
+fn unreachable_file(path: &Path, boundary: &Path) -> Option<String> {
+    match fs::canonicalize(path) {
+        Ok(real) if !real.starts_with(boundary) => Some("lies outside the repository".to_owned()),
+        Ok(real) if real.is_file() => None,
+        Ok(_) => Some("is not a file".to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("no such file".to_owned()),
+        Err(error) => Some(shown(&error.to_string())),
+    }
+}
+
+fn check_files(built: &Built, boundary: &Path, problems: &mut Collector) {
+    let config = &built.config;
+    let sides: Vec<(&str, &Side, usize)> = config
+        .base
+        .iter()
+        .map(|side| ("base", side, built.sources_at[0]))
+        .chain([("head", &config.head, built.sources_at[1])])
+        .collect();
+    let several = sides.len() > 1 && sides[0].1.sources != sides[1].1.sources;
+    let mut seen = BTreeSet::new();
+    for (name, side, at) in sides {
+        let folder = config.root.join(&side.sources);
+        if !seen.insert(folder.clone()) {
+            continue;
+        }
+        match fs::canonicalize(&folder) {
+            Ok(real) if !real.starts_with(boundary) => {
+                let path = shown(&side.sources.to_string_lossy());
+                problems.add(at, format!("{path}: lies outside the repository (sources of side {name})"));
+                continue;
+            }
+            Ok(real) if real.is_dir() => {}
+            _ => {
+                let path = shown(&side.sources.to_string_lossy());
+                problems.add(at, format!("{path}: no such folder (sources of side {name})"));
+                continue;
+            }
+        }
+        for file in &built.files {
+            if let Some(reason) = unreachable_file(&folder.join(&file.path), boundary) {
+                let path = shown(&side.sources.join(&file.path).to_string_lossy()).replacen("./", "", 1);
+                let whose = if several { format!(", side {name}") } else { String::new() };
+                problems.add(file.at, format!("{path}: {reason} ({}{whose})", file.what));
+            }
+        }
+    }
+}

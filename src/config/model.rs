@@ -1,0 +1,199 @@
+//! `[[model]]`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::build::{Named, among, unique};
+use super::problems::{Collector, shown};
+use super::view::View;
+use super::{Input, Model, ModelSource, OutputType, Parameters, Target, defaults, values};
+
+/// Keys that only an exported model can have.
+const EXPORTED_ONLY: [&str; 4] = ["exporter", "output-type", "preset", "options"];
+/// Keys that the exporter decides.
+const MLIR_ONLY: [&str; 3] = ["inputs", "expected", "parameters"];
+/// What the runtime's `--parameters` reads.
+const ARCHIVES: [&str; 3] = ["irpa", "gguf", "safetensors"];
+
+pub(super) fn models(
+    root: View<'_, '_>,
+    targets: &[Target],
+    files: &mut Vec<Named>,
+    problems: &mut Collector,
+) -> Vec<Model> {
+    let mut seen = BTreeMap::new();
+    let view = root.get("model");
+    if view.is_present() && view.items().next().is_none() {
+        problems.add(view.at(), "no [[model]]: a suite needs at least one");
+    }
+    view.items()
+        .map(|model| {
+            unique(model.get("name"), "model", &mut seen, problems);
+            among(model.get("targets"), "target", targets, problems);
+            one(model, files, problems)
+        })
+        .collect()
+}
+
+fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> Model {
+    let name = view.get("name").owned();
+    let mut file = |at: View<'_, '_>, what: &str, path: &Path| {
+        let what = format!("{what} of model `{}`", shown(&name));
+        files.push(Named { at: at.at(), what, path: path.to_owned() });
+    };
+    let source = source(view.get("source"), problems);
+    match &source {
+        Some(ModelSource::Mlir(path)) => file(view.get("source"), "source", path),
+        Some(ModelSource::Python { file: path, .. }) => file(view.get("source"), "source", path),
+        None => {}
+    }
+    let (foreign, kind) = match source {
+        Some(ModelSource::Mlir(_)) => (EXPORTED_ONLY.as_slice(), "an MLIR file"),
+        Some(ModelSource::Python { .. }) => (MLIR_ONLY.as_slice(), "a Python model"),
+        None => (&[][..], ""),
+    };
+    for (key, at, _) in view.entries().filter(|(key, ..)| foreign.contains(key)) {
+        problems.add(at, format!("`{key}` means nothing for {kind}"));
+    }
+    let mut inputs = Vec::new();
+    for item in view.get("inputs").items() {
+        if let Some(input) = input(item, problems) {
+            if let Input::Npy(path) = &input {
+                file(item, "input", path);
+            }
+            inputs.push(input);
+        }
+    }
+    let mut expected = Vec::new();
+    for item in view.get("expected").items() {
+        let Some(path) = item.text() else { continue };
+        if !path.ends_with(".npy") {
+            problems.add(item.at(), "`expected`: expected an `.npy` file");
+        }
+        file(item, "expected output", Path::new(path));
+        expected.push(PathBuf::from(path));
+    }
+    let mut parameters = Vec::new();
+    for item in view.get("parameters").items() {
+        if let Some(archive) = archive(item, problems) {
+            file(item, "parameters", &archive.path);
+            parameters.push(archive);
+        }
+    }
+    Model {
+        source: source.unwrap_or_else(|| ModelSource::Mlir(PathBuf::new())),
+        function: view.get("function").text().unwrap_or(defaults::FUNCTION).to_owned(),
+        inputs,
+        expected,
+        parameters,
+        input_type: view.get("input-type").text().unwrap_or(defaults::INPUT_TYPE).to_owned(),
+        flags: view.get("flags").texts(),
+        targets: view.get("targets").texts(),
+        output_types: output_types(view.get("output-type"), problems),
+        preset: view.get("preset").text().map(str::to_owned),
+        options: view
+            .get("options")
+            .entries()
+            .filter_map(|(name, _, value)| Some((name.to_owned(), value.scalar()?)))
+            .collect(),
+        name,
+    }
+}
+
+fn source(view: View<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {
+    let text = view.text()?;
+    let inside = |path: &str, problems: &mut Collector| {
+        if !values::is_inside(path) {
+            problems.add(
+                view.at(),
+                format!("`source`: `{}` must be a relative path inside the sources folder", shown(path)),
+            );
+        }
+    };
+    if let Some((path, symbol)) = text.split_once(".py:") {
+        let is_symbol = symbol.split('.').all(|part| {
+            part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        });
+        if !is_symbol {
+            problems.add(view.at(), format!("`source`: `{}` is not the name of a function", shown(symbol)));
+        }
+        let path = format!("{path}.py");
+        inside(&path, problems);
+        return Some(ModelSource::Python { file: PathBuf::from(path), symbol: symbol.to_owned() });
+    }
+    if text.ends_with(".mlir") || text.ends_with(".mlirbc") {
+        inside(text, problems);
+        return Some(ModelSource::Mlir(PathBuf::from(text)));
+    }
+    let advice = if text.ends_with(".py") { "; which function of it? `file.py:function`" } else { "" };
+    problems.add(
+        view.at(),
+        format!(
+            "`source`: expected `….mlir`, `….mlirbc` or `….py:function`, found `{}`{advice}",
+            shown(text)
+        ),
+    );
+    None
+}
+
+fn input(view: View<'_, '_>, problems: &mut Collector) -> Option<Input> {
+    let text = view.text()?;
+    if text.ends_with(".npy") {
+        if let Some(path) = text.strip_prefix('@') {
+            problems.add(view.at(), format!("`inputs`: write `{}` without `@`", shown(path)));
+        } else if !values::is_inside(text) {
+            problems.add(
+                view.at(),
+                format!("`inputs`: `{}` must be a relative path inside the sources folder", shown(text)),
+            );
+        }
+        return Some(Input::Npy(PathBuf::from(text)));
+    }
+    if !values::is_literal_input(text) {
+        problems.add(
+            view.at(),
+            format!(
+                "`inputs`: expected an `.npy` file or a literal such as `1x3xf32=1`, found `{}`",
+                shown(text)
+            ),
+        );
+        return None;
+    }
+    Some(Input::Literal(text.to_owned()))
+}
+
+fn archive(view: View<'_, '_>, problems: &mut Collector) -> Option<Parameters> {
+    let text = view.text()?;
+    let (scope, path) = text.split_once('=').unwrap_or(("", text));
+    if !scope.is_empty() && !values::is_name(scope) {
+        problems.add(view.at(), format!("`parameters`: `{}` is not a scope's name", shown(scope)));
+    }
+    let known = Path::new(path).extension().is_some_and(|e| ARCHIVES.iter().any(|known| e == *known));
+    if !values::is_inside(path) || !known {
+        problems.add(
+            view.at(),
+            format!(
+                "`parameters`: expected `scope=file` with an .irpa, .gguf or .safetensors file inside the sources \
+                 folder, found `{}`",
+                shown(text)
+            ),
+        );
+    }
+    Some(Parameters { scope: scope.to_owned(), path: PathBuf::from(path) })
+}
+
+fn output_types(view: View<'_, '_>, problems: &mut Collector) -> Vec<OutputType> {
+    let mut types = Vec::new();
+    for item in view.one_or_more() {
+        let Some(text) = item.text() else { continue };
+        for known in OutputType::ALL.into_iter().filter(|known| known.as_str() == text) {
+            if types.contains(&known) {
+                problems.add(item.at(), format!("`output-type`: `{text}` is listed twice"));
+            }
+            types.push(known);
+        }
+    }
+    // The lowering that works for most models.
+    if types.is_empty() { vec![OutputType::LinalgOnTensors] } else { types }
+}

@@ -1,0 +1,70 @@
+//! Text into [`Config`]. Touches no file system.
+
+use std::path::Path;
+
+use toml_span::Value;
+
+use super::Config;
+use super::build::{self, Built};
+use super::check::check_table;
+use super::policy::{self, PolicyPart};
+use super::problems::{Collector, ConfigProblems, shown};
+use super::sections;
+use super::view::View;
+
+/// Parses and validates a `benchgate.toml`; `file` is for messages and relative paths only.
+///
+/// A policy in a file of its own is not read: [`super::load`] does that.
+pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigProblems> {
+    let mut problems = Collector::default();
+    let built = collect(text, file, &mut problems);
+    let problems = problems.finish(text, file);
+    match built {
+        Some(built) if problems.is_empty() => Ok(built.config),
+        _ => Err(ConfigProblems { file: file.to_owned(), problems }),
+    }
+}
+
+/// The same with the problems still open, for those who have more to check.
+pub(super) fn collect(text: &str, file: &Path, problems: &mut Collector) -> Option<Built> {
+    let document = document(text, problems)?;
+    check_table(&document, &sections::ROOT, problems);
+    Some(build::build(View::new(&document), file, problems))
+}
+
+/// Parses a file that holds policy only.
+pub(super) fn collect_policy(text: &str, problems: &mut Collector) -> Option<PolicyPart> {
+    let document = document(text, problems)?;
+    check_table(&document, &sections::POLICY, problems);
+    let root = View::new(&document);
+    // Block counts stay with `[measure]`; a policy file has none.
+    Some(policy::part(root, root.get("measure"), problems))
+}
+
+/// The policy of a whole configuration, deaf to everything else in it, and the file that `policy` names.
+pub(super) fn collect_policy_of_config(
+    text: &str,
+    problems: &mut Collector,
+) -> Option<(PolicyPart, Option<String>)> {
+    let document = document(text, problems)?;
+    let root = View::new(&document);
+    for key in sections::POLICY_KEYS.into_iter().chain(["policy"]) {
+        if let (Some(field), Some(value)) =
+            (sections::ROOT.field(key), document.as_table().and_then(|table| table.get(key)))
+        {
+            super::check::check(value, &field.kind, field.key, problems);
+        }
+    }
+    let policy_file = root.get("policy").text().map(str::to_owned);
+    Some((policy::part(root, root.get("measure"), problems), policy_file))
+}
+
+fn document<'a>(text: &'a str, problems: &mut Collector) -> Option<Value<'a>> {
+    match toml_span::parse(text) {
+        Ok(document) => Some(document),
+        Err(error) => {
+            problems.add(error.span.start, format!("not valid TOML: {}", shown(&error.to_string())));
+            None
+        }
+    }
+}

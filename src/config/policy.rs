@@ -1,0 +1,252 @@
+//! `[gate]`, `[[waiver]]` and `[numerics]`: what a pull request must not decide about itself.
+
+use std::time::Duration;
+
+use crate::gate::{
+    FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
+};
+use crate::model::{Metric, Unit, Verdict};
+
+use super::problems::{Collector, did_you_mean, shown, suggestion};
+use super::view::View;
+
+/// The part of a configuration that judges.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyPart {
+    pub policy: Policy,
+    /// One tolerance for every element type, defaults included.
+    pub numerics: Vec<NumericsTolerance>,
+}
+
+/// The metrics benchgate itself measures.
+static KNOWN: [Metric; 8] = [
+    Metric::LATENCY,
+    Metric::CPU_TIME,
+    Metric::COMPILE_TIME,
+    Metric::VMFB_SIZE,
+    Metric::DISPATCH_COUNT,
+    Metric::PEAK_HOST_MEMORY,
+    Metric::PEAK_DEVICE_MEMORY,
+    Metric::THROUGHPUT,
+];
+
+/// Reads the policy from a document that holds it at its top, and the block counts from `[measure]`.
+pub(super) fn part(root: View<'_, '_>, measure: View<'_, '_>, problems: &mut Collector) -> PolicyPart {
+    let gate = root.get("gate");
+    let defaults = Policy::default();
+    let alpha = gate.get("alpha");
+    if alpha.number().is_some_and(|alpha| alpha <= 0.0 || alpha >= 0.5) {
+        problems.add(alpha.at(), "`alpha`: expected more than 0 and less than 0.5");
+    }
+    let policy = Policy {
+        metrics: metrics(gate.get("metric"), &defaults, problems),
+        overrides: overrides(gate.get("override"), problems),
+        waivers: waivers(root.get("waiver"), problems),
+        alpha: alpha.number().unwrap_or(defaults.alpha),
+        sequential: sequential(measure, defaults.sequential, problems),
+        fail_on: fail_on(gate.get("fail-on"), problems),
+        test: match gate.get("test").text() {
+            Some("welch") => TestKind::Welch,
+            Some("mann-whitney") => TestKind::MannWhitney,
+            _ => TestKind::Auto,
+        },
+        between_cv: gate.get("between-cv").fraction(),
+    };
+    PolicyPart { policy, numerics: numerics(root.get("numerics"), problems) }
+}
+
+fn fail_on(view: View<'_, '_>, problems: &mut Collector) -> FailOn {
+    if !view.is_present() {
+        return FailOn::default();
+    }
+    if view.items().next().is_none() {
+        problems.add(view.at(), "`fail-on`: an empty list is no gate; `--warn-only` reports without failing");
+    }
+    FailOn(view.items().filter_map(View::text).filter_map(Verdict::parse).collect())
+}
+
+fn sequential(view: View<'_, '_>, default: SequentialPolicy, problems: &mut Collector) -> SequentialPolicy {
+    let (min, max) = (view.get("min-blocks"), view.get("max-blocks"));
+    let policy = SequentialPolicy {
+        min_blocks: min.integer().unwrap_or(default.min_blocks),
+        max_blocks: max.integer().unwrap_or(default.max_blocks),
+    };
+    if policy.min_blocks > policy.max_blocks {
+        let at = if min.is_present() { min } else { max };
+        problems.add(
+            at.at(),
+            format!("`min-blocks` ({}) is more than `max-blocks` ({})", policy.min_blocks, policy.max_blocks),
+        );
+    }
+    policy
+}
+
+fn metrics(view: View<'_, '_>, defaults: &Policy, problems: &mut Collector) -> Vec<(String, MetricPolicy)> {
+    let mut metrics = defaults.metrics.clone();
+    for (name, at, settings) in view.entries() {
+        check_metric_name(name, at, problems);
+        // Whoever names a foreign metric in the gate wants it judged, like latency.
+        let default = metrics.iter().find(|(known, _)| known == name).map_or(
+            MetricPolicy { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: true },
+            |(_, policy)| policy.clone(),
+        );
+        let tolerance = settings.get("tolerance");
+        let policy = MetricPolicy {
+            floor: Floor {
+                relative: settings.get("floor").fraction().unwrap_or(default.floor.relative),
+                absolute: magnitude(settings.get("floor-absolute"), Some(name), problems)
+                    .unwrap_or(default.floor.absolute),
+            },
+            tolerance: tolerance.fraction().unwrap_or(default.tolerance),
+            fatal: settings.get("fatal").bool().unwrap_or(default.fatal),
+        };
+        if policy.tolerance < policy.floor.relative {
+            let at = if tolerance.is_present() { tolerance.at() } else { settings.get("floor").at() };
+            problems.add(at, below_floor(policy.tolerance, policy.floor.relative));
+        }
+        match metrics.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = policy,
+            None => metrics.push((name.to_owned(), policy)),
+        }
+    }
+    metrics
+}
+
+fn below_floor(tolerance: f64, floor: f64) -> String {
+    format!(
+        "the tolerance ({}) is below the floor ({}): a change could be red and green at once",
+        percent(tolerance),
+        percent(floor)
+    )
+}
+
+/// A fraction as people write it.
+pub(super) fn percent(fraction: f64) -> String {
+    // Six decimals hide what binary fractions add to 0.07 × 100.
+    let text = format!("{:.6}", fraction * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A name close to a known one would silently judge nothing.
+fn check_metric_name(name: &str, at: usize, problems: &mut Collector) {
+    let known = || KNOWN.iter().map(|metric| metric.name.as_ref());
+    if known().any(|known| known == name) {
+        return;
+    }
+    if let Some(close) = suggestion(name, known()) {
+        problems.add(at, format!("unknown metric `{}`; did you mean `{close}`?", shown(name)));
+    }
+}
+
+/// A floor in the metric's unit: times are held in nanoseconds.
+fn magnitude(view: View<'_, '_>, metric: Option<&str>, problems: &mut Collector) -> Option<f64> {
+    if !view.is_present() {
+        return None;
+    }
+    let Some(metric) = metric else {
+        problems.add(view.at(), "`floor-absolute` needs a `metric`: units differ between metrics");
+        return None;
+    };
+    let known = KNOWN.iter().find(|known| known.name == metric);
+    let is_time = known.map(|known| known.unit == Unit::Nanoseconds);
+    if let Some(duration) = view.duration() {
+        if is_time == Some(false) {
+            problems.add(
+                view.at(),
+                format!("`floor-absolute`: `{}` is not a time; write a number", shown(metric)),
+            );
+        }
+        return Some(nanoseconds(duration));
+    }
+    if is_time == Some(true) {
+        problems.add(
+            view.at(),
+            format!("`floor-absolute`: `{}` is a time; write a duration such as \"5us\"", shown(metric)),
+        );
+    }
+    view.number()
+}
+
+fn nanoseconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64
+}
+
+fn overrides(view: View<'_, '_>, problems: &mut Collector) -> Vec<Override> {
+    let mut seen = Vec::new();
+    let mut overrides = Vec::new();
+    for item in view.items() {
+        let metric = item.get("metric").text();
+        if let Some(metric) = metric {
+            check_metric_name(metric, item.get("metric").at(), problems);
+        }
+        let (floor, tolerance) = (item.get("floor").fraction(), item.get("tolerance").fraction());
+        if let (Some(floor), Some(tolerance)) = (floor, tolerance)
+            && tolerance < floor
+        {
+            problems.add(item.get("tolerance").at(), below_floor(tolerance, floor));
+        }
+        let key = (item.get("benchmark").owned(), metric.map(str::to_owned));
+        if seen.contains(&key) {
+            problems.add(item.at(), format!("a second override for `{}` and the same metric", shown(&key.0)));
+        }
+        let over = Override {
+            benchmark: key.0.clone(),
+            metric: key.1.clone(),
+            floor_relative: floor,
+            floor_absolute: magnitude(item.get("floor-absolute"), metric, problems),
+            tolerance,
+            fatal: item.get("fatal").bool(),
+            between_cv: item.get("between-cv").fraction(),
+        };
+        seen.push(key);
+        let nothing = Override {
+            benchmark: over.benchmark.clone(),
+            metric: over.metric.clone(),
+            ..Override::default()
+        };
+        if over == nothing && !item.get("floor-absolute").is_present() {
+            problems.add(item.at(), "an override that changes nothing");
+        }
+        overrides.push(over);
+    }
+    overrides
+}
+
+fn waivers(view: View<'_, '_>, problems: &mut Collector) -> Vec<Waiver> {
+    view.items()
+        .map(|item| {
+            if let Some(metric) = item.get("metric").text() {
+                check_metric_name(metric, item.get("metric").at(), problems);
+            }
+            Waiver {
+                benchmark: item.get("benchmark").owned(),
+                metric: item.get("metric").text().map(str::to_owned),
+                owner: item.get("owner").owned(),
+                reason: item.get("reason").owned(),
+                expires: item.get("expires").owned(),
+            }
+        })
+        .collect()
+}
+
+fn numerics(view: View<'_, '_>, problems: &mut Collector) -> Vec<NumericsTolerance> {
+    let mut all = NumericsTolerance::defaults();
+    for (name, at, settings) in view.entries() {
+        let Some(known) = all.iter_mut().find(|known| known.dtype == name) else {
+            let advice = did_you_mean(name, all.iter().map(|known| known.dtype.as_str()));
+            problems.add(at, format!("unknown element type `{}` in [numerics]{advice}", shown(name)));
+            continue;
+        };
+        let set = |value: &mut f64, key: &str| {
+            if let Some(given) = settings.get(key).number() {
+                *value = given;
+            }
+        };
+        set(&mut known.atol, "atol");
+        set(&mut known.rtol, "rtol");
+        set(&mut known.stol, "stol");
+        set(&mut known.max_error, "max-error");
+        set(&mut known.min_cosine, "min-cosine");
+    }
+    all
+}

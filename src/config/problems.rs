@@ -1,0 +1,134 @@
+//! What is wrong with a configuration: every problem at once, each with its place.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One problem and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub file: PathBuf,
+    /// Counted from 1.
+    pub line: usize,
+    /// In characters, counted from 1.
+    pub column: usize,
+    /// A lowercase fragment without control characters, whatever the file contained.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file.display(), self.line, self.column, self.message)
+    }
+}
+
+/// Every problem of a configuration, by position. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigProblems {
+    pub file: PathBuf,
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for ConfigProblems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.problems.len();
+        write!(f, "use {}: {count} problem{}", self.file.display(), if count == 1 { "" } else { "s" })?;
+        for problem in &self.problems {
+            write!(f, "\n{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a configuration could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("read {}: it is larger than {limit} bytes, which no configuration is", path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
+    #[error("read {}: it is not UTF-8 text (first at byte {at})", path.display())]
+    NotText { path: PathBuf, at: usize },
+    #[error(transparent)]
+    Invalid(#[from] ConfigProblems),
+}
+
+/// Collects problems while a text is read; positions are byte offsets until the end.
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    found: Vec<(usize, String)>,
+}
+
+impl Collector {
+    pub(super) fn add(&mut self, offset: usize, message: impl Into<String>) {
+        self.found.push((offset, message.into()));
+    }
+
+    /// Adds advice to the problem that was just reported.
+    pub(super) fn extend_last(&mut self, advice: &str) {
+        if let Some((_, message)) = self.found.last_mut() {
+            message.push_str(advice);
+        }
+    }
+
+    /// The problems as the reader sees them, or nothing when there are none.
+    pub(super) fn finish(mut self, text: &str, file: &Path) -> Vec<Problem> {
+        self.found.sort();
+        self.found.dedup();
+        self.found
+            .into_iter()
+            .map(|(offset, message)| {
+                let (line, column) = position(text, offset);
+                Problem { file: file.to_owned(), line, column, message }
+            })
+            .collect()
+    }
+}
+
+/// Line and column of a byte offset. An offset inside a character counts as that character's.
+fn position(text: &str, offset: usize) -> (usize, usize) {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+/// Text from the file as it may appear in a message: no control characters, and not endless.
+pub(super) fn shown(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let mut out = String::new();
+    for c in text.chars().take(LONGEST) {
+        // Directional marks reorder what a terminal shows, so they are escaped like control characters.
+        if c.is_control()
+            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    if text.chars().nth(LONGEST).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// The known word that was most likely meant.
+pub(super) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Underscores for dashes are the commonest slip and count as nothing.
+    let word = word.replace('_', "-").to_ascii_lowercase();
+    // A third of the letters wrong is about where a suggestion turns into noise.
+    let most = (word.chars().count() / 3).clamp(1, 4);
+    known
+        .map(|candidate| (strsim::damerau_levenshtein(&word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// `; did you mean `x`?` where something similar is known.
+pub(super) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+    suggestion(word, known).map_or_else(String::new, |close| format!("; did you mean `{close}`?"))
+}

@@ -1,0 +1,324 @@
+//! Every table of `benchgate.toml` and every key in it.
+
+use super::fields::{Field, Kind, Section, defaulted, optional, required};
+
+const COUNT: Kind = Kind::Integer { min: 1, max: 100_000 };
+const NUMBER: Kind = Kind::Number { min: 0.0, max: f64::MAX };
+const LINES: Kind = Kind::List(&Kind::Line);
+const NAMES: Kind = Kind::List(&Kind::Name);
+
+pub(super) static ROOT: Section = Section {
+    title: "the top level",
+    doc: "",
+    fields: &[
+        required("suite", Kind::Table(&SUITE), "What this suite is."),
+        optional(
+            "toolchain",
+            Kind::Table(&TOOLCHAIN),
+            "The IREE tools of every side that does not pin its own.",
+        ),
+        optional("side", Kind::Table(&SIDES), "What differs between base and head."),
+        required("model", Kind::Tables(&MODEL), "The models to measure."),
+        required("target", Kind::Tables(&TARGET), "The devices to measure them on."),
+        optional("measure", Kind::Table(&MEASURE), "How measuring is done."),
+        optional("gate", Kind::Table(&GATE), "What counts as a regression."),
+        optional("waiver", Kind::Tables(&WAIVER), "Reviewed exceptions."),
+        optional("numerics", Kind::Named(&NUMERICS), "How far outputs may be from their references."),
+        optional(
+            "policy",
+            Kind::Relative,
+            "A file of its own for `[gate]`, `[[waiver]]` and `[numerics]`, relative to this one, so that \
+             CODEOWNERS can guard it. Then none of the three may be here.",
+        ),
+    ],
+};
+
+/// The keys that are policy: what a pull request must not decide about itself.
+pub(super) const POLICY_KEYS: [&str; 3] = ["gate", "waiver", "numerics"];
+
+/// The file that `policy = "…"` names.
+pub(super) static POLICY: Section = Section {
+    title: "a policy file",
+    doc: "",
+    fields: &[
+        optional("gate", Kind::Table(&GATE), "What counts as a regression."),
+        optional("waiver", Kind::Tables(&WAIVER), "Reviewed exceptions."),
+        optional("numerics", Kind::Named(&NUMERICS), "How far outputs may be from their references."),
+    ],
+};
+
+static SUITE: Section = Section {
+    title: "[suite]",
+    doc: "",
+    fields: &[required("name", Kind::Name, "Names the suite in reports and in the baseline store.")],
+};
+
+pub(super) static TOOLCHAIN: Section = Section {
+    title: "[toolchain]",
+    doc: "The IREE compiler and runtime, by version for people and by commit for truth: both tools must \
+          print this commit, or nothing is measured. `benchgate.lock` holds the SHA-256 of every wheel. \
+          Without `path` and `compiler`, wheels of this version come from PyPI.",
+    fields: &[
+        required("version", Kind::Version, "Release, for example `3.13.0`."),
+        required("commit", Kind::Commit, "The commit that `iree-compile --version` prints, all 40 digits."),
+        optional(
+            "path",
+            Kind::AnyPath,
+            "A local build or install tree instead; relative paths start at this file.",
+        ),
+        optional(
+            "compiler",
+            Kind::Table(&WHEEL),
+            "The compiler's wheel by address instead; needs `runtime`.",
+        ),
+        optional("runtime", Kind::Table(&WHEEL), "The runtime's wheel by address instead; needs `compiler`."),
+    ],
+};
+
+static WHEEL: Section = Section {
+    title: "[toolchain.compiler] and [toolchain.runtime]",
+    doc: "",
+    fields: &[
+        required("url", Kind::Url, "Address of the wheel, without credentials."),
+        required("sha256", Kind::Sha256, "SHA-256 of the wheel, 64 digits."),
+    ],
+};
+
+static SIDES: Section = Section {
+    title: "[side]",
+    doc: "",
+    fields: &[
+        optional(
+            "base",
+            Kind::Table(&SIDE),
+            "What head is compared with. Without it, only head is measured.",
+        ),
+        optional("head", Kind::Table(&SIDE), "What is judged."),
+    ],
+};
+
+static SIDE: Section = Section {
+    title: "[side.base] and [side.head]",
+    doc: "",
+    fields: &[
+        optional("toolchain", Kind::Table(&TOOLCHAIN), "Tools of this side, instead of `[toolchain]`."),
+        defaulted("flags", LINES, "[]", "Compile flags added after the target's and the model's."),
+        defaulted("run-flags", LINES, "[]", "Flags of the runtime tools, added last."),
+        defaulted(
+            "sources",
+            Kind::Relative,
+            "\".\"",
+            "The folder that model paths start at, relative to this file. It must stay inside the repository.",
+        ),
+    ],
+};
+
+static MODEL: Section = Section {
+    title: "[[model]]",
+    doc: "A model is a file of MLIR with its inputs, or a Python constructor that is exported.",
+    fields: &[
+        required("name", Kind::Name, "Names the model; unique in the suite."),
+        required(
+            "source",
+            Kind::Line,
+            "`models/a.mlir` or `models/a.mlirbc`, or `models.py:make_a` for a function that returns a torch \
+             module and its inputs.",
+        ),
+        defaulted("function", Kind::Name, "\"main\"", "The function to run."),
+        defaulted(
+            "inputs",
+            LINES,
+            "[]",
+            "One per argument: an `.npy` file, or iree's own notation (`1x3xf32=1`). Exported models bring theirs.",
+        ),
+        defaulted(
+            "expected",
+            Kind::List(&Kind::Inside),
+            "[]",
+            "One `.npy` file per result. Exported models bring theirs; without any, outputs are not verified.",
+        ),
+        defaulted(
+            "parameters",
+            LINES,
+            "[]",
+            "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope.",
+        ),
+        defaulted("input-type", Kind::Name, "\"auto\"", "`--iree-input-type` of the compiler."),
+        defaulted(
+            "exporter",
+            Kind::Choice(&["torch-mlir"]),
+            "\"torch-mlir\"",
+            "What exports a Python model.",
+        ),
+        defaulted(
+            "output-type",
+            Kind::OneOrMore(&Kind::Choice(&["linalg-on-tensors", "stablehlo", "torch"])),
+            "\"linalg-on-tensors\"",
+            "What a Python model is lowered to; of several, the first that works.",
+        ),
+        optional("preset", Kind::Name, "Passed to the Python model's constructor as `preset`."),
+        defaulted("options", Kind::Scalars, "{}", "Keyword arguments of the Python model's constructor."),
+        defaulted("flags", LINES, "[]", "Compile flags added after the target's."),
+        defaulted("targets", NAMES, "[]", "Names of the targets it runs on; all of them when empty."),
+    ],
+};
+
+static TARGET: Section = Section {
+    title: "[[target]]",
+    doc: "",
+    fields: &[
+        required("name", Kind::Name, "Names the target; unique in the suite."),
+        required(
+            "backend",
+            Kind::Choice(&["llvm-cpu", "cuda", "hip", "vulkan"]),
+            "What the compiler generates.",
+        ),
+        optional(
+            "device",
+            Kind::Line,
+            "The runtime's device: `local-task`, `cuda`, `hip://0`. By default `local-task` for `llvm-cpu`, \
+             otherwise the backend's name.",
+        ),
+        defaulted("flags", LINES, "[]", "Compile flags: `--iree-cuda-target=sm_86`."),
+        defaulted("run-flags", LINES, "[]", "Flags of the runtime tools."),
+        defaulted("env", Kind::Texts, "{}", "Environment variables of the runtime tools."),
+    ],
+};
+
+static MEASURE: Section = Section {
+    title: "[measure]",
+    doc: "",
+    fields: &[
+        defaulted("repetitions", COUNT, "8", "Repetitions inside one process."),
+        defaulted("min-time", Kind::Duration, "\"40ms\"", "Least time of one repetition."),
+        defaulted("warmup", Kind::Duration, "\"20ms\"", "Untimed warm-up of each process."),
+        defaulted("processes", COUNT, "8", "Processes per benchmark when one side is measured alone."),
+        defaulted(
+            "min-blocks",
+            COUNT,
+            "4",
+            "Blocks (base, head, head, base) per benchmark before the first look when two sides are measured.",
+        ),
+        defaulted("max-blocks", COUNT, "12", "Blocks after which an open question is inconclusive."),
+        optional(
+            "time-budget",
+            Kind::Duration,
+            "No further blocks start after this; without it, `max-blocks` ends it.",
+        ),
+        defaulted("timeout", Kind::Duration, "\"5m\"", "Of one benchmark process."),
+        defaulted("compile-timeout", Kind::Duration, "\"10m\"", "Of one compilation."),
+        defaulted("export-timeout", Kind::Duration, "\"10m\"", "Of one export."),
+        optional(
+            "cpus",
+            Kind::List(&Kind::Integer { min: 0, max: 4095 }),
+            "Processors to pin CPU targets to. By default benchgate leaves one to the host.",
+        ),
+        optional(
+            "jobs",
+            Kind::Integer { min: 1, max: 4096 },
+            "Compilers at once; by default one per processor.",
+        ),
+        defaulted("seed", Kind::Integer { min: 0, max: i64::MAX }, "1", "Seed of the schedule's order."),
+    ],
+};
+
+static GATE: Section = Section {
+    title: "[gate]",
+    doc: "Policy. In a pull request it is read from the base, so that a change can't loosen the gate that \
+          judges it.",
+    fields: &[
+        defaulted(
+            "alpha",
+            Kind::Number { min: 0.0, max: 1.0 },
+            "0.01",
+            "Chance of at least one false red over all fatal rows of the suite.",
+        ),
+        defaulted(
+            "test",
+            Kind::Choice(&["auto", "welch", "mann-whitney"]),
+            "\"auto\"",
+            "The test that decides.",
+        ),
+        defaulted(
+            "fail-on",
+            Kind::List(&Kind::Choice(&["regressed", "diverged", "error", "missing", "inconclusive"])),
+            "[\"regressed\", \"diverged\", \"error\", \"missing\"]",
+            "The verdicts that make the exit code non-zero.",
+        ),
+        optional(
+            "between-cv",
+            Kind::Fraction,
+            "Standard deviation between processes to assume where nothing measured it.",
+        ),
+        optional("metric", Kind::Named(&METRIC), "How each metric is judged."),
+        optional(
+            "override",
+            Kind::Tables(&OVERRIDE),
+            "Exceptions by benchmark; where several match, the last wins.",
+        ),
+    ],
+};
+
+/// Shared by `[gate.metric.*]` and `[[gate.override]]`.
+const FLOOR: Field =
+    optional("floor", Kind::Fraction, "Smallest change worth a red, relative to base: `\"1%\"` or `0.01`.");
+const FLOOR_ABSOLUTE: Field = optional(
+    "floor-absolute",
+    Kind::Magnitude,
+    "Smallest change worth a red: a duration for metrics of time, otherwise a number in the metric's unit.",
+);
+const TOLERANCE: Field =
+    optional("tolerance", Kind::Fraction, "Largest change a green may hide; not below the floor.");
+const FATAL: Field = optional("fatal", Kind::Bool, "Whether a red of this metric fails the gate.");
+
+static METRIC: Section = Section {
+    title: "[gate.metric.<name>]",
+    doc: "The name is one of `latency`, `cpu-time`, `compile-time`, `vmfb-size`, `dispatch-count`, \
+          `peak-host-memory`, `peak-device-memory`, `items-per-second`, or a foreign tool's own. A metric that \
+          is not named keeps its default; a foreign one is then reported and never fatal.",
+    fields: &[FLOOR, FLOOR_ABSOLUTE, TOLERANCE, FATAL],
+};
+
+static OVERRIDE: Section = Section {
+    title: "[[gate.override]]",
+    doc: "",
+    fields: &[
+        required("benchmark", Kind::Glob, "Glob over `model/target/function`, for example `vit*/cpu/*`."),
+        optional("metric", Kind::Name, "The metric it is about; every metric without it."),
+        FLOOR,
+        FLOOR_ABSOLUTE,
+        TOLERANCE,
+        FATAL,
+        optional("between-cv", Kind::Fraction, "As in `[gate]`, for these benchmarks."),
+    ],
+};
+
+static WAIVER: Section = Section {
+    title: "[[waiver]]",
+    doc: "A red that somebody looked at and accepts until a day. It stays visible.",
+    fields: &[
+        required("benchmark", Kind::Glob, "Glob over `model/target/function`."),
+        optional("metric", Kind::Name, "The metric it is about; every metric without it."),
+        required("owner", Kind::Line, "Who answers for it."),
+        required("reason", Kind::Line, "Why it is accepted."),
+        required("expires", Kind::Date, "Last day it holds, `YYYY-MM-DD`."),
+    ],
+};
+
+static NUMERICS: Section = Section {
+    title: "[numerics.<type>]",
+    doc: "The type is one of `f64`, `f32`, `f16`, `bf16`, `i64` … `i8`, `u64` … `u8`, `bool`. With m the \
+          typical magnitude of the reference, every element must satisfy |a − b| ≤ atol + rtol·|b| + stol·m. \
+          Defaults depend on the type; integers must be equal.",
+    fields: &[
+        optional("atol", NUMBER, "Absolute part of an element's bound."),
+        optional("rtol", NUMBER, "Part relative to the reference's element."),
+        optional("stol", NUMBER, "Part relative to the reference's typical magnitude."),
+        optional("max-error", NUMBER, "Bound of the root mean square of |a − b| / (|b| + m)."),
+        optional(
+            "min-cosine",
+            Kind::Number { min: -1.0, max: 1.0 },
+            "Least cosine similarity of output and reference.",
+        ),
+    ],
+};

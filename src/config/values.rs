@@ -1,0 +1,132 @@
+//! The small languages inside strings: durations, fractions, names, dates, paths.
+//!
+//! Each returns what was expected, in words, when the text is not one.
+
+use std::path::{Component, Path};
+use std::time::Duration;
+
+use toml_span::Value;
+use toml_span::value::ValueInner;
+
+/// What the value is, for `expected …, found …`.
+pub(super) fn found(value: &Value<'_>) -> &'static str {
+    match value.as_ref() {
+        ValueInner::String(_) => "a string",
+        ValueInner::Integer(_) => "an integer",
+        ValueInner::Float(_) => "a number",
+        ValueInner::Boolean(_) => "a boolean",
+        ValueInner::Array(_) => "an array",
+        ValueInner::Table(_) => "a table",
+    }
+}
+
+/// `40ms`, `2s`, `1.5h`.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(unit_at);
+    let seconds = match unit.trim_start() {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    let number: f64 = number.parse().ok()?;
+    // A year is beyond every timeout, and keeps later sums of durations from overflowing.
+    const LONGEST: f64 = 366.0 * 86400.0;
+    let seconds = number * seconds;
+    if !(0.0..=LONGEST).contains(&seconds) {
+        return None;
+    }
+    // Whole nanoseconds: `5us` must not become 4.999 µs by way of a binary fraction.
+    Some(Duration::from_nanos((seconds * 1e9).round() as u64))
+}
+
+/// `"1%"`, or the number 0.01 itself.
+pub(super) fn fraction(value: &Value<'_>) -> Option<f64> {
+    let number = match value.as_ref() {
+        ValueInner::String(text) => text.strip_suffix('%')?.trim_end().parse::<f64>().ok()? / 100.0,
+        _ => number(value)?,
+    };
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+/// An integer or a float.
+pub(super) fn number(value: &Value<'_>) -> Option<f64> {
+    match value.as_ref() {
+        ValueInner::Integer(n) => Some(*n as f64),
+        ValueInner::Float(n) if n.is_finite() => Some(*n),
+        _ => None,
+    }
+}
+
+/// A name that is safe in paths, tables and Markdown.
+pub(super) fn is_name(text: &str) -> bool {
+    const LONGEST: usize = 100;
+    text.len() <= LONGEST
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+}
+
+/// What pip accepts after `==`, and nothing that could be an option or a second requirement.
+pub(super) fn is_version(text: &str) -> bool {
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '+'))
+}
+
+/// `digits` lowercase hexadecimal digits.
+pub(super) fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
+}
+
+/// Text for one argument of a tool: not empty, one line, not endless.
+pub(super) fn is_line(text: &str) -> bool {
+    const LONGEST: usize = 4096;
+    !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)
+}
+
+/// A calendar day, `YYYY-MM-DD`.
+pub(super) fn is_date(text: &str) -> bool {
+    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+/// An `https` (or `http`) address without credentials in it.
+pub(super) fn is_url(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(|rest| {
+        let authority = rest.split('/').next().unwrap_or_default();
+        !authority.is_empty() && !authority.contains('@')
+    }) && is_line(text)
+        && !text.contains(' ')
+}
+
+/// A relative path that never leaves the folder it starts at.
+pub(super) fn is_inside(path: &str) -> bool {
+    is_line(path)
+        && !path.contains('\\')
+        && Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+/// A relative path; whether `..` stays inside the repository is checked where files are looked at.
+pub(super) fn is_relative(path: &str) -> bool {
+    is_line(path)
+        && !path.contains('\\')
+        && Path::new(path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir | Component::ParentDir))
+}
+
+/// iree's own notation of an input: `1x3x224x224xf32=1`, `f32=0.5`, `4xi64=1 2 3 4`.
+pub(super) fn is_literal_input(text: &str) -> bool {
+    let shape_and_type = text.split('=').next().unwrap_or_default();
+    let mut parts = shape_and_type.split('x').collect::<Vec<_>>();
+    let Some(element) = parts.pop() else { return false };
+    let letters = element.trim_end_matches(|c: char| c.is_ascii_digit());
+    parts.iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()))
+        && matches!(letters, "f" | "bf" | "i" | "si" | "ui")
+        && letters.len() < element.len()
+        && is_line(text)
+}

@@ -1,0 +1,96 @@
+//! Reads values out of a checked document. What is absent or of the wrong type reads as nothing: the
+//! first pass has already reported it, and the configuration is not handed out then.
+
+use std::time::Duration;
+
+use toml_span::Value;
+use toml_span::value::ValueInner;
+
+use super::values;
+
+/// A value that may be absent.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a, 'de>(Option<&'a Value<'de>>);
+
+impl<'a, 'de> View<'a, 'de> {
+    pub(super) fn new(value: &'a Value<'de>) -> Self {
+        Self(Some(value))
+    }
+
+    pub(super) fn get(self, key: &str) -> Self {
+        Self(self.0.and_then(|value| value.as_table()).and_then(|table| table.get(key)))
+    }
+
+    pub(super) fn is_present(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Byte offset of the value.
+    pub(super) fn at(self) -> usize {
+        self.0.map_or(0, |value| value.span.start)
+    }
+
+    pub(super) fn text(self) -> Option<&'a str> {
+        self.0.and_then(|value| value.as_str())
+    }
+
+    pub(super) fn owned(self) -> String {
+        self.text().unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn bool(self) -> Option<bool> {
+        self.0.and_then(|value| value.as_bool())
+    }
+
+    pub(super) fn integer<T: TryFrom<i64>>(self) -> Option<T> {
+        self.0.and_then(|value| value.as_integer()).and_then(|n| T::try_from(n).ok())
+    }
+
+    pub(super) fn number(self) -> Option<f64> {
+        self.0.and_then(values::number)
+    }
+
+    pub(super) fn fraction(self) -> Option<f64> {
+        self.0.and_then(values::fraction)
+    }
+
+    pub(super) fn duration(self) -> Option<Duration> {
+        self.text().and_then(values::duration)
+    }
+
+    /// Elements of a list.
+    pub(super) fn items(self) -> impl Iterator<Item = Self> {
+        self.0.and_then(|value| value.as_array()).into_iter().flatten().map(Self::new)
+    }
+
+    /// Elements of a list, or the one value.
+    pub(super) fn one_or_more(self) -> Vec<Self> {
+        if self.text().is_some() { vec![self] } else { self.items().collect() }
+    }
+
+    /// Texts of a list.
+    pub(super) fn texts(self) -> Vec<String> {
+        self.items().filter_map(Self::text).map(str::to_owned).collect()
+    }
+
+    /// Entries of a table, with the offset of each key.
+    pub(super) fn entries(self) -> impl Iterator<Item = (&'a str, usize, Self)> {
+        self.0
+            .and_then(|value| value.as_table())
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (key.name.as_ref(), key.span.start, Self::new(value)))
+    }
+
+    /// Text, number or boolean as text.
+    pub(super) fn scalar(self) -> Option<String> {
+        match self.0?.as_ref() {
+            ValueInner::String(text) => Some(text.to_string()),
+            ValueInner::Integer(n) => Some(n.to_string()),
+            // `{:?}` keeps the point of 1.0, so that Python reads a float again.
+            ValueInner::Float(n) => Some(format!("{n:?}")),
+            ValueInner::Boolean(b) => Some(b.to_string()),
+            ValueInner::Array(_) | ValueInner::Table(_) => None,
+        }
+    }
+}
