@@ -13,8 +13,12 @@ mod model;
 mod parse;
 mod policy;
 mod problems;
+mod reference;
+mod schema;
 mod sections;
 mod side;
+#[cfg(test)]
+mod tests;
 mod types;
 mod values;
 mod view;
@@ -23,6 +27,8 @@ pub use load::{load, load_policy, load_policy_within, load_within};
 pub use parse::parse;
 pub use policy::PolicyPart;
 pub use problems::{ConfigError, ConfigProblems, Problem};
+pub use reference::{EXAMPLE, reference};
+pub use schema::json_schema;
 pub use types::{
     Config, Input, Measure, Model, ModelSource, OutputType, Parameters, Pin, Side, Target, ToolSource,
 };

@@ -1,0 +1,325 @@
+//! What a configuration may and may not say.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{Config, EXAMPLE, Input, ModelSource, OutputType, Problem, ToolSource, load, parse};
+
+const MINIMAL: &str = r#"
+[suite]
+name = "s"
+[toolchain]
+version = "3.13.0"
+commit = "89ece87b89852100c0a4ac3d515e14842d090967"
+[[model]]
+name = "a"
+source = "a.mlir"
+[[target]]
+name = "cpu"
+backend = "llvm-cpu"
+"#;
+
+fn good(text: &str) -> Config {
+    match parse(text, Path::new("benchgate.toml")) {
+        Ok(config) => config,
+        Err(problems) => panic!("{problems}"),
+    }
+}
+
+fn messages(text: &str) -> Vec<String> {
+    match parse(text, Path::new("benchgate.toml")) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.problems.into_iter().map(|problem| problem.message).collect(),
+    }
+}
+
+/// The one message about the minimal configuration with more text after it.
+fn message(more: &str) -> String {
+    let mut all = messages(&format!("{MINIMAL}{more}"));
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+#[test]
+fn a_small_configuration_gets_the_defaults() {
+    let config = good(MINIMAL);
+    assert_eq!(config.suite, "s");
+    assert_eq!(config.base, None);
+    assert_eq!(config.head.pin.source, ToolSource::Pypi);
+    assert_eq!(config.root, PathBuf::from("."));
+    assert_eq!(config.models[0].source, ModelSource::Mlir("a.mlir".into()));
+    assert_eq!(config.models[0].function, "main");
+    assert_eq!(config.targets[0].device, "local-task");
+    assert_eq!(config.measure.min_time, Duration::from_millis(40));
+    assert_eq!(config.policy, crate::gate::Policy::default());
+}
+
+/// Writes every default the reference documents into a file, and parses it.
+#[test]
+fn the_documented_defaults_are_the_real_ones() {
+    use super::fields::{Kind, Section};
+    fn write(section: &'static Section, header: &str, out: &mut String) {
+        for field in section.fields {
+            if let Some(default) = field.default {
+                // `expected = []` and `output-type` exclude each other, whatever their values.
+                if !matches!(field.key, "exporter" | "output-type" | "options") {
+                    out.push_str(&format!("{} = {default}\n", field.key));
+                }
+            }
+        }
+        for field in section.fields {
+            if let Kind::Table(inner) = field.kind
+                && matches!(field.key, "measure" | "gate" | "head")
+            {
+                let path = format!("{header}{}", field.key);
+                out.push_str(&format!("[{path}]\n"));
+                write(inner, &format!("{path}."), out);
+            }
+        }
+    }
+    let section = |key: &str| match super::sections::ROOT.field(key).map(|field| field.kind) {
+        Some(Kind::Tables(section) | Kind::Table(section)) => section,
+        other => panic!("{key}: {other:?}"),
+    };
+    let (mut model, mut target, mut rest) = (String::new(), String::new(), String::new());
+    write(section("model"), "", &mut model);
+    write(section("target"), "", &mut target);
+    write(&super::sections::ROOT, "", &mut rest);
+    write(section("side"), "side.", &mut rest);
+    let text =
+        MINIMAL.replace("source = \"a.mlir\"\n", &format!("source = \"a.mlir\"\n{model}")) + &target + &rest;
+    assert!(text.contains("min-time") && text.contains("run-flags"), "{text}");
+    let (written, unwritten) = (good(&text), good(MINIMAL));
+    // Everything but the example's text is the same.
+    assert_eq!(written, unwritten);
+}
+
+#[test]
+fn the_example_of_the_reference_parses() {
+    let config = good(EXAMPLE);
+    assert_eq!(config.models[0].inputs[1], Input::Literal("1x3xf32=1".into()));
+    assert_eq!(config.models[1].output_types, [OutputType::Stablehlo, OutputType::LinalgOnTensors]);
+    assert_eq!(config.models[1].options["width"], "64");
+    let latency = &config.policy.metrics.iter().find(|(name, _)| name == "latency").unwrap().1;
+    // Times are held in nanoseconds.
+    assert_eq!(latency.floor.absolute, 5000.0);
+    assert_eq!(config.policy.overrides[0].floor_relative, Some(0.02));
+    assert_eq!(config.base.unwrap().pin.version, "3.9.0");
+}
+
+#[test]
+fn a_misspelled_key_gets_a_suggestion() {
+    assert_eq!(
+        message("[measure]\nrepititions = 8\n"),
+        "unknown key `repititions` in [measure]; did you mean `repetitions`?"
+    );
+    assert_eq!(
+        message("[measure]\nmin_time = \"1s\"\n"),
+        "unknown key `min_time` in [measure]; did you mean `min-time`?"
+    );
+}
+
+#[test]
+fn a_key_in_the_wrong_table_is_shown_home() {
+    assert_eq!(
+        message("[gate]\nmax-blocks = 8\n"),
+        "unknown key `max-blocks` in [gate]; it belongs in [measure]"
+    );
+}
+
+#[test]
+fn a_file_with_many_problems_reports_all_of_them_in_order() {
+    let text = include_str!("many_problems.toml");
+    let problems = parse(text, Path::new("suites/benchgate.toml")).unwrap_err();
+    let positions: Vec<_> = problems.problems.iter().map(|problem| (problem.line, problem.column)).collect();
+    assert!(positions.is_sorted());
+    insta::assert_snapshot!(problems.to_string());
+}
+
+#[test]
+fn text_that_is_not_toml_is_one_problem_with_its_place() {
+    let problems = parse("[suite]\nname = \n", Path::new("b.toml")).unwrap_err();
+    assert_eq!(problems.problems.len(), 1);
+    assert_eq!(problems.problems[0].line, 2);
+    assert!(problems.problems[0].message.starts_with("not valid TOML"), "{problems}");
+}
+
+#[test]
+fn columns_count_characters_and_not_bytes() {
+    let text = format!("{MINIMAL}env = {{ \"ÉÉ\" = \"x\", A = 2 }}\n");
+    let problems = parse(&text, Path::new("b.toml")).unwrap_err().problems;
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert_eq!((problems[0].line, problems[0].column), (13, 10));
+    // Bytes would say 27.
+    assert_eq!((problems[1].line, problems[1].column), (13, 25));
+}
+
+#[test]
+fn hostile_text_does_not_reach_the_terminal() {
+    let text = format!("{MINIMAL}\n\"evil\\u001b[31m\\u202e\" = 1\n");
+    for message in messages(&text) {
+        assert!(!message.chars().any(|c| c.is_control() || c == '\u{202e}'), "{message:?}");
+    }
+}
+
+#[test]
+fn a_model_can_not_leave_its_folder() {
+    for source in ["../a.mlir", "/etc/a.mlir", "x/../../a.mlir", "a\\\\b.mlir"] {
+        let text = MINIMAL.replace("a.mlir", source);
+        assert_eq!(messages(&text).len(), 1, "{source}");
+    }
+}
+
+#[test]
+fn a_gate_that_never_fails_is_refused() {
+    assert!(message("[gate]\nfail-on = []\n").contains("no gate"));
+    assert!(message("[gate]\nalpha = 0.0\n").contains("`alpha`"));
+    assert!(message("[gate]\nalpha = 0.7\n").contains("`alpha`"));
+}
+
+#[test]
+fn a_tolerance_below_the_floor_is_refused() {
+    let text = "[gate.metric.latency]\nfloor = \"5%\"\n";
+    assert_eq!(
+        message(text),
+        "the tolerance (3 %) is below the floor (5 %): a change could be red and green at once"
+    );
+}
+
+#[test]
+fn a_metric_that_is_almost_a_known_one_is_refused() {
+    assert_eq!(
+        message("[gate.metric.latncy]\nfloor = \"2%\"\n"),
+        "unknown metric `latncy`; did you mean `latency`?"
+    );
+    // A foreign tool's own metric is fine.
+    let config = good(&format!("{MINIMAL}[gate.metric.tokens-per-watt]\nfloor = \"2%\"\n"));
+    assert!(config.policy.metrics.iter().any(|(name, policy)| name == "tokens-per-watt" && policy.fatal));
+}
+
+#[test]
+fn policy_is_here_or_in_its_own_file_but_not_both() {
+    let text = format!("policy = \"policy.toml\"\n{MINIMAL}[gate]\nalpha = 0.05\n");
+    assert_eq!(messages(&text), ["`gate` must not be here: `policy` names the file it belongs in"]);
+}
+
+#[test]
+fn a_wheel_by_address_must_not_carry_credentials() {
+    let hash = "6e1f83dc404f5dcdd76354a869cbbb389bd3f93b4623096de3195799ceb323a7";
+    let wheels = |compiler: &str| {
+        let wheel = |url: &str| format!("{{ url = \"{url}\", sha256 = \"{hash}\" }}");
+        let more = format!("compiler = {}\nruntime = {}\n", wheel(compiler), wheel("https://x.org/r.whl"));
+        MINIMAL.replace("[[model]]", &format!("{more}[[model]]"))
+    };
+    assert_eq!(messages(&wheels("https://x.org/c.whl")), [""; 0]);
+    assert!(messages(&wheels("https://me:secret@x.org/c.whl"))[0].contains("without credentials"));
+}
+
+#[test]
+fn durations_and_fractions_read_as_written() {
+    let config = good(&format!("{MINIMAL}[measure]\nwarmup = \"1.5s\"\ntimeout = \"2h\"\n"));
+    assert_eq!(config.measure.warmup, Duration::from_millis(1500));
+    assert_eq!(config.measure.timeout, Duration::from_secs(7200));
+    for bad in ["\"40\"", "40", "\"ms\"", "\"-1s\"", "\"1 day\"", "\"1e99h\"", "\"1..5s\""] {
+        assert!(message(&format!("[measure]\nwarmup = {bad}\n")).contains("duration"), "{bad}");
+    }
+    let config = good(&format!("{MINIMAL}[gate]\nbetween-cv = \"2.5 %\"\n"));
+    assert_eq!(config.policy.between_cv, Some(0.025));
+}
+
+fn suite_on_disk(extra: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("benchgate.toml");
+    std::fs::write(&file, format!("{extra}{MINIMAL}")).unwrap();
+    (folder, file)
+}
+
+fn problems_of(path: &Path) -> Vec<Problem> {
+    match load(path) {
+        Ok(_) => Vec::new(),
+        Err(super::ConfigError::Invalid(problems)) => problems.problems,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_missing_model_file_is_reported_where_it_is_named() {
+    let (folder, file) = suite_on_disk("");
+    let problems = problems_of(&file);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!((problems[0].line, problems[0].column), (9, 11));
+    assert_eq!(problems[0].message, "a.mlir: no such file (source of model `a`)");
+    std::fs::write(folder.path().join("a.mlir"), "").unwrap();
+    assert_eq!(problems_of(&file), []);
+}
+
+#[test]
+fn a_file_missing_on_one_side_names_the_side() {
+    let (folder, file) = suite_on_disk("");
+    let text = std::fs::read_to_string(&file).unwrap() + "[side.base]\nsources = \"old\"\n";
+    std::fs::write(&file, text).unwrap();
+    std::fs::write(folder.path().join("a.mlir"), "").unwrap();
+    assert_eq!(problems_of(&file)[0].message, "old: no such folder (sources of side base)");
+    std::fs::create_dir(folder.path().join("old")).unwrap();
+    assert_eq!(problems_of(&file)[0].message, "old/a.mlir: no such file (source of model `a`, side base)");
+}
+
+#[test]
+fn a_link_out_of_the_repository_is_refused() {
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    let (folder, file) = suite_on_disk("");
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("a.mlir")).unwrap();
+    assert!(problems_of(&file)[0].message.contains("lies outside the repository"));
+}
+
+#[test]
+fn a_policy_file_is_read_and_its_problems_carry_its_name() {
+    let (folder, file) = suite_on_disk("policy = \"policy.toml\"\n");
+    std::fs::write(folder.path().join("a.mlir"), "").unwrap();
+    assert!(problems_of(&file)[0].message.contains("policy.toml: no such file"));
+    let policy = folder.path().join("policy.toml");
+    std::fs::write(&policy, "[gate]\nalpha = 0.05\n").unwrap();
+    assert_eq!(load(&file).unwrap().policy.alpha, 0.05);
+    assert_eq!(super::load_policy(&file).unwrap().policy.alpha, 0.05);
+    std::fs::write(&policy, "[measure]\nseed = 2\n").unwrap();
+    let problems = problems_of(&file);
+    assert!(problems[0].file.ends_with("policy.toml"));
+    assert!(problems[0].message.contains("unknown key `measure`"), "{problems:?}");
+}
+
+#[test]
+fn the_policy_of_a_base_is_read_whatever_else_its_file_holds() {
+    let (_folder, file) = suite_on_disk("");
+    std::fs::write(&file, "[gate]\nalpha = 0.02\n[future]\nkey = 1\n[measure]\nmax-blocks = 6\n").unwrap();
+    let part = super::load_policy(&file).unwrap();
+    assert_eq!(part.policy.alpha, 0.02);
+    assert_eq!(part.policy.sequential.max_blocks, 6);
+    std::fs::write(&file, "[gate]\nalpah = 0.02\n").unwrap();
+    assert!(super::load_policy(&file).is_err());
+}
+
+#[test]
+fn an_endless_file_is_refused() {
+    let error = load(Path::new("/dev/zero")).unwrap_err();
+    assert!(error.to_string().contains("larger than"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_text_never_panics(text in "\\PC*") {
+        drop(parse(&text, Path::new("b.toml")));
+    }
+
+    /// Mutations of a whole configuration reach deeper than random text.
+    #[test]
+    fn a_damaged_configuration_never_panics(at in 0..EXAMPLE.len(), cut in 0usize..40, put in "[\\[\\]{}\"=.,x0-9\n-]{0,6}") {
+        let mut text = EXAMPLE.to_owned();
+        let end = (at + cut).min(text.len());
+        text.replace_range(at..end, &put);
+        if let Err(problems) = parse(&text, Path::new("b.toml")) {
+            prop_assert!(!problems.problems.is_empty());
+        }
+    }
+}
