@@ -130,9 +130,21 @@ lint_codes! {
     AssumedSpread "assumed-spread" Note,
         "The spread between processes was not measured; a declared or default value was used.",
         "Measure several processes a side, or run `benchgate noise`.";
-    TruncatedInput "truncated-input" Note,
-        "The file ends in the middle of a row; the rows before it were read.",
-        "Let the tool finish writing, or read the file again.";
+    TruncatedInput "truncated-input" Inconclusive,
+        "The file ends without the end of this line, so its last number may be cut.",
+        "Let the tool finish writing, or end the last line with a newline.";
+    DroppedMetric "dropped-metric" Note,
+        "A side metric of this row holds values that are not measurements, and was left out.",
+        "Nothing to do where only the latency matters; otherwise look at the tool's log.";
+    RoundedTime "rounded-time" Inconclusive,
+        "The tool printed the time with so few digits that rounding alone exceeds the smallest change worth a red.",
+        "Keep JSON or CSV instead of the console's text: `--benchmark_out=result.json`.";
+    UnreadLine "unread-line" Note,
+        "A line between results was not understood and was left out.",
+        "Write the results to a file of their own, or report the format as a bug.";
+    IncompleteJoin "incomplete-join" Note,
+        "Some of the joined files have no row of this name.",
+        "Check that every process ran to its end.";
     UnpinnedWorkers "unpinned-workers" Note,
         "A CPU target used every processor of the host, so the host's own work is in the numbers.",
         "Leave a processor to the host: `cpus = [1]` in `[measure]`.";

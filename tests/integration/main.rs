@@ -3,4 +3,5 @@
 
 mod command_line;
 mod harness;
+mod ingest;
 mod schemas;

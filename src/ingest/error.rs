@@ -1,0 +1,69 @@
+//! What reading a foreign result can fail with. Every failure names the input and, where one is to
+//! blame, the line.
+
+use std::borrow::Cow;
+
+use super::Format;
+
+/// An input that can't be trusted. Findings about single rows are lints on the run instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IngestError {
+    /// The bytes break the rules of their format.
+    #[error("read {label} as {format}, line {line}: {what}")]
+    Malformed {
+        /// How the caller named the input: a path, or `-`.
+        label: String,
+        format: Format,
+        /// Counted from 1.
+        line: u64,
+        what: String,
+    },
+    /// The bytes are not UTF-8.
+    #[error("read {label}, line {line}: not valid UTF-8")]
+    NotUtf8 { label: String, line: u64 },
+    /// No format claims the content.
+    #[error("recognise the format of {label}")]
+    Unrecognised { label: String },
+    /// Well-formed, and without a single result: comparing it would pass vacuously.
+    #[error("find a result in {label} (read as {format})")]
+    NoResults { label: String, format: Format },
+    /// benchgate's own file holds several sides and the caller wanted one.
+    #[error("choose a side of {label}: it holds {sides}")]
+    SeveralSides { label: String, sides: String },
+    /// benchgate's own file can't be read.
+    #[error("read {label}: {what}")]
+    Record { label: String, what: String },
+}
+
+/// A fault at a byte offset, before the label and the line are known. Boxed, because it travels in the
+/// result of every small parsing step.
+pub(super) type Fault = Box<FaultAt>;
+
+#[derive(Debug)]
+pub(super) struct FaultAt {
+    /// Byte offset into the text.
+    pub at: usize,
+    pub what: Cow<'static, str>,
+}
+
+pub(super) fn fault(at: usize, what: impl Into<Cow<'static, str>>) -> Fault {
+    Box::new(FaultAt { at, what: what.into() })
+}
+
+/// A fault on a line, from readers that work line by line.
+#[derive(Debug)]
+pub(super) struct LineFault {
+    /// Counted from 1.
+    pub line: u64,
+    pub what: Cow<'static, str>,
+}
+
+pub(super) fn line_fault(line: u64, what: impl Into<Cow<'static, str>>) -> LineFault {
+    LineFault { line, what: what.into() }
+}
+
+/// The number, counted from 1, of the line that holds byte `at`.
+pub(super) fn line_of(bytes: &[u8], at: usize) -> u64 {
+    let before = bytes.get(..at).unwrap_or(bytes);
+    1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64
+}

@@ -1,0 +1,51 @@
+//! The formats benchgate reads, their names, and how each is told from its content.
+
+use std::fmt;
+
+use super::detect;
+
+macro_rules! formats {
+    ($($variant:ident $name:literal $description:literal;)+) => {
+        /// A format of results. The kebab-case name is what `--format-in` takes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Format { $(#[doc = $description] $variant,)+ }
+
+        impl Format {
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The kebab-case name.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// What it is, for `--help`.
+            pub const fn description(self) -> &'static str {
+                match self { $(Self::$variant => $description,)+ }
+            }
+        }
+    };
+}
+
+formats! {
+    GoogleBenchmarkJson "google-benchmark-json" "Google Benchmark and iree-benchmark-module, `--benchmark_format=json`";
+    GoogleBenchmarkCsv "google-benchmark-csv" "the same, `--benchmark_format=csv`";
+    GoogleBenchmarkConsole "google-benchmark-console" "the same, the table on the console";
+}
+
+impl Format {
+    /// The inverse of [`Format::as_str`].
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|format| format.as_str() == name)
+    }
+
+    /// The format of these bytes, told from what they hold; `None` where no format claims them.
+    pub fn detect(bytes: &[u8]) -> Option<Self> {
+        detect(bytes)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,141 @@
+//! Google Benchmark CSV (`--benchmark_format=csv`), with the host's lines above it where both streams
+//! were kept. CSV does not mark aggregates: their names tell, and a `_cv` row has no unit.
+
+use std::borrow::Cow;
+
+use crate::model::Run;
+
+use super::super::error::{LineFault, line_fault};
+use super::super::text::lines;
+use super::preamble;
+use super::rows::{Families, MAX_COUNTERS, Row, TimeUnit};
+use super::statistic::Statistic;
+
+/// How the header of every release begins.
+pub(in crate::ingest) const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit";
+
+/// What a column holds.
+#[derive(Debug, Clone)]
+enum Column {
+    Name,
+    Iterations,
+    RealTime,
+    CpuTime,
+    TimeUnit,
+    Label,
+    ErrorOccurred,
+    ErrorMessage,
+    Counter(String),
+}
+
+/// Reads the whole file into context and benchmarks.
+pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut run = Run::default();
+    let mut before = 0;
+    let mut start = None;
+    for line in lines(text) {
+        if line.text.starts_with(HEADER) {
+            start = Some(line);
+            break;
+        }
+        preamble::read_line(line.text, &mut run.context);
+        before = line.number;
+    }
+    let Some(header) = start else {
+        return Err(line_fault(before + 1, "no header of Google Benchmark's CSV"));
+    };
+    let table = &text[header.text.as_ptr() as usize - text.as_ptr() as usize..];
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(table.as_bytes());
+    let mut columns: Vec<Column> = Vec::new();
+    let mut families = Families::default();
+    let mut record = csv::StringRecord::new();
+    loop {
+        let more = reader.read_record(&mut record).map_err(|error| {
+            let line = error.position().map_or(0, csv::Position::line);
+            line_fault(before + line.max(1), "not valid CSV")
+        })?;
+        if !more {
+            break;
+        }
+        let line = before + record.position().map_or(1, csv::Position::line);
+        if columns.is_empty() {
+            columns = record.iter().map(column).collect();
+            if columns.len() > MAX_COUNTERS {
+                return Err(line_fault(line, format!("more than {MAX_COUNTERS} columns")));
+            }
+        } else if record.len() != columns.len() {
+            let what = format!("{} fields where the header has {}", record.len(), columns.len());
+            return Err(line_fault(line, what));
+        } else if record.get(0) != Some("name") {
+            // Files that were appended to repeat the header.
+            families.push(&mut read_row(&record, &columns, line)?);
+        }
+    }
+    // A cut inside a quoted last field parses as if the quote were closed; the newline proves the row whole.
+    if !text.ends_with('\n') {
+        families.mark_last_as_cut();
+    }
+    run.benchmarks = families.finish();
+    Ok(run)
+}
+
+fn column(name: &str) -> Column {
+    match name {
+        "name" => Column::Name,
+        "iterations" => Column::Iterations,
+        "real_time" => Column::RealTime,
+        "cpu_time" => Column::CpuTime,
+        "time_unit" => Column::TimeUnit,
+        "label" => Column::Label,
+        "error_occurred" => Column::ErrorOccurred,
+        "error_message" => Column::ErrorMessage,
+        counter => Column::Counter(counter.to_owned()),
+    }
+}
+
+fn read_row(record: &csv::StringRecord, columns: &[Column], line: u64) -> Result<Row<'static>, LineFault> {
+    let mut row = Row::default();
+    let mut real = None;
+    let (mut errored, mut message) = (false, "");
+    let mut unit = "";
+    for (column, cell) in columns.iter().zip(record) {
+        let number = || -> Result<Option<f64>, LineFault> {
+            if cell.is_empty() {
+                return Ok(None);
+            }
+            cell.parse().map(Some).map_err(|_| line_fault(line, "a number was expected"))
+        };
+        match column {
+            Column::Name => row.family = Cow::Owned(cell.to_owned()),
+            Column::Iterations => row.count = number()?,
+            Column::RealTime => real = number()?,
+            Column::CpuTime => row.cpu = number()?,
+            Column::TimeUnit => unit = cell,
+            Column::Label => row.label = (!cell.is_empty()).then(|| Cow::Owned(cell.to_owned())),
+            Column::ErrorOccurred => errored = cell == "true",
+            Column::ErrorMessage => message = cell,
+            Column::Counter(name) => {
+                if let Some(value) = number()? {
+                    row.counters.push((Cow::Owned(name.clone()), value));
+                }
+            }
+        }
+    }
+    if row.family.is_empty() {
+        return Err(line_fault(line, "a row without a name"));
+    }
+    if errored || !message.is_empty() {
+        row.error = Some(Cow::Owned(message.to_owned()));
+        return Ok(row);
+    }
+    row.real = real.ok_or_else(|| line_fault(line, "a row without a real_time"))?;
+    let ratio = Statistic::split_suffix(&row.family)
+        .is_some_and(|(_, statistic)| matches!(statistic, Statistic::Cv | Statistic::Fit));
+    row.unit = if unit.is_empty() && ratio {
+        TimeUnit::Ratio(1.0)
+    } else {
+        TimeUnit::parse(Cow::Owned(unit.to_owned()))
+    };
+    Ok(row)
+}

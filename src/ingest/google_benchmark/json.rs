@@ -1,0 +1,264 @@
+//! Google Benchmark JSON (`--benchmark_format=json`, `--benchmark_out`), one pass, nothing built that is
+//! not kept: a file of 100,000 rows costs one scan and 16 bytes a row.
+
+use std::borrow::Cow;
+
+use crate::model::{Context, Run};
+
+use super::super::error::{Fault, fault};
+use super::super::json_scan::{Scan, Scanner};
+use super::rows::{Families, MAX_COUNTERS, Row, RowKind, TimeUnit};
+use super::statistic::Statistic;
+
+/// Reads the whole file into context and benchmarks.
+pub(in crate::ingest) fn read(text: &str) -> Result<Run, Fault> {
+    let mut json = Scanner::new(text);
+    let mut run = Run::default();
+    let mut families = Families::default();
+    let mut seen_benchmarks = false;
+    json.begin_object()?;
+    let mut first = true;
+    while let Some(key) = json.next_key(&mut first)? {
+        match key.as_ref() {
+            "context" => run.context = context(&mut json)?,
+            "benchmarks" => {
+                seen_benchmarks = true;
+                rows(&mut json, &mut families)?;
+            }
+            _ => json.skip()?,
+        }
+    }
+    json.end()?;
+    if !seen_benchmarks {
+        return Err(fault(json.at(), "no `benchmarks` in it"));
+    }
+    run.benchmarks = families.finish();
+    Ok(run)
+}
+
+fn context(json: &mut Scanner<'_>) -> Scan<Context> {
+    let mut context = Context::default();
+    json.begin_object()?;
+    let mut first = true;
+    while let Some(key) = json.next_key(&mut first)? {
+        match key.as_ref() {
+            "date" => context.date = Some(json.string()?.into_owned()),
+            "host_name" => context.host_name = Some(json.string()?.into_owned()),
+            "executable" => context.executable = Some(json.string()?.into_owned()),
+            "num_cpus" => {
+                let count = json.number()?;
+                context.num_cpus =
+                    (count.fract() == 0.0 && (1.0..1e6).contains(&count)).then_some(count as u32);
+            }
+            "mhz_per_cpu" => context.mhz_per_cpu = Some(json.number()?).filter(|mhz| mhz.is_finite()),
+            "cpu_scaling_enabled" => context.cpu_scaling_enabled = Some(json.boolean()?),
+            "aslr_enabled" => context.aslr_enabled = Some(json.boolean()?),
+            "library_build_type" => context.library_build_type = Some(json.string()?.into_owned()),
+            "library_version" => context.library_version = Some(json.string()?.into_owned()),
+            "load_avg" => context.load_avg = load_averages(json)?,
+            _ => json.skip()?,
+        }
+    }
+    Ok(context)
+}
+
+/// The kernel gives three; more would be someone else's list.
+fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
+    let mut values = Vec::new();
+    json.begin_array()?;
+    let mut first = true;
+    while json.next_item(&mut first)? {
+        let value = json.number()?;
+        if values.len() == 3 {
+            return Err(fault(json.at(), "more than three load averages"));
+        }
+        values.push(value);
+    }
+    Ok(values)
+}
+
+fn rows<'a>(json: &mut Scanner<'a>, families: &mut Families<'a>) -> Scan<()> {
+    let mut row = Row::default();
+    json.begin_array()?;
+    let mut first = true;
+    while json.next_item(&mut first)? {
+        if read_row(json, &mut row)? {
+            families.push(&mut row);
+        }
+    }
+    Ok(())
+}
+
+/// The keys of a row that may stand in it once.
+#[derive(Clone, Copy)]
+enum Key {
+    Name,
+    RunName,
+    RunType,
+    RepetitionIndex,
+    Repetitions,
+    RealTime,
+    CpuTime,
+    TimeUnit,
+    AggregateName,
+    ErrorOccurred,
+    ErrorMessage,
+    Skipped,
+    SkipMessage,
+    Label,
+}
+
+/// What the tool writes beside what is needed; a user's counter can't be called so.
+fn is_bookkeeping(key: &str) -> bool {
+    matches!(
+        key,
+        "family_index"
+            | "per_family_instance_index"
+            | "threads"
+            | "iterations"
+            | "aggregate_unit"
+            | "big_o"
+            | "cpu_coefficient"
+            | "real_coefficient"
+            | "rms"
+    )
+}
+
+/// Sorted by how a row is written, length first, so that a key costs one comparison or two.
+fn known_key(key: &str) -> Option<Key> {
+    Some(match (key.len(), key) {
+        (4, "name") => Key::Name,
+        (5, "label") => Key::Label,
+        (7, "skipped") => Key::Skipped,
+        (8, "run_name") => Key::RunName,
+        (8, "run_type") => Key::RunType,
+        (8, "cpu_time") => Key::CpuTime,
+        (9, "real_time") => Key::RealTime,
+        (9, "time_unit") => Key::TimeUnit,
+        (11, "repetitions") => Key::Repetitions,
+        (12, "skip_message") => Key::SkipMessage,
+        (13, "error_message") => Key::ErrorMessage,
+        (14, "aggregate_name") => Key::AggregateName,
+        (14, "error_occurred") => Key::ErrorOccurred,
+        (16, "repetition_index") => Key::RepetitionIndex,
+        _ => return None,
+    })
+}
+
+/// Reads one row; false for a row that carries no measurement by design (an asymptotic fit).
+fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>) -> Scan<bool> {
+    let start = json.at();
+    row.counters.clear();
+    (row.repetition, row.count, row.real, row.cpu) = (None, None, f64::NAN, None);
+    (row.error, row.skipped, row.label, row.kind) = (None, None, None, RowKind::Unmarked);
+    let (mut name, mut run_name, mut aggregate, mut unit) = (None, None, None, None);
+    let (mut error, mut skipped, mut has_real) = (None::<bool>, None::<bool>, false);
+    let (mut error_message, mut skip_message) = (None, None);
+    let (mut is_aggregate, mut seen) = (false, 0u32);
+    json.begin_object()?;
+    let mut first = true;
+    while let Some(key) = json.next_key(&mut first)? {
+        let Some(known) = known_key(&key) else {
+            if is_bookkeeping(&key) {
+                json.skip()?;
+            } else {
+                counter(json, key, row)?;
+            }
+            continue;
+        };
+        let bit = 1 << known as u32;
+        if seen & bit != 0 {
+            return Err(fault(json.at(), format!("`{key}` stands twice in one row")));
+        }
+        seen |= bit;
+        match known {
+            Key::Name => name = Some(json.string()?),
+            Key::RunName => run_name = Some(json.string()?),
+            Key::RunType => match json.string()?.as_ref() {
+                "iteration" => row.kind = RowKind::Iteration,
+                "aggregate" => is_aggregate = true,
+                _ => return Err(fault(json.at(), "`run_type` is neither iteration nor aggregate")),
+            },
+            Key::RepetitionIndex => row.repetition = Some(json.number()?),
+            Key::Repetitions => row.count = Some(json.number()?),
+            Key::RealTime => {
+                has_real = true;
+                row.real = number_or_null(json)?;
+            }
+            Key::CpuTime => row.cpu = Some(number_or_null(json)?),
+            Key::TimeUnit => unit = Some(json.string()?),
+            Key::AggregateName => aggregate = Some(json.string()?),
+            Key::ErrorOccurred => error = Some(json.boolean()?),
+            Key::ErrorMessage => error_message = Some(json.string()?),
+            Key::Skipped => skipped = Some(json.boolean()?),
+            Key::SkipMessage => skip_message = Some(json.string()?),
+            Key::Label => row.label = Some(json.string()?),
+        }
+    }
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        return Err(fault(start, "a row without a `name`"));
+    };
+    if error == Some(true) || (error.is_none() && error_message.is_some()) {
+        row.error = Some(error_message.unwrap_or_default());
+    } else if skipped == Some(true) {
+        row.skipped = Some(skip_message.unwrap_or_default());
+    }
+    if is_aggregate {
+        let statistic = aggregate.as_deref().map_or(Statistic::Other, Statistic::parse);
+        row.kind = RowKind::Aggregate(statistic);
+        if statistic == Statistic::Fit {
+            return Ok(false);
+        }
+        let suffix = aggregate.as_deref().unwrap_or_default();
+        row.family = run_name.unwrap_or_else(|| without_suffix(name, suffix));
+    } else {
+        row.family = run_name.unwrap_or(name);
+    }
+    let excused = row.error.is_some() || row.skipped.is_some();
+    if !has_real && !excused {
+        return Err(fault(start, "a row without a `real_time`"));
+    }
+    row.unit = match unit {
+        Some(unit) => TimeUnit::parse(unit),
+        None if excused => TimeUnit::Known(1.0),
+        None => return Err(fault(start, "a row without a `time_unit`")),
+    };
+    Ok(true)
+}
+
+/// A user's counter is a numeric key that the tool does not know; other values are the tool's news.
+fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut Row<'a>) -> Scan<()> {
+    if matches!(json.peek()?, b'"' | b'{' | b'[' | b't' | b'f') {
+        return json.skip();
+    }
+    let value = number_or_null(json)?;
+    if row.counters.iter().any(|(known, _)| *known == key) {
+        return Err(fault(json.at(), format!("`{key}` stands twice in one row")));
+    }
+    if row.counters.len() == MAX_COUNTERS {
+        return Err(fault(json.at(), format!("more than {MAX_COUNTERS} counters in one row")));
+    }
+    row.counters.push((key, value));
+    Ok(())
+}
+
+/// Tools that rewrite the file turn NaN into null.
+fn number_or_null(json: &mut Scanner<'_>) -> Scan<f64> {
+    if json.peek()? == b'n' {
+        return json.skip().map(|()| f64::NAN);
+    }
+    json.number()
+}
+
+/// The benchmark an aggregate of old releases, without `run_name`, belongs to.
+fn without_suffix<'a>(name: Cow<'a, str>, aggregate: &str) -> Cow<'a, str> {
+    let cut = |name: &str| Some(name.strip_suffix(aggregate)?.strip_suffix('_')?.len());
+    match (cut(&name), name) {
+        (Some(length @ 1..), Cow::Borrowed(text)) => Cow::Borrowed(&text[..length]),
+        (Some(length @ 1..), Cow::Owned(mut text)) => {
+            text.truncate(length);
+            Cow::Owned(text)
+        }
+        (_, name) => name,
+    }
+}

@@ -1,0 +1,12 @@
+//! Google Benchmark, as iree-benchmark-module of any year prints it.
+
+mod console;
+mod csv;
+mod json;
+mod preamble;
+mod rows;
+mod statistic;
+
+pub(super) use console::{is_header as is_console_header, read as read_console, without_colours};
+pub(super) use csv::{HEADER as CSV_HEADER, read as read_csv};
+pub(super) use json::read as read_json;

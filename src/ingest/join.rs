@@ -1,0 +1,196 @@
+//! Several files of one side (`base-*.json`): each is one more process of the same benchmarks.
+
+use std::collections::HashMap;
+
+use crate::model::{
+    Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Outcome, Process, Run, Series, Summary,
+};
+
+/// Joins runs one at a time, so that only samples are held and never a second file's bytes.
+#[derive(Debug, Default)]
+pub struct Joiner {
+    joined: Option<Run>,
+    index: HashMap<BenchmarkName, usize>,
+    /// In how many files each benchmark was, by its place in the run.
+    seen_in: Vec<u64>,
+    files: u64,
+}
+
+impl Joiner {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one more file as one more process (or several, where the file knows them).
+    pub fn push(&mut self, run: Run) {
+        self.files += 1;
+        let label = run.origin.label.clone();
+        let Some(joined) = &mut self.joined else {
+            let names = run.benchmarks.iter().enumerate();
+            self.index = names.map(|(at, benchmark)| (benchmark.name.clone(), at)).collect();
+            self.seen_in = vec![1; run.benchmarks.len()];
+            self.joined = Some(run);
+            return;
+        };
+        merge_run(joined, &run);
+        for benchmark in run.benchmarks {
+            match self.index.get(&benchmark.name) {
+                Some(&at) => {
+                    self.seen_in[at] += 1;
+                    merge_benchmark(&mut joined.benchmarks[at], benchmark, &label);
+                }
+                None => {
+                    self.index.insert(benchmark.name.clone(), joined.benchmarks.len());
+                    self.seen_in.push(1);
+                    joined.benchmarks.push(benchmark);
+                }
+            }
+        }
+    }
+
+    /// The joined run; `None` when no file was added.
+    pub fn finish(self) -> Option<Run> {
+        let mut run = self.joined?;
+        for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
+            if processes(benchmark) > 1 {
+                // One repetition in each of several processes is the best design there is.
+                benchmark.lints.retain(|lint| lint.code != LintCode::SingleRepetition);
+            }
+            // A benchmark of one file alone belongs to a suite that was split over files.
+            if seen_in > 1 && seen_in < self.files {
+                let detail = format!("in {seen_in} of {} files", self.files);
+                benchmark.lints.push(Lint::new(LintCode::IncompleteJoin, detail));
+            }
+        }
+        Some(run)
+    }
+}
+
+/// Joins the files of one side as its processes; `None` for no files.
+pub fn join(runs: impl IntoIterator<Item = Run>) -> Option<Run> {
+    let mut joiner = Joiner::new();
+    for run in runs {
+        joiner.push(run);
+    }
+    joiner.finish()
+}
+
+fn processes(benchmark: &Benchmark) -> usize {
+    let count = |series: &MetricSeries| match &series.series {
+        Series::Processes(processes) => processes.len(),
+        Series::Summaries(summaries) => summaries.len(),
+        Series::Exact(_) => 1,
+    };
+    benchmark.metrics.first().map_or(0, count)
+}
+
+/// Keeps of two contexts the worse one: a finding about any process is a finding about the run.
+fn merge_run(joined: &mut Run, next: &Run) {
+    let (kept, other) = (&mut joined.context, &next.context);
+    if let (Some(one), Some(two)) = (&kept.host_name, &other.host_name)
+        && one != two
+    {
+        let detail = format!("files of one side come from `{one}` and `{two}`");
+        add_lint(&mut joined.lints, Lint::new(LintCode::TestbedMismatch, detail));
+    }
+    for (place, load) in other.load_avg.iter().enumerate() {
+        match kept.load_avg.get_mut(place) {
+            Some(known) => *known = known.max(*load),
+            None => kept.load_avg.push(*load),
+        }
+    }
+    kept.cpu_scaling_enabled = kept.cpu_scaling_enabled.max(other.cpu_scaling_enabled);
+    kept.num_cpus = match (kept.num_cpus, other.num_cpus) {
+        (Some(one), Some(two)) => Some(one.min(two)),
+        (one, two) => one.or(two),
+    };
+    if kept.library_build_type.is_none() || other.library_build_type.as_deref() == Some("debug") {
+        kept.library_build_type.clone_from(&other.library_build_type);
+    }
+    for lint in &next.lints {
+        add_lint(&mut joined.lints, lint.clone());
+    }
+}
+
+fn add_lint(lints: &mut Vec<Lint>, lint: Lint) {
+    if !lints.contains(&lint) {
+        lints.push(lint);
+    }
+}
+
+fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str) {
+    for lint in next.lints {
+        add_lint(&mut kept.lints, lint);
+    }
+    if next.verification.is_some() && kept.verification.is_none() {
+        kept.verification = next.verification;
+    }
+    match (&kept.outcome, next.outcome) {
+        // One failed process among good ones is a failure, never averaged away.
+        (Outcome::Failed { .. }, _) => {}
+        (_, Outcome::Failed { stage, why }) => {
+            kept.metrics.clear();
+            kept.outcome = Outcome::Failed { stage, why: format!("{why} (in {label})") };
+        }
+        (Outcome::Ok, Outcome::Ok) => {
+            for series in next.metrics {
+                merge_series(kept, series);
+            }
+        }
+        (_, Outcome::Ok) => {
+            kept.outcome = Outcome::Ok;
+            kept.metrics = next.metrics;
+        }
+        (_, Outcome::Skipped { .. } | Outcome::Unsupported { .. }) => {}
+    }
+}
+
+fn merge_series(kept: &mut Benchmark, next: MetricSeries) {
+    let Some(known) = kept.metrics.iter_mut().find(|known| known.metric.name == next.metric.name) else {
+        kept.metrics.push(next);
+        return;
+    };
+    if known.metric.unit != next.metric.unit {
+        let detail = format!("{}: {} and {}", known.metric.name, known.metric.unit, next.metric.unit);
+        add_lint(&mut kept.lints, Lint::new(LintCode::UnitMismatch, detail));
+        return;
+    }
+    match (&mut known.series, next.series) {
+        (Series::Processes(all), Series::Processes(more)) => all.extend(more),
+        (Series::Summaries(all), Series::Summaries(more)) => all.extend(more),
+        (Series::Summaries(all), Series::Processes(more)) => all.extend(more.iter().map(summarise)),
+        (Series::Processes(all), Series::Summaries(more)) => {
+            let mut summaries: Vec<Summary> = all.iter().map(summarise).collect();
+            summaries.extend(more);
+            known.series = Series::Summaries(summaries);
+        }
+        (Series::Exact(one), Series::Exact(two)) if *one == two => {}
+        _ => {
+            let detail = format!("{}: the files disagree about an exact value", known.metric.name);
+            add_lint(&mut kept.lints, Lint::new(LintCode::UnitMismatch, detail));
+        }
+    }
+}
+
+/// A process among summaries, in their words.
+fn summarise(process: &Process) -> Summary {
+    let n = process.samples.len();
+    let mut sorted = process.samples.clone();
+    sorted.sort_by(f64::total_cmp);
+    let middle = |at: usize| sorted.get(at).copied();
+    let median = if n % 2 == 1 {
+        middle(n / 2)
+    } else {
+        middle(n / 2).and_then(|high| Some((middle((n / 2).checked_sub(1)?)? + high) / 2.0))
+    };
+    let mean = sorted.iter().sum::<f64>() / n as f64;
+    let squares: f64 = sorted.iter().map(|sample| (sample - mean).powi(2)).sum();
+    Summary {
+        n: Some(n as u64),
+        mean: (n > 0).then_some(mean),
+        median,
+        stddev: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
+        min: sorted.first().copied(),
+        max: sorted.last().copied(),
+    }
+}

@@ -1,0 +1,337 @@
+//! A pull scanner over JSON text, for the one format whose files are large.
+//!
+//! Stricter than it is general: the grammar is RFC 8259 with one addition, the bare `NaN`, `Infinity`
+//! and `-Infinity` that Google Benchmark and Python write. Strings without escapes are borrowed, a
+//! number costs one pass and `str::parse`, and a value nobody asked for is checked and skipped without
+//! being built. Nesting is bounded, so no input can exhaust the stack.
+
+use std::borrow::Cow;
+
+use super::error::{Fault, fault};
+
+/// Deeper nesting than any result has; serde_json's limit as well.
+const MAX_DEPTH: u32 = 128;
+
+pub(super) type Scan<T> = Result<T, Fault>;
+
+#[derive(Debug, Clone)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Byte offset of the next unread byte.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    #[inline]
+    fn skip_space(&mut self) {
+        let bytes = self.text.as_bytes();
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    /// The first byte of the next value or punctuation, not consumed.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Scan<u8> {
+        self.skip_space();
+        self.byte().ok_or_else(|| fault(self.at, "the file ends in the middle of a value"))
+    }
+
+    /// Takes one punctuation byte.
+    #[inline]
+    fn take(&mut self, wanted: u8) -> Scan<()> {
+        let found = self.peek()?;
+        if found != wanted {
+            return Err(fault(self.at, format!("expected `{}`", char::from(wanted))));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Opens an object; then [`Scanner::next_key`] until it answers `None`.
+    pub(super) fn begin_object(&mut self) -> Scan<()> {
+        self.take(b'{')
+    }
+
+    /// The next key of an object, with its colon taken; `None` at the closing brace.
+    #[inline]
+    pub(super) fn next_key(&mut self, first: &mut bool) -> Scan<Option<Cow<'a, str>>> {
+        if !self.next_element(first, b'}')? {
+            return Ok(None);
+        }
+        self.peek()?;
+        let key = self.string()?;
+        self.take(b':')?;
+        Ok(Some(key))
+    }
+
+    /// Opens an array; then [`Scanner::next_item`] until it answers false.
+    pub(super) fn begin_array(&mut self) -> Scan<()> {
+        self.take(b'[')
+    }
+
+    /// Whether an array has one more item; takes the comma before it or the closing bracket.
+    pub(super) fn next_item(&mut self, first: &mut bool) -> Scan<bool> {
+        self.next_element(first, b']')
+    }
+
+    #[inline]
+    fn next_element(&mut self, first: &mut bool, close: u8) -> Scan<bool> {
+        let found = self.peek()?;
+        if found == close {
+            self.at += 1;
+            return Ok(false);
+        }
+        if std::mem::take(first) {
+            return Ok(true);
+        }
+        if found != b',' {
+            return Err(fault(self.at, format!("expected `,` or `{}`", char::from(close))));
+        }
+        self.at += 1;
+        // A comma promises an element: `[1,]` is not JSON.
+        if self.peek()? == close {
+            return Err(fault(self.at, "a comma with nothing after it"));
+        }
+        Ok(true)
+    }
+
+    /// A string, borrowed where it has no escapes.
+    #[inline]
+    pub(super) fn string(&mut self) -> Scan<Cow<'a, str>> {
+        self.take(b'"')?;
+        let bytes = self.text.as_bytes();
+        let start = self.at;
+        loop {
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    let text = &self.text[start..self.at];
+                    self.at += 1;
+                    return Ok(Cow::Borrowed(text));
+                }
+                Some(b'\\') => return self.escaped_string(start).map(Cow::Owned),
+                Some(0..0x20) => return Err(fault(self.at, "a control character inside a string")),
+                Some(_) => self.at += 1,
+                None => return Err(fault(self.at, "the file ends inside a string")),
+            }
+        }
+    }
+
+    /// The rest of a string whose first escape is at `self.at`.
+    #[cold]
+    fn escaped_string(&mut self, start: usize) -> Scan<String> {
+        let mut built = self.text[start..self.at].to_owned();
+        loop {
+            let run = self.at;
+            let bytes = self.text.as_bytes();
+            while !matches!(bytes.get(self.at), None | Some(b'"' | b'\\' | 0..0x20)) {
+                self.at += 1;
+            }
+            built.push_str(&self.text[run..self.at]);
+            match self.byte() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(built);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    built.push(self.escape()?);
+                }
+                Some(_) => return Err(fault(self.at, "a control character inside a string")),
+                None => return Err(fault(self.at, "the file ends inside a string")),
+            }
+        }
+    }
+
+    /// The character of an escape whose backslash is taken.
+    fn escape(&mut self) -> Scan<char> {
+        let at = self.at;
+        let byte = self.byte().ok_or_else(|| fault(at, "the file ends inside a string"))?;
+        self.at += 1;
+        Ok(match byte {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.unicode_escape(at),
+            _ => return Err(fault(at, "an unknown escape in a string")),
+        })
+    }
+
+    /// `\uXXXX`, two of them where the first is a leading surrogate.
+    fn unicode_escape(&mut self, at: usize) -> Scan<char> {
+        let mut code = u32::from(self.hex4()?);
+        if (0xd800..0xdc00).contains(&code) && self.text[self.at..].starts_with("\\u") {
+            self.at += 2;
+            let low = u32::from(self.hex4()?);
+            if (0xdc00..0xe000).contains(&low) {
+                code = 0x1_0000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+            }
+        }
+        char::from_u32(code).ok_or_else(|| fault(at, "half of a surrogate pair in a string"))
+    }
+
+    fn hex4(&mut self) -> Scan<u16> {
+        let digits = self.text.as_bytes().get(self.at..self.at + 4);
+        let value = digits
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u16::from_str_radix(digits, 16).ok())
+            .ok_or_else(|| fault(self.at, "a `\\u` escape needs four hexadecimal digits"))?;
+        self.at += 4;
+        Ok(value)
+    }
+
+    /// A number; a bare `NaN` or `Infinity` counts as one. A number too large for f64 is infinite.
+    #[inline]
+    pub(super) fn number(&mut self) -> Scan<f64> {
+        self.peek()?;
+        let bytes = self.text.as_bytes();
+        let start = self.at;
+        let negative = bytes.get(self.at) == Some(&b'-');
+        self.at += usize::from(negative);
+        let mut integer: u64 = 0;
+        let whole = self.at;
+        while let Some(digit @ b'0'..=b'9') = bytes.get(self.at) {
+            integer = integer.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+            self.at += 1;
+        }
+        let digits = self.at - whole;
+        if digits == 0 {
+            self.at = start;
+            return self.bare_word();
+        }
+        if digits > 1 && bytes.get(whole) == Some(&b'0') {
+            return Err(fault(start, "a number with a leading zero"));
+        }
+        match bytes.get(self.at) {
+            Some(b'.' | b'e' | b'E') => self.fraction_and_exponent(start)?,
+            // Below 16 digits an integer is exact in f64.
+            _ if digits < 16 => {
+                let value = integer as f64;
+                return Ok(if negative { -value } else { value });
+            }
+            _ => {}
+        }
+        self.text[start..self.at].parse().map_err(|_| fault(start, "not a number"))
+    }
+
+    #[inline]
+    fn fraction_and_exponent(&mut self, start: usize) -> Scan<()> {
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits(start)?;
+        }
+        if let Some(b'e' | b'E') = self.byte() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.byte() {
+                self.at += 1;
+            }
+            self.digits(start)?;
+        }
+        Ok(())
+    }
+
+    /// At least one digit.
+    #[inline]
+    fn digits(&mut self, start: usize) -> Scan<()> {
+        let bytes = self.text.as_bytes();
+        let from = self.at;
+        while let Some(b'0'..=b'9') = bytes.get(self.at) {
+            self.at += 1;
+        }
+        if self.at == from { Err(fault(start, "not a number")) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn bare_word(&mut self) -> Scan<f64> {
+        for (word, value) in [
+            ("NaN", f64::NAN),
+            ("-NaN", f64::NAN),
+            ("Infinity", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+        ] {
+            if self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+                self.at += word.len();
+                return Ok(value);
+            }
+        }
+        Err(fault(self.at, "expected a number"))
+    }
+
+    pub(super) fn boolean(&mut self) -> Scan<bool> {
+        match self.peek()? {
+            b't' => self.word("true").map(|()| true),
+            b'f' => self.word("false").map(|()| false),
+            _ => Err(fault(self.at, "expected true or false")),
+        }
+    }
+
+    fn word(&mut self, word: &'static str) -> Scan<()> {
+        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+            return Err(fault(self.at, format!("expected `{word}`")));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    /// Checks and passes over one value of any kind.
+    #[inline]
+    pub(super) fn skip(&mut self) -> Scan<()> {
+        self.skip_nested(0)
+    }
+
+    fn skip_nested(&mut self, depth: u32) -> Scan<()> {
+        if depth > MAX_DEPTH {
+            return Err(fault(self.at, "values are nested too deeply"));
+        }
+        match self.peek()? {
+            b'"' => self.string().map(drop),
+            b'{' => {
+                self.begin_object()?;
+                let mut first = true;
+                while self.next_key(&mut first)?.is_some() {
+                    self.skip_nested(depth + 1)?;
+                }
+                Ok(())
+            }
+            b'[' => {
+                self.begin_array()?;
+                let mut first = true;
+                while self.next_item(&mut first)? {
+                    self.skip_nested(depth + 1)?;
+                }
+                Ok(())
+            }
+            b't' | b'f' => self.boolean().map(drop),
+            b'n' => self.word("null"),
+            _ => self.number().map(drop),
+        }
+    }
+
+    /// Nothing but white space may follow the outermost value.
+    pub(super) fn end(&mut self) -> Scan<()> {
+        self.skip_space();
+        if self.at == self.text.len() {
+            Ok(())
+        } else {
+            Err(fault(self.at, "text after the end of the value"))
+        }
+    }
+}

@@ -1,0 +1,44 @@
+use benchgate::ingest::join;
+use benchgate::model::{LintCode, Outcome, Run, Series};
+
+use super::{benchmark, codes, read};
+
+fn file(rows: &[(&str, f64)]) -> Run {
+    let rows: Vec<String> = rows
+        .iter()
+        .map(|(name, time)| {
+            format!("{{\"name\": \"{name}\", \"run_type\": \"iteration\", \"real_time\": {time}, \"time_unit\": \"ns\"}}")
+        })
+        .collect();
+    read(&format!("{{\"context\": {{}}, \"benchmarks\": [{}]}}", rows.join(","))).unwrap()
+}
+
+#[test]
+fn every_file_of_a_side_is_one_more_process() {
+    let run = join([file(&[("a", 1.0)]), file(&[("a", 2.0)]), file(&[("a", 3.0)])]).unwrap();
+    let Series::Processes(processes) = &benchmark(&run, "a").metric("latency").unwrap().series else {
+        panic!()
+    };
+    let samples: Vec<_> = processes.iter().map(|process| process.samples.clone()).collect();
+    assert_eq!(samples, [[1.0], [2.0], [3.0]]);
+    assert_eq!(codes(benchmark(&run, "a")), []);
+}
+
+#[test]
+fn one_failed_process_among_good_ones_fails_the_benchmark() {
+    let failed = "{\"context\": {}, \"benchmarks\": [{\"name\": \"a\", \"run_type\": \"iteration\", \"error_occurred\": true, \"error_message\": \"no\"}]}";
+    for order in [[0, 1], [1, 0]] {
+        let files = [file(&[("a", 1.0)]), read(failed).unwrap()];
+        let run = join(order.map(|at| files[at].clone())).unwrap();
+        assert!(matches!(benchmark(&run, "a").outcome, Outcome::Failed { .. }));
+        assert!(benchmark(&run, "a").metrics.is_empty());
+    }
+}
+
+#[test]
+fn a_benchmark_missing_from_some_files_is_said() {
+    let run = join([file(&[("a", 1.0), ("b", 1.0)]), file(&[("a", 2.0)]), file(&[("a", 2.0), ("b", 1.0)])])
+        .unwrap();
+    assert_eq!(codes(benchmark(&run, "b")), [LintCode::IncompleteJoin]);
+    assert_eq!(codes(benchmark(&run, "a")), []);
+}
