@@ -1,0 +1,181 @@
+"""The line protocol between benchgate and the interpreter that exports for it.
+
+Both directions are JSON objects, one a line, ASCII, LF. The interpreter speaks first:
+
+    {"hello": "benchgate-export/1", "python": "3.11.7", "torch": "2.15.0" | null, "torch-mlir": … | null}
+
+A request (`?` marks what may be left out; any other key is refused):
+
+    {"id": any JSON value, echoed, "source": "/abs/models.py", "symbol": "make_mlp", "out": "/abs/dir",
+     "preset"?: "small" | null, "options"?: {…}, "output-type"?: "stablehlo" | ["linalg-on-tensors", …],
+     "function"?: "main", "seed"?: 0}
+
+Each request is answered by these lines, in this order, each flushed before the work that it announces, so that
+whoever reads them knows what a crash was doing:
+
+    {"id": …, "status": "started"}
+    {"id": …, "status": "stage", "stage": "import"}          and so on through STAGES;
+                                                             "export" adds "output-type", once an attempt
+    {"id": …, "status": "ok" | "failed", …}                  the answer: see `answer`
+
+End of input ends the process with exit 0. A line that is no request is answered with stage "request".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+STAGES = ("request", "import", "construct", "eager", "export", "write")
+
+# The order in which output types are tried when the request names none.
+OUTPUT_TYPES = ("linalg-on-tensors", "stablehlo", "torch")
+
+TRACEBACK_LIMIT = 20_000
+ERROR_LIMIT = 2_000
+
+
+class Failure(Exception):
+    """A model's failure: where (`stage`), which (`code`) and, in one short text, why."""
+
+    def __init__(self, stage: str, code: str, message: str, **extra: Any):
+        super().__init__(message)
+        assert stage in STAGES
+        self.stage, self.code, self.extra = stage, code, extra
+
+
+@dataclass(frozen=True)
+class Request:
+    id: Any
+    source: str
+    symbol: str
+    out: str
+    preset: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    output_types: tuple[str, ...] = OUTPUT_TYPES
+    function: str = "main"
+    seed: int = 0
+
+
+def _need(condition: bool, message: str) -> None:
+    if not condition:
+        raise Failure("request", "BAD_REQUEST", message)
+
+
+def parse_request(line: str) -> Request:
+    """Reads one request line. A Failure carries the request's id, where one could be read, in `extra`."""
+    try:
+        raw = json.loads(line)
+    except (ValueError, RecursionError) as e:
+        raise Failure("request", "BAD_REQUEST", f"not JSON: {e}", id=None) from None
+    try:
+        return _request(raw)
+    except Failure as e:
+        e.extra["id"] = raw.get("id") if isinstance(raw, dict) else None
+        raise
+
+
+def _request(raw: Any) -> Request:
+    _need(isinstance(raw, dict), "a request is a JSON object")
+    known = {"id", "source", "symbol", "preset", "options", "out", "output-type", "function", "seed"}
+    unknown = sorted(set(raw) - known)
+    _need(not unknown, f"unknown key {unknown[0]!r}" if unknown else "")
+    for key in ("id", "source", "symbol", "out"):
+        _need(raw.get(key) is not None, f"{key!r} is missing")
+    for key in ("source", "symbol", "out"):
+        _need(isinstance(raw[key], str) and raw[key] != "", f"{key!r} must be a string")
+    for key in ("source", "out"):
+        _need(os.path.isabs(raw[key]), f"{key!r} must be an absolute path: {raw[key]!r}")
+    preset = raw.get("preset")
+    _need(preset is None or isinstance(preset, str), "'preset' must be a string or null")
+    options = raw.get("options")
+    options = {} if options is None else options
+    _need(isinstance(options, dict), "'options' must be an object")
+    _need("preset" not in options or preset is None, "'preset' is also among the options")
+    types = raw.get("output-type")
+    types = OUTPUT_TYPES if types is None else (types,) if isinstance(types, str) else types
+    _need(isinstance(types, (list, tuple)) and len(types) > 0, "'output-type' must be a name or a list of names")
+    for t in types:
+        _need(t in OUTPUT_TYPES, f"output type {t!r} is none of {', '.join(OUTPUT_TYPES)}")
+    function = raw.get("function", "main")
+    # It becomes an MLIR symbol and a file name.
+    _need(isinstance(function, str) and function.isidentifier() and function.isascii(), f"bad function name {function!r}")
+    seed = raw.get("seed", 0)
+    _need(isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**32, "'seed' must be in 0..2^32")
+    return Request(
+        id=raw["id"],
+        source=raw["source"],
+        symbol=raw["symbol"],
+        out=raw["out"],
+        preset=preset,
+        options=options,
+        output_types=tuple(types),
+        function=function,
+        seed=seed,
+    )
+
+
+def answer(request_id: Any, result: dict[str, Any] | None = None, failure: Failure | None = None) -> dict[str, Any]:
+    """The last line for a request. Every key is always there; what does not apply is null (lists: empty)."""
+    body: dict[str, Any] = {
+        "id": request_id,
+        "status": "failed" if failure else "ok",
+        "stage": failure.stage if failure else None,
+        "code": failure.code if failure else None,
+        "error": str(failure)[:ERROR_LIMIT] if failure else None,
+        "traceback": None,
+        "mlir": None,
+        "inputs": [],
+        "expected": [],
+        "expected64": None,
+        "expected64-error": None,
+        "output-type": None,
+        "attempts": [],
+        "seconds": {},
+    }
+    extra = dict(failure.extra) if failure else {}
+    extra.pop("id", None)
+    if extra.get("traceback"):
+        # The end of a traceback says what happened, the beginning only how we got there.
+        extra["traceback"] = extra["traceback"][-TRACEBACK_LIMIT:]
+    for source in (result or {}, extra):
+        unknown = set(source) - set(body)
+        assert not unknown, unknown
+        body.update(source)
+    return body
+
+
+class Channel:
+    """The protocol's own pair of file descriptors.
+
+    A model may print to stdout (from Python or from C++) and read stdin; neither may touch the protocol. So the real
+    descriptors move away, where child processes do not inherit them; 1 becomes stderr and 0 is empty."""
+
+    def __init__(self, read_fd: int, write_fd: int):
+        self._in = os.fdopen(read_fd, "r", encoding="utf-8", newline="\n")
+        self._out_fd = write_fd
+
+    @classmethod
+    def take_stdio(cls) -> Channel:
+        sys.stdout.flush()
+        read_fd, write_fd = os.dup(0), os.dup(1)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+        sys.stdin = open(0, "r", closefd=False)
+        sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)
+        return cls(read_fd, write_fd)
+
+    def lines(self):
+        for line in self._in:
+            if line.strip():
+                yield line
+
+    def send(self, message: dict[str, Any]) -> None:
+        data = (json.dumps(message, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n").encode("ascii")
+        while data:
+            data = data[os.write(self._out_fd, data) :]

@@ -1,0 +1,196 @@
+"""The protocol without torch: a fake exporter in the real loop, in a real process where descriptors matter.
+
+    python -m unittest discover -s python/tests
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+PACKAGE = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PACKAGE))
+
+from benchgate_export import source, tensors  # noqa: E402
+from benchgate_export.protocol import OUTPUT_TYPES, Failure, Request, answer, parse_request  # noqa: E402
+
+
+def request(**changes):
+    return json.dumps({"id": 1, "source": "/m.py", "symbol": "make", "out": "/out", **changes})
+
+
+class Requests(unittest.TestCase):
+    def test_defaults(self):
+        r = parse_request(request())
+        self.assertEqual((r.function, r.seed, r.preset, r.options, r.output_types), ("main", 0, None, {}, OUTPUT_TYPES))
+
+    def test_one_output_type_may_be_a_string(self):
+        self.assertEqual(parse_request(request(**{"output-type": "torch"})).output_types, ("torch",))
+
+    def test_refusals_name_the_trouble_and_keep_the_id(self):
+        for changes, words in [
+            ({"sede": 1}, "'sede'"),
+            ({"source": "m.py"}, "absolute"),
+            ({"symbol": None}, "'symbol' is missing"),
+            ({"output-type": ["tosa"]}, "'tosa'"),
+            ({"output-type": []}, "output-type"),
+            ({"function": "../x"}, "function"),
+            ({"seed": -1}, "seed"),
+            ({"options": [1]}, "options"),
+            ({"preset": "a", "options": {"preset": "b"}}, "preset"),
+        ]:
+            with self.subTest(changes), self.assertRaises(Failure) as caught:
+                parse_request(request(**changes))
+            self.assertEqual((caught.exception.stage, caught.exception.code), ("request", "BAD_REQUEST"))
+            self.assertIn(words, str(caught.exception))
+            self.assertEqual(caught.exception.extra["id"], 1)
+
+    def test_not_json(self):
+        with self.assertRaises(Failure) as caught:
+            parse_request("{")
+        self.assertIsNone(caught.exception.extra["id"])
+
+    def test_an_answer_has_every_key_and_bounded_text(self):
+        ok, bad = answer(1, {"mlir": "main.mlir"}), answer(1, failure=Failure("eager", "X", "e" * 9999, traceback="t" * 99999))
+        self.assertEqual(set(ok), set(bad))
+        self.assertLess(len(bad["error"]) + len(bad["traceback"]), 23_000)
+
+
+class Sources(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+
+    def write(self, name, text):
+        path = pathlib.Path(self.dir.name, name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return str(path)
+
+    def construct(self, path, **changes):
+        return source.construct(source.load(path), Request(**{"id": 1, "source": path, "symbol": "make", "out": "/o", **changes}))
+
+    def code(self, *args, **changes):
+        with self.assertRaises(Failure) as caught:
+            self.construct(*args, **changes)
+        return caught.exception.code
+
+    def test_options_and_preset_are_keywords(self):
+        path = self.write("m.py", "def make(preset=None, n=1): return preset, n")
+        self.assertEqual(self.construct(path, preset="small", options={"n": 3}), ("small", 3))
+        self.assertEqual(self.code(path, options={"m": 3}), "BAD_OPTIONS")
+
+    def test_failures_have_their_codes(self):
+        self.assertEqual(self.code("/nowhere/m.py"), "SOURCE_NOT_FOUND")
+        self.assertEqual(self.code(self.write("a.py", "def make(: pass")), "IMPORT_FAILED")
+        self.assertEqual(self.code(self.write("b.py", "raise SystemExit(3)")), "IMPORT_FAILED")
+        self.assertEqual(self.code(self.write("c.py", "def made(): pass")), "SYMBOL_NOT_FOUND")
+        self.assertEqual(self.code(self.write("d.py", "def make(): 1/0")), "CONSTRUCT_FAILED")
+
+    def test_siblings_of_two_folders_with_one_name_are_two_modules(self):
+        for folder in ("one", "two"):
+            self.write(f"{folder}/helper.py", f"NAME = '{folder}'")
+        paths = [self.write(f"{f}/m.py", "import helper\ndef make(): return helper.NAME") for f in ("one", "two")]
+        self.assertEqual([self.construct(p) for p in paths], ["one", "two"])
+
+    def test_every_load_is_fresh(self):
+        path = self.write("m.py", "calls = []\ndef make():\n    calls.append(1)\n    return len(calls)")
+        self.assertEqual([self.construct(path), self.construct(path)], [1, 1])
+
+
+class FakeTensor:
+    shape = ()
+
+    def detach(self):
+        return self
+
+
+class Outputs(unittest.TestCase):
+    def test_flattening_is_depth_first_and_in_order(self):
+        a, b, c, d = (FakeTensor() for _ in range(4))
+        self.assertEqual(tensors.flatten({"z": a, "a": [b, None, (c,)], "m": {"k": d}}, "eager"), [a, b, c, d])
+
+    def test_what_is_no_tensor_is_refused(self):
+        with self.assertRaises(Failure) as caught:
+            tensors.flatten([FakeTensor(), "text"], "eager")
+        self.assertEqual(caught.exception.code, "UNSUPPORTED_VALUE")
+
+    def test_a_failed_write_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "x.npy")
+            tensors.write_atomically(path, lambda f: f.write(b"old"))
+
+            def half(f):
+                f.write(b"ne")
+                raise OSError(28, "No space left on device")
+
+            with self.assertRaises(OSError):
+                tensors.write_atomically(path, half)
+            self.assertEqual((os.listdir(d), pathlib.Path(path).read_bytes()), (["x.npy"], b"old"))
+
+
+FAKE = """
+import os, sys
+from benchgate_export import serve
+from benchgate_export.protocol import Channel, Failure
+import benchgate_export.torch_mlir_exporter as real
+
+def export(request, enter):
+    enter("import")
+    print("a model's words")
+    os.write(1, b"and from C++\\n")
+    os.system("echo and from a child")
+    assert sys.stdin.read() == ""
+    enter("eager")
+    if request.symbol == "leave": sys.exit(0)
+    if request.symbol == "abort": os.abort()
+    if request.symbol == "fail": raise Failure("eager", "EAGER_FAILED", "no") from ValueError("deep")
+    return {"mlir": "main.mlir", "attempts": [{"error": "\\u2028 \\ud800"}]}
+
+real.export = export
+sys.exit(serve.main())
+"""
+
+
+class Loop(unittest.TestCase):
+    def run_fake(self, *symbols):
+        lines = "".join(request(id=s, symbol=s) + "\n" for s in symbols) + "\nnonsense\n"
+        done = subprocess.run(
+            [sys.executable, "-c", FAKE], input=lines.encode(), capture_output=True, timeout=60,
+            env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        )
+        return done, [json.loads(line) for line in done.stdout.decode("ascii").splitlines()]
+
+    def test_prints_go_to_stderr_and_the_loop_survives(self):
+        done, lines = self.run_fake("ok", "leave", "fail", "ok")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(lines[0]["hello"], "benchgate-export/1")
+        self.assertEqual(set(lines[0]), {"hello", "python", "torch", "torch-mlir"})
+        answers = [m for m in lines if m.get("status") in ("ok", "failed")]
+        self.assertEqual(
+            [(m["id"], m["status"], m["stage"], m["code"]) for m in answers],
+            [
+                ("ok", "ok", None, None),
+                ("leave", "failed", "eager", "EXPORTER_ERROR"),
+                ("fail", "failed", "eager", "EAGER_FAILED"),
+                ("ok", "ok", None, None),
+                (None, "failed", "request", "BAD_REQUEST"),
+            ],
+        )
+        self.assertIn("ValueError: deep", answers[2]["traceback"])
+        for words in (b"a model's words", b"and from C++", b"and from a child"):
+            self.assertEqual(done.stderr.count(words), 4)
+
+    def test_a_crash_leaves_word_of_what_was_running(self):
+        done, lines = self.run_fake("ok", "abort", "ok")
+        self.assertEqual(done.returncode, -6)
+        self.assertEqual(lines[-1], {"id": "abort", "status": "stage", "stage": "eager"})
+        self.assertIn({"id": "abort", "status": "started"}, lines)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,133 @@
+"""The real exporter, where torch and torch-mlir are installed; skipped elsewhere."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PACKAGE = pathlib.Path(__file__).resolve().parent.parent
+
+MODELS = '''
+import os, random, sys
+import torch
+from torch import nn
+
+class Fn(nn.Module):
+    def __init__(self, f): super().__init__(); self.f = f
+    def forward(self, *a): return self.f(*a)
+
+X = (torch.zeros(2, 3) + 0.5,)
+def simple(width=4): print("hello"); return nn.Linear(3, width), (torch.randn(2, 3),)
+def outputs(): return Fn(lambda x: {"z": x + 1, "a": (x * 2, None, [x.sum()])}), X
+def noisy(): return Fn(lambda x: x + torch.rand(2, 3)), X
+def dropout(): return nn.Sequential(nn.Dropout(0.5)), X
+def raises(): return Fn(lambda x: x @ x), X
+def inplace(): return Fn(lambda x: x.add_(1) * 2), X
+def casts(): return Fn(lambda x: x.float() * 2), X
+def nan(): return Fn(lambda x: torch.log(x - 1)), X
+def brain(): return Fn(lambda x: x.bfloat16()), X
+def branches(): return Fn(lambda x: x + 1 if x.sum() > 0 else x), X
+def sparse(): return Fn(lambda x: torch.special.airy_ai(x)), X
+def bare(): return nn.Linear(3, 3)
+def crash(): os.kill(os.getpid(), 11)
+def hub(): return torch.hub.load("a/b", "c")
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__(); self.register_buffer("freq", torch.arange(3.0), persistent=False)
+    def forward(self, x): return x * self.freq
+def rotary(): return Rotary(), X
+def unsafe():
+    import pickle, tempfile
+    class Evil:
+        def __reduce__(self): return (os.system, ("true",))
+    f = tempfile.NamedTemporaryFile(); torch.save(Evil(), f.name)
+    torch.load(f.name, weights_only=False)
+'''
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("torch_mlir"), "no torch-mlir here")
+class Exporter(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
+        cls.root = pathlib.Path(cls.dir.name)
+        (cls.root / "models.py").write_text(MODELS)
+        names = ["simple", "outputs", "noisy", "dropout", "raises", "inplace", "casts", "nan", "brain", "branches", "sparse", "bare", "hub"]
+        names += ["rotary", "unsafe", "crash", "simple"]
+        requests = [
+            {"id": i, "source": str(cls.root / "models.py"), "symbol": n, "out": str(cls.root / n / str(i))} for i, n in enumerate(names)
+        ]
+        requests[0]["options"] = {"width": 5}
+        done = subprocess.run(
+            [sys.executable, "-m", "benchgate_export"], cwd=PACKAGE, capture_output=True, timeout=300,
+            input="".join(json.dumps(r) + "\n" for r in requests).encode(),
+        )
+        cls.returncode, cls.stderr = done.returncode, done.stderr.decode()
+        cls.lines = [json.loads(line) for line in done.stdout.splitlines()]
+        cls.answers = {names[m["id"]]: m for m in cls.lines if m.get("status") in ("ok", "failed")}
+
+    def outcome(self, name):
+        a = self.answers[name]
+        return a["status"], a["stage"], a["code"]
+
+    def test_a_plain_model(self):
+        import numpy as np
+
+        a = self.answers["simple"]
+        self.assertEqual(a["status"], "ok", a)
+        out = self.root / "simple" / "0"
+        self.assertEqual(sorted(os.listdir(out)), ["expected0.npy", "expected64_0.npy", "input0.npy", "main.mlir"])
+        self.assertEqual(a["expected"], [{"path": "expected0.npy", "shape": [2, 5], "dtype": "float32", "non-finite": 0}])
+        self.assertEqual(a["output-type"], "linalg-on-tensors")
+        self.assertIn("func.func @main", (out / "main.mlir").read_text())
+        narrow, wide = (np.load(out / f"expected{s}0.npy", allow_pickle=False) for s in ("", "64_"))
+        self.assertEqual(wide.dtype, np.float64)
+        self.assertLess(abs(narrow - wide).max(), 1e-6)
+        self.assertIn("hello", self.stderr)
+
+    def test_outputs_of_every_shape(self):
+        self.assertEqual(self.outcome("outputs")[0], "ok", self.answers["outputs"])
+        self.assertEqual([o["shape"] for o in self.answers["outputs"]["expected"]], [[2, 3], [2, 3], []])
+
+    def test_what_works(self):
+        for name in ("dropout", "inplace", "rotary"):
+            self.assertEqual(self.outcome(name)[0], "ok", self.answers[name])
+
+    def test_failures_and_their_codes(self):
+        for name, stage, code in [
+            ("noisy", "eager", "NONDETERMINISTIC_EAGER_RUN"),
+            ("raises", "eager", "EAGER_FAILED"),
+            ("brain", "write", "UNSUPPORTED_DTYPE"),
+            ("branches", "export", "TORCH_EXPORT_FAILED"),
+            ("sparse", "export", "EXPORT_FAILED"),
+            ("bare", "construct", "BAD_MODEL"),
+            ("hub", "construct", "CONSTRUCT_FAILED"),
+            ("unsafe", "construct", "CONSTRUCT_FAILED"),
+        ]:
+            with self.subTest(name):
+                self.assertEqual(self.outcome(name), ("failed", stage, code), self.answers[name])
+        self.assertIn("Weights only load failed", self.answers["unsafe"]["traceback"])
+        self.assertEqual([a["output-type"] for a in self.answers["sparse"]["attempts"]], ["linalg-on-tensors", "stablehlo", "torch"])
+        self.assertIn("airy_ai", self.answers["sparse"]["error"])
+        self.assertIn("torch.hub", self.answers["hub"]["error"])
+
+    def test_no_fp64_reference_is_said_and_not_fatal(self):
+        a = self.answers["casts"]
+        self.assertEqual((a["status"], a["expected64"]), ("ok", None))
+        self.assertIn("casts", a["expected64-error"])
+
+    def test_non_finite_references_are_counted(self):
+        self.assertEqual(self.answers["nan"]["expected"][0]["non-finite"], 6)
+
+    def test_a_segfault_is_pinned_to_its_model(self):
+        self.assertEqual(self.returncode, -11)
+        self.assertEqual((self.lines[-1]["id"], self.lines[-1]["stage"]), (15, "construct"))
+
+
+if __name__ == "__main__":
+    unittest.main()
