@@ -33,6 +33,8 @@ pub enum Method {
     MannWhitney,
     /// Everything executed is identical; nothing to compare.
     Identical,
+    /// One session against the stored sessions of a baseline.
+    History,
 }
 
 /// The effect of one row: the ratio head/base and how sure it is.
@@ -44,8 +46,12 @@ pub struct Estimate {
     pub interval: Option<Interval>,
     /// One-sided p against the floor, before correction.
     pub p_worse: Option<f64>,
-    /// The same after Holm.
+    /// The same after the error budget is spent over looks and, by Holm, over rows.
     pub p_adjusted: Option<f64>,
+    /// The same by Benjamini and Hochberg: for ordering a listing, never for the verdict.
+    pub q_value: Option<f64>,
+    /// One-sided p of "head is not slow more often than base", before correction (paired rows).
+    pub p_stability: Option<f64>,
     pub blocks: u32,
     /// The smallest change (as a fraction) this row could have seen with 90 % power.
     pub minimum_detectable: Option<f64>,

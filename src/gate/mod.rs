@@ -3,8 +3,16 @@
 
 mod compare;
 mod comparison;
+mod context;
+mod decide;
+mod matching;
+mod overall;
 mod policy;
+mod question;
+mod rules;
 mod sequential;
+mod series;
+mod status;
 
 pub use compare::{CompareOptions, compare};
 pub use comparison::{

@@ -1,8 +1,9 @@
 //! Sequential sampling: which rows need more blocks.
 
-use crate::model::{BenchmarkName, Run};
+use crate::model::{BenchmarkName, Run, Verdict};
+use crate::stats::spending::Looks;
 
-use super::Policy;
+use super::{CompareOptions, Method, Policy, Reason, compare};
 
 /// The answer after a look.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,9 +14,27 @@ pub struct OpenRows {
     pub next_blocks: Option<u32>,
 }
 
-/// After `blocks` blocks of every still-open benchmark: what is open, and up to where to measure.
+/// What is open after the blocks measured so far, and up to where to measure. Open benchmarks are
+/// measured in step: all of them get `next_blocks` blocks before the next call.
+///
 /// A pure function of what was measured, so an interrupted job asks again and gets the same answer.
 pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
-    let _ = (base, head, policy);
-    OpenRows::default()
+    let comparison = compare(base, head, policy, &CompareOptions::default());
+    let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
+    let mut open = Vec::new();
+    let mut next: Option<u32> = None;
+    for row in comparison.rows.iter().filter(|row| row.fatal && row.verdict == Verdict::Inconclusive) {
+        let blocks = row.estimate.as_ref().map_or(0, |estimate| estimate.blocks);
+        let more_helps = match &row.reason {
+            Reason::Open => row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired),
+            Reason::TooLittle(_) => true,
+            _ => false,
+        };
+        let Some(point) = looks.after(blocks).filter(|_| more_helps) else { continue };
+        if !open.contains(&row.benchmark) {
+            open.push(row.benchmark.clone());
+        }
+        next = Some(next.map_or(point, |known: u32| known.min(point)));
+    }
+    OpenRows { next_blocks: next, open }
 }

@@ -151,6 +151,15 @@ lint_codes! {
     CacheDiscarded "cache-discarded" Note,
         "A cached file no longer had the content it was stored with, and was made again.",
         "Check the disk if it happens again.";
+    Unverified "unverified" Note,
+        "The outputs of this benchmark were not checked against a reference.",
+        "Give the model `expected` outputs, or let the exporter write them.";
+    OtherHost "other-host" Note,
+        "The host names differ; machines of one model differ by several percent.",
+        "Measure both sides on the same machine, paired in one job.";
+    FewSessions "few-sessions" Note,
+        "The baseline has too few sessions to show how much sessions differ; an assumed spread was used.",
+        "Let the nightly job add sessions, or declare the spread (`between-cv`).";
     Unmatched "unmatched" Note,
         "No benchmark of the other side has this name.",
         "Rename it on both sides, or accept that it can't be compared.";

@@ -1,0 +1,108 @@
+//! Which policy applies to a row: metric defaults, overrides and waivers by glob.
+
+use globset::{Glob, GlobMatcher};
+
+use crate::model::{BenchmarkName, Metric};
+
+use super::{Floor, MetricPolicy, Override, Policy, Waiver, WaiverUse};
+
+/// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports
+/// it, and the gate must not grow or shrink what it covers.
+struct Pattern {
+    text: String,
+    glob: Option<GlobMatcher>,
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), glob: Glob::new(text).ok().map(|glob| glob.compile_matcher()) }
+    }
+
+    fn matches(&self, name: &BenchmarkName) -> bool {
+        self.text == name.as_str() || self.glob.as_ref().is_some_and(|glob| glob.is_match(name.as_str()))
+    }
+}
+
+/// A policy with its globs compiled.
+pub struct Rules<'a> {
+    policy: &'a Policy,
+    overrides: Vec<(Pattern, &'a Override)>,
+    waivers: Vec<(Pattern, &'a Waiver)>,
+    today: &'a str,
+}
+
+/// For metrics the policy doesn't name: judged like a time, reported, never fatal.
+const UNNAMED: MetricPolicy =
+    MetricPolicy { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false };
+
+impl<'a> Rules<'a> {
+    pub fn new(policy: &'a Policy, today: &'a str) -> Self {
+        Self {
+            policy,
+            overrides: policy.overrides.iter().map(|o| (Pattern::new(&o.benchmark), o)).collect(),
+            waivers: policy.waivers.iter().map(|w| (Pattern::new(&w.benchmark), w)).collect(),
+            today,
+        }
+    }
+
+    fn overrides(&self, name: &BenchmarkName, metric: &Metric) -> impl Iterator<Item = &'a Override> {
+        self.overrides
+            .iter()
+            .filter(move |(pattern, rule)| {
+                rule.metric.as_ref().is_none_or(|m| *m == metric.name) && pattern.matches(name)
+            })
+            .map(|(_, rule)| *rule)
+    }
+
+    /// The floor, tolerance and fatality of one row. Later overrides win.
+    pub fn metric(&self, name: &BenchmarkName, metric: &Metric) -> MetricPolicy {
+        let named = self.policy.metrics.iter().find(|(known, _)| *known == metric.name);
+        let mut rule = named.map_or(UNNAMED, |(_, rule)| rule.clone());
+        for change in self.overrides(name, metric) {
+            rule.floor.relative = change.floor_relative.unwrap_or(rule.floor.relative);
+            rule.floor.absolute = change.floor_absolute.unwrap_or(rule.floor.absolute);
+            rule.tolerance = change.tolerance.unwrap_or(rule.tolerance);
+            rule.fatal = change.fatal.unwrap_or(rule.fatal);
+        }
+        rule
+    }
+
+    /// The declared standard deviation between processes, if the policy has one for this row.
+    pub fn between_cv(&self, name: &BenchmarkName, metric: &Metric) -> Option<f64> {
+        self.overrides(name, metric).filter_map(|o| o.between_cv).last().or(self.policy.between_cv)
+    }
+
+    /// The waiver for a row: one that still holds, or else one that has expired.
+    pub fn waiver(&self, name: &BenchmarkName, metric: Option<&Metric>) -> Option<WaiverUse> {
+        let matching = self.waivers.iter().filter(|(pattern, waiver)| {
+            let metric_matches = match (&waiver.metric, metric) {
+                (None, _) => true,
+                (Some(wanted), Some(metric)) => *wanted == metric.name,
+                (Some(_), None) => false,
+            };
+            metric_matches && pattern.matches(name)
+        });
+        let uses = matching.map(|(_, waiver)| WaiverUse {
+            owner: waiver.owner.clone(),
+            reason: waiver.reason.clone(),
+            expires: waiver.expires.clone(),
+            expired: !is_date(&waiver.expires)
+                || !is_date(self.today)
+                || waiver.expires.as_str() < self.today,
+        });
+        let mut uses: Vec<WaiverUse> = uses.collect();
+        uses.sort_by_key(|waiver| waiver.expired);
+        uses.into_iter().next()
+    }
+}
+
+/// `YYYY-MM-DD`, so that comparing texts compares days. Anything else never holds: a waiver without a
+/// readable last day would be one without an end.
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() == 10
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}

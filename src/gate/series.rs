@@ -1,0 +1,150 @@
+//! One side's values of one metric, made ready for statistics: checked, located, described.
+
+use crate::model::{Lint, LintCode, MetricKind, MetricSeries, Series, Summary};
+use crate::stats::describe;
+
+use super::SideStats;
+
+/// The values of one side that can be used.
+#[derive(Debug, Clone)]
+pub struct Readings {
+    pub stats: SideStats,
+    /// One per process.
+    pub locations: Vec<f64>,
+    /// Place of each process in the paired schedule, where it has one.
+    pub slots: Vec<Option<crate::model::BlockSlot>>,
+    /// Coefficient of variation of repetitions inside a process, the median over processes.
+    pub within_cv: Option<f64>,
+    /// Repetitions of a typical process.
+    pub repetitions: f64,
+    /// All repetitions of all processes; empty where only summaries were kept.
+    pub samples: Vec<f64>,
+    /// A deterministic value, the same wherever it was read.
+    pub exact: Option<f64>,
+    pub summaries_only: bool,
+}
+
+/// A value that is no measurement, as a lint. Exact metrics may be zero, times may not.
+fn unusable(value: f64, exact: bool) -> Option<Lint> {
+    if !value.is_finite() {
+        return Some(Lint::new(LintCode::NonFinite, format!("a value is {value}")));
+    }
+    if !exact && value <= 0.0 {
+        return Some(Lint::new(LintCode::ZeroTime, format!("a value is {value}")));
+    }
+    (value < 0.0).then(|| Lint::new(LintCode::ZeroTime, format!("a value is {value}")))
+}
+
+/// Reads a series, or says why it can't be used.
+pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
+    let exact_kind = series.metric.kind == MetricKind::Exact;
+    match &series.series {
+        Series::Exact(value) => {
+            if let Some(lint) = unusable(*value, exact_kind) {
+                return Err(lint);
+            }
+            let mut readings = from_processes(&[(vec![*value], None)]);
+            readings.exact = exact_kind.then_some(*value);
+            Ok(readings)
+        }
+        Series::Processes(processes) => {
+            let kept: Vec<_> = processes.iter().filter(|p| !p.samples.is_empty()).collect();
+            if kept.is_empty() {
+                return Err(Lint::new(LintCode::Errored, "no sample was taken"));
+            }
+            let bad = kept.iter().flat_map(|p| &p.samples).find_map(|&v| unusable(v, exact_kind));
+            if let Some(lint) = bad {
+                return Err(lint);
+            }
+            let groups: Vec<_> = kept.iter().map(|p| (p.samples.clone(), p.slot)).collect();
+            let mut readings = from_processes(&groups);
+            let first = readings.samples[0];
+            let constant = readings.samples.iter().all(|&v| v == first);
+            readings.exact = (exact_kind && constant).then_some(first);
+            Ok(readings)
+        }
+        Series::Summaries(summaries) => from_summaries(summaries),
+    }
+}
+
+fn from_processes(groups: &[(Vec<f64>, Option<crate::model::BlockSlot>)]) -> Readings {
+    let locations: Vec<f64> = groups.iter().filter_map(|(samples, _)| describe::median(samples)).collect();
+    let samples: Vec<f64> = groups.iter().flat_map(|(samples, _)| samples.iter().copied()).collect();
+    let cvs: Vec<f64> = groups
+        .iter()
+        .filter_map(|(samples, _)| Some(describe::stddev(samples)? / describe::mean(samples)?))
+        .collect();
+    let counts: Vec<f64> = groups.iter().map(|(samples, _)| samples.len() as f64).collect();
+    let location = describe::median(&locations).unwrap_or_default();
+    let mean = describe::mean(&samples).unwrap_or(location);
+    let stddev = describe::stddev(&samples);
+    Readings {
+        stats: SideStats {
+            processes: groups.len() as u32,
+            samples: samples.len() as u64,
+            location,
+            mean,
+            stddev,
+            cv: stddev.map(|s| s / mean).filter(|cv| cv.is_finite()),
+            min: samples.iter().copied().fold(f64::INFINITY, f64::min),
+            max: samples.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        },
+        locations,
+        slots: groups.iter().map(|(_, slot)| *slot).collect(),
+        within_cv: describe::median(&cvs),
+        repetitions: describe::median(&counts).unwrap_or(1.0),
+        samples,
+        exact: None,
+        summaries_only: false,
+    }
+}
+
+fn from_summaries(summaries: &[Summary]) -> Result<Readings, Lint> {
+    let mut locations = Vec::new();
+    let (mut count, mut weighted, mut squares, mut freedom) = (0_u64, 0.0, 0.0, 0.0);
+    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+    let mut cvs = Vec::new();
+    for summary in summaries {
+        let Some(location) = summary.median.or(summary.mean) else { continue };
+        let mean = summary.mean.unwrap_or(location);
+        let values = [Some(location), Some(mean), summary.min, summary.max];
+        if let Some(lint) = values.into_iter().flatten().find_map(|v| unusable(v, false)) {
+            return Err(lint);
+        }
+        let n = summary.n.unwrap_or(1).max(1);
+        locations.push(location);
+        count += n;
+        weighted += mean * n as f64;
+        if let Some(stddev) = summary.stddev.filter(|s| s.is_finite() && *s >= 0.0) {
+            squares += stddev * stddev * (n - 1) as f64;
+            freedom += (n - 1) as f64;
+            cvs.push(stddev / mean);
+        }
+        min = min.min(summary.min.unwrap_or(location));
+        max = max.max(summary.max.unwrap_or(location));
+    }
+    let Some(location) = describe::median(&locations) else {
+        return Err(Lint::new(LintCode::Errored, "no mean and no median was kept"));
+    };
+    let mean = weighted / count as f64;
+    let stddev = (freedom > 0.0).then(|| (squares / freedom).sqrt());
+    Ok(Readings {
+        stats: SideStats {
+            processes: locations.len() as u32,
+            samples: count,
+            location,
+            mean,
+            stddev,
+            cv: stddev.map(|s| s / mean),
+            min,
+            max,
+        },
+        slots: vec![None; locations.len()],
+        repetitions: count as f64 / locations.len() as f64,
+        locations,
+        within_cv: describe::median(&cvs),
+        samples: Vec::new(),
+        exact: None,
+        summaries_only: true,
+    })
+}

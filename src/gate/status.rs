@@ -1,0 +1,127 @@
+//! What can be said of a benchmark without statistics: it is missing, failed, not measured, wrong or
+//! identical.
+
+use crate::model::{Benchmark, LintCode, Outcome, SideName, Stage, Verdict, VerifyCode};
+
+use super::Reason;
+use super::matching::Matched;
+
+/// A verdict about a benchmark as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    pub verdict: Verdict,
+    pub reason: Reason,
+    pub fatal: bool,
+}
+
+impl Status {
+    fn fatal(verdict: Verdict, reason: Reason) -> Self {
+        Self { verdict, reason, fatal: true }
+    }
+
+    fn told(verdict: Verdict, reason: Reason) -> Self {
+        Self { verdict, reason, fatal: false }
+    }
+}
+
+/// A side's outcome, with rows that the tool marked as failed read as what they are.
+fn outcome(side: &Benchmark) -> Outcome {
+    if !side.outcome.is_ok() {
+        return side.outcome.clone();
+    }
+    match side.lints.iter().find(|lint| lint.code == LintCode::Errored) {
+        Some(lint) => Outcome::Failed { stage: Stage::Benchmark, why: lint.detail.clone() },
+        None => Outcome::Ok,
+    }
+}
+
+/// `None` where both sides were measured, so that their numbers decide.
+pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
+    use Verdict::{Error, Missing, Regressed};
+    let (base, head) = match (pair.base, pair.head) {
+        (Some(base), Some(head)) => (outcome(base), outcome(head)),
+        // A benchmark that vanished can't be judged, and a rename must not be a way past the gate.
+        (Some(_), None) => return Some(Status::fatal(Missing, Reason::OnlyOn(SideName::Base))),
+        (None, Some(head)) => {
+            return Some(match outcome(head) {
+                // New, and it doesn't even run.
+                Outcome::Failed { stage, why } => Status::fatal(Error, Reason::FailsAtHead { stage, why }),
+                _ => Status::told(Missing, Reason::OnlyOn(SideName::Head)),
+            });
+        }
+        (None, None) => return None,
+    };
+    match (base, head) {
+        (Outcome::Ok, Outcome::Ok) => None,
+        (Outcome::Failed { .. }, Outcome::Failed { stage, why }) => {
+            Some(Status::fatal(Error, Reason::FailsOnBoth { stage, why }))
+        }
+        (Outcome::Ok, Outcome::Failed { stage, why }) => {
+            Some(Status::fatal(Regressed, Reason::FailsAtHead { stage, why }))
+        }
+        // Newly declared as supported, and it fails.
+        (_, Outcome::Failed { stage, why }) => Some(Status::fatal(Error, Reason::FailsAtHead { stage, why })),
+        (Outcome::Failed { stage, why }, Outcome::Ok) => {
+            let reason = Reason::FailsAtBase { stage, why };
+            Some(match stage {
+                // These fail because of the sources: head repairs them, and must be allowed to.
+                Stage::Export | Stage::Compile | Stage::Verify => Status::told(Missing, reason),
+                // These fail because of the machine, so nothing is known of base.
+                Stage::Toolchain | Stage::Benchmark => Status::fatal(Error, reason),
+            })
+        }
+        // What base measured, head no longer does.
+        (Outcome::Ok, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
+        (_, Outcome::Ok) => Some(Status::told(Missing, Reason::OnlyOn(SideName::Head))),
+        (Outcome::Failed { .. }, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
+        (_, unmeasured) => Some(Status::told(Missing, Reason::NotMeasured(unmeasured))),
+    }
+}
+
+/// What the verification of two measured sides adds: `None` where there is nothing to say.
+pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
+    let base_code = base.verification.as_ref().map(|v| v.code);
+    let verification = head.verification.as_ref()?;
+    let why = || verification.why.clone().unwrap_or_else(|| verification.code.as_str().to_owned());
+    let stage = Stage::Verify;
+    let worked_at_base = base_code == Some(VerifyCode::Pass);
+    match verification.code {
+        VerifyCode::Pass => match base_code {
+            // Repaired at head. Its time is still compared; that base's numbers came from a wrong module
+            // is said beside them.
+            Some(VerifyCode::Fail) => Some(Status::told(Verdict::Missing, Reason::WrongOutputOnBase)),
+            _ => None,
+        },
+        // Wrong on both sides: this change is not the culprit, but nothing here can be believed.
+        VerifyCode::Fail if base_code == Some(VerifyCode::Fail) => {
+            Some(Status::fatal(Verdict::Error, Reason::WrongOutputOnBase))
+        }
+        VerifyCode::Fail => Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput)),
+        VerifyCode::ExceptionRaised | VerifyCode::EagerFailed if worked_at_base => {
+            Some(Status::fatal(Verdict::Regressed, Reason::FailsAtHead { stage, why: why() }))
+        }
+        VerifyCode::ExceptionRaised | VerifyCode::EagerFailed => {
+            Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
+        }
+        // What base proved, head leaves unproved.
+        VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierDidntRun | VerifyCode::VerifierSkipped
+            if worked_at_base =>
+        {
+            let reason = Reason::TooLittle(format!("head's outputs were not verified: {}", why()));
+            Some(Status::fatal(Verdict::Inconclusive, reason))
+        }
+        VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierDidntRun | VerifyCode::VerifierSkipped => {
+            None
+        }
+    }
+}
+
+/// Everything executed is the same on both sides.
+pub fn identical(base: &Benchmark, head: &Benchmark) -> bool {
+    match (&base.artifact, &head.artifact) {
+        (Some(base), Some(head)) => {
+            base == head && !base.vmfb_sha256.is_empty() && !base.execution_sha256.is_empty()
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,78 @@
+//! Sequential sampling: how an error budget is spent over declared looks.
+//!
+//! The budget a test may have used up by information fraction t is a spending function (Lan and
+//! DeMets 1983, Biometrika 70:659–663), here the power family `t^rho` (Kim and DeMets 1987,
+//! Biometrika 74:149–154). Each look is tested at what it adds, and the looks are joined by
+//! Bonferroni's inequality: that holds for every dependence between looks and needs no canonical
+//! Gaussian process, which a robust estimate from four blocks doesn't follow.
+
+/// The declared looks: blocks after which the question is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looks {
+    points: Vec<u32>,
+}
+
+impl Looks {
+    /// From `min` to `max` in steps of two blocks. `max` is always a look.
+    pub fn new(min: u32, max: u32) -> Self {
+        let min = min.max(1);
+        let max = max.max(min);
+        let mut points: Vec<u32> = (min..max).step_by(2).collect();
+        points.push(max);
+        Self { points }
+    }
+
+    /// The last declared look.
+    pub fn last(&self) -> u32 {
+        self.points.last().copied().unwrap_or(1)
+    }
+
+    pub fn points(&self) -> &[u32] {
+        &self.points
+    }
+
+    /// The next look after `blocks`, if measuring goes on.
+    pub fn after(&self, blocks: u32) -> Option<u32> {
+        self.points.iter().copied().find(|&point| point > blocks)
+    }
+
+    /// The share of the budget that a test after `blocks` blocks is worth: what the spending function
+    /// adds between the look before and this one. A row that stopped between two looks (the time
+    /// ended) counts as a look of its own.
+    pub fn share(&self, blocks: u32, rho: f64) -> f64 {
+        if blocks == 0 {
+            return 0.0;
+        }
+        let whole = f64::from(self.last().max(blocks));
+        let spent = |n: u32| (f64::from(n) / whole).powf(rho);
+        let before = self.points.iter().copied().rfind(|&point| point < blocks).map_or(0.0, spent);
+        spent(blocks) - before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_all_looks_are_the_whole_budget() {
+        let looks = Looks::new(4, 12);
+        let sum: f64 = looks.points().iter().map(|&n| looks.share(n, 3.0)).sum();
+        assert!((sum - 1.0).abs() < 1e-12);
+        assert_eq!(looks.points(), [4, 6, 8, 10, 12]);
+    }
+
+    #[test]
+    fn a_single_look_has_everything() {
+        let looks = Looks::new(6, 6);
+        assert_eq!(looks.share(6, 2.0), 1.0);
+        assert_eq!(looks.after(6), None);
+    }
+
+    #[test]
+    fn stopping_between_looks_costs_less_than_the_next_look() {
+        let looks = Looks::new(4, 12);
+        assert!(looks.share(5, 2.0) < looks.share(6, 2.0));
+        assert!(looks.share(2, 2.0) > 0.0);
+    }
+}

@@ -1,0 +1,263 @@
+//! Whatever can be wrong with a benchmark has an outcome of its own, and none of them is a pass.
+
+use benchgate::exit_code::ExitCode;
+use benchgate::gate::{FailOn, Policy, Reason, Waiver};
+use benchgate::model::{
+    Artifact, Benchmark, Context, LintCode, Metric, Outcome, Series, SideName, Stage, Summary, Testbed, Unit,
+    Verdict, VerifyCode,
+};
+
+use super::build::{
+    failed, judged, judged_by, measured, only_row, paired, process, run, session, verified, with,
+};
+
+const STEADY: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5];
+
+#[test]
+fn a_benchmark_that_vanished_is_missing_and_fatal() {
+    let comparison =
+        judged(&run(vec![measured("a", STEADY), measured("b", STEADY)]), &run(vec![measured("a", STEADY)]));
+    let row = &comparison.rows[1];
+    assert_eq!(
+        (row.verdict, &row.reason, row.fatal),
+        (Verdict::Missing, &Reason::OnlyOn(SideName::Base), true)
+    );
+    assert_eq!(comparison.exit_code, ExitCode::BaselineMissing);
+}
+
+#[test]
+fn a_new_benchmark_is_missing_a_base_but_does_not_fail_the_rest() {
+    let (base, head) = paired(
+        "old",
+        &[100.0; 12],
+        &[100.0, 100.1, 99.9, 100.0, 100.05, 99.95, 100.0, 100.1, 99.9, 100.0, 100.05, 99.95],
+        0.0001,
+    );
+    let comparison = judged(&session(vec![base]), &session(vec![head, measured("new", STEADY)]));
+    assert_eq!(comparison.rows[0].verdict, Verdict::Pass, "{:?}", comparison.rows[0]);
+    assert_eq!(comparison.rows[1].verdict, Verdict::Missing);
+    assert_eq!(comparison.exit_code, ExitCode::Pass);
+}
+
+#[test]
+fn nothing_judged_is_never_a_pass() {
+    assert_eq!(judged(&run(vec![]), &run(vec![])).exit_code, ExitCode::Error);
+    let only_new = judged(&run(vec![]), &run(vec![measured("new", STEADY)]));
+    assert_eq!((only_new.verdict, only_new.exit_code), (Verdict::Missing, ExitCode::BaselineMissing));
+}
+
+#[test]
+fn a_stage_that_worked_at_base_and_fails_at_head_is_a_regression_of_that_stage() {
+    for stage in Stage::ALL {
+        let row = only_row(measured("a", STEADY), failed("a", stage));
+        assert_eq!(row.verdict, Verdict::Regressed);
+        assert!(matches!(row.reason, Reason::FailsAtHead { stage: at, .. } if at == stage));
+    }
+}
+
+#[test]
+fn failing_on_both_sides_is_an_error() {
+    let comparison = judged(&run(vec![failed("a", Stage::Compile)]), &run(vec![failed("a", Stage::Compile)]));
+    assert_eq!(comparison.exit_code, ExitCode::Error);
+}
+
+#[test]
+fn a_repair_may_be_merged_but_a_machine_fault_at_base_may_not_hide_the_row() {
+    let repaired = only_row(failed("a", Stage::Compile), measured("a", STEADY));
+    assert_eq!((repaired.verdict, repaired.fatal), (Verdict::Missing, false));
+    let unknown = only_row(failed("a", Stage::Benchmark), measured("a", STEADY));
+    assert_eq!((unknown.verdict, unknown.fatal), (Verdict::Error, true));
+}
+
+#[test]
+fn a_benchmark_that_head_declares_unsupported_is_missing_and_fatal() {
+    let mut head = Benchmark::new("a");
+    head.outcome = Outcome::Unsupported { reason: "not today".to_owned() };
+    let row = only_row(measured("a", STEADY), head);
+    assert_eq!((row.verdict, row.fatal), (Verdict::Missing, true));
+}
+
+#[test]
+fn zero_negative_nan_and_infinite_times_are_errors() {
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        for (base, head) in [
+            (measured("a", &[100.0, bad]), measured("a", STEADY)),
+            (measured("a", STEADY), measured("a", &[bad])),
+        ] {
+            let row = only_row(base, head);
+            assert_eq!(row.verdict, Verdict::Error, "{bad}");
+            assert!(matches!(row.reason, Reason::Unusable(_)), "{:?}", row.reason);
+        }
+    }
+}
+
+#[test]
+fn a_row_the_tool_marked_as_failed_is_not_a_hundred_percent_faster() {
+    let mut head = measured("a", &[0.0]);
+    head.lints.push(benchgate::model::Lint::new(LintCode::Errored, "input shape mismatch"));
+    let row = only_row(measured("a", STEADY), head.clone());
+    assert_eq!(row.verdict, Verdict::Regressed);
+    let both = only_row(head.clone(), head);
+    assert_eq!(both.verdict, Verdict::Error);
+}
+
+#[test]
+fn one_sample_is_inconclusive_however_large_the_change() {
+    let row = only_row(measured("a", &[100.0]), measured("a", &[900.0]));
+    assert_eq!(row.verdict, Verdict::Inconclusive);
+    assert!(row.lints.iter().any(|l| l.code == LintCode::SingleRepetition));
+}
+
+#[test]
+fn a_measured_benchmark_without_any_metric_is_an_error() {
+    assert_eq!(only_row(Benchmark::new("a"), Benchmark::new("a")).verdict, Verdict::Error);
+}
+
+#[test]
+fn a_process_without_samples_is_an_error() {
+    let empty = with("a", Metric::LATENCY, Series::Processes(vec![process(&[], None)]));
+    assert_eq!(only_row(empty, measured("a", STEADY)).verdict, Verdict::Error);
+    let none = with("a", Metric::LATENCY, Series::Summaries(vec![Summary::default()]));
+    assert_eq!(only_row(measured("a", STEADY), none).verdict, Verdict::Error);
+}
+
+#[test]
+fn units_of_different_kinds_are_an_error() {
+    let mut metric = Metric::LATENCY;
+    metric.unit = Unit::Other("cycles".into());
+    let row =
+        only_row(measured("a", STEADY), with("a", metric, Series::Processes(vec![process(STEADY, None)])));
+    assert_eq!(row.reason, Reason::UnitMismatch { base: "ns".to_owned(), head: "cycles".to_owned() });
+    assert_eq!(row.verdict, Verdict::Error);
+}
+
+#[test]
+fn different_machines_are_neither_red_nor_green_but_exact_metrics_still_compare() {
+    let on = |id: &str, latency: &[f64], size: f64| {
+        let mut benchmark = measured("a", latency);
+        benchmark
+            .metrics
+            .push(benchgate::model::MetricSeries { metric: Metric::VMFB_SIZE, series: Series::Exact(size) });
+        let mut run = run(vec![benchmark]);
+        run.testbed = Some(Testbed { id: id.to_owned(), ..Testbed::default() });
+        run
+    };
+    let comparison = judged(&on("one", STEADY, 1000.0), &on("two", &[900.0; 5], 1100.0));
+    assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive);
+    assert!(comparison.lints.iter().any(|l| l.code == LintCode::TestbedMismatch));
+    assert_eq!(comparison.rows[1].verdict, Verdict::Regressed);
+    assert_eq!(comparison.exit_code, ExitCode::Pass);
+}
+
+#[test]
+fn wrong_outputs_at_head_diverge_and_wrong_on_both_sides_is_an_error() {
+    let side = |code| verified(measured("a", STEADY), code);
+    let verdict = |base, head| judged(&run(vec![base]), &run(vec![head])).exit_code;
+    assert_eq!(verdict(side(VerifyCode::Pass), side(VerifyCode::Fail)), ExitCode::Diverged);
+    assert_eq!(verdict(measured("a", STEADY), side(VerifyCode::Fail)), ExitCode::Diverged);
+    assert_eq!(verdict(side(VerifyCode::Fail), side(VerifyCode::Fail)), ExitCode::Error);
+    assert_eq!(verdict(side(VerifyCode::Pass), side(VerifyCode::ExceptionRaised)), ExitCode::Regressed);
+}
+
+#[test]
+fn what_base_proved_and_head_leaves_unproved_is_inconclusive() {
+    for code in
+        [VerifyCode::VerifierDidntRun, VerifyCode::VerifierSkipped, VerifyCode::NondeterministicEagerRun]
+    {
+        let base = verified(measured("a", STEADY), VerifyCode::Pass);
+        let comparison = judged(&run(vec![base]), &run(vec![verified(measured("a", STEADY), code)]));
+        assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive);
+    }
+}
+
+#[test]
+fn identical_artifacts_pass_whatever_the_clock_says() {
+    let artifact = Artifact { vmfb_sha256: "11".to_owned(), execution_sha256: "22".to_owned() };
+    let side = |samples: &[f64], artifact: &Artifact| {
+        let mut benchmark = measured("a", samples);
+        benchmark.artifact = Some(artifact.clone());
+        benchmark
+    };
+    let row = only_row(side(STEADY, &artifact), side(&[300.0; 5], &artifact));
+    assert_eq!((row.verdict, row.reason), (Verdict::Pass, Reason::Identical));
+    let other = Artifact { execution_sha256: "33".to_owned(), ..artifact.clone() };
+    let row = only_row(side(STEADY, &artifact), side(&[300.0; 5], &other));
+    assert_eq!(row.verdict, Verdict::Regressed);
+}
+
+#[test]
+fn deterministic_metrics_compare_exactly_with_their_own_floor() {
+    let side = |metric: Metric, value| with("a", metric, Series::Exact(value));
+    let verdict =
+        |metric: Metric, base, head| only_row(side(metric.clone(), base), side(metric, head)).verdict;
+    assert_eq!(verdict(Metric::DISPATCH_COUNT, 10.0, 11.0), Verdict::Regressed);
+    assert_eq!(verdict(Metric::DISPATCH_COUNT, 10.0, 10.0), Verdict::Pass);
+    assert_eq!(verdict(Metric::VMFB_SIZE, 1000.0, 1005.0), Verdict::Pass);
+    assert_eq!(verdict(Metric::VMFB_SIZE, 1000.0, 900.0), Verdict::Improved);
+    assert_eq!(verdict(Metric::PEAK_DEVICE_MEMORY, 0.0, 5.0), Verdict::Regressed);
+}
+
+#[test]
+fn an_overloaded_debug_build_with_scaling_says_so_and_decides_nothing() {
+    let mut head = run(vec![measured("a", &[900.0; 5])]);
+    head.context = Context {
+        num_cpus: Some(128),
+        cpu_scaling_enabled: Some(true),
+        library_build_type: Some("DEBUG".to_owned()),
+        load_avg: vec![125.10, 56.79, 21.95],
+        ..Context::default()
+    };
+    let comparison = judged(&run(vec![measured("a", STEADY)]), &head);
+    let codes: Vec<LintCode> = comparison.lints.iter().map(|l| l.code).collect();
+    assert_eq!(codes, [LintCode::HostOverloaded, LintCode::DebugBuild, LintCode::CpuScaling]);
+    assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn a_waiver_takes_its_row_out_until_its_last_day() {
+    let base = run(vec![failed_or("a", true)]);
+    let head = run(vec![failed_or("a", false)]);
+    let exit = |expires: &str| {
+        let waiver = Waiver {
+            benchmark: "a*".to_owned(),
+            metric: None,
+            owner: "kim".to_owned(),
+            reason: "known".to_owned(),
+            expires: expires.to_owned(),
+        };
+        let comparison = judged_by(&Policy { waivers: vec![waiver], ..Policy::default() }, &base, &head);
+        assert_eq!(comparison.rows[0].verdict, Verdict::Regressed);
+        comparison.exit_code
+    };
+    assert_eq!(exit("2026-11-20"), ExitCode::Pass);
+    assert_eq!(exit("2026-11-19"), ExitCode::Regressed);
+    assert_eq!(exit("never"), ExitCode::Regressed);
+}
+
+fn failed_or(name: &str, ok: bool) -> Benchmark {
+    if ok { measured(name, STEADY) } else { failed(name, Stage::Compile) }
+}
+
+#[test]
+fn the_exit_code_follows_the_documented_precedence_and_fail_on() {
+    let base = run(vec![
+        measured("slow", STEADY),
+        measured("wrong", STEADY),
+        measured("gone", STEADY),
+        failed("dead", Stage::Export),
+    ]);
+    let head = run(vec![
+        measured("slow", &[900.0; 5]),
+        verified(measured("wrong", STEADY), VerifyCode::Fail),
+        failed("dead", Stage::Export),
+    ]);
+    let exit = |fail_on: Vec<Verdict>| {
+        judged_by(&Policy { fail_on: FailOn(fail_on), ..Policy::default() }, &base, &head).exit_code
+    };
+    use Verdict::{Diverged, Error, Missing, Regressed};
+    assert_eq!(exit(vec![Missing, Regressed, Diverged, Error]), ExitCode::Error);
+    assert_eq!(exit(vec![Missing, Regressed, Diverged]), ExitCode::Diverged);
+    assert_eq!(exit(vec![Missing, Regressed]), ExitCode::Regressed);
+    assert_eq!(exit(vec![Missing]), ExitCode::BaselineMissing);
+    assert_eq!(exit(vec![]), ExitCode::Pass);
+}
