@@ -229,6 +229,29 @@ fn durations_and_fractions_read_as_written() {
     assert_eq!(config.policy.between_cv, Some(0.025));
 }
 
+#[test]
+fn a_loosened_policy_is_said_in_words() {
+    let base = good(EXAMPLE).policy_part();
+    let head = EXAMPLE
+        .replace("alpha = 0.01", "alpha = 0.05\nfail-on = [\"error\"]")
+        .replace("floor = \"1%\"", "floor = \"2.5%\"\nfatal = false")
+        .replace("floor = \"2%\"", "floor = \"20%\"")
+        .replace("2026-12-31", "2027-12-31")
+        .replace("rtol = 1e-3", "rtol = 1e-1")
+        .replace("max-blocks = 12", "max-blocks = 6");
+    let head = good(&head).policy_part();
+    assert_eq!(super::policy_changes(&base, &base), [""; 0]);
+    insta::assert_snapshot!(super::policy_changes(&base, &head).join("\n"));
+}
+
+#[test]
+fn what_is_not_policy_may_change_in_silence() {
+    let base = good(EXAMPLE).policy_part();
+    let head =
+        good(&EXAMPLE.replace("cpus = [1]", "cpus = [2]\nseed = 7").replace("3.9.0", "3.10.0")).policy_part();
+    assert_eq!(super::policy_changes(&base, &head), [""; 0]);
+}
+
 fn suite_on_disk(extra: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("benchgate.toml");

@@ -7,6 +7,8 @@ use std::time::Duration;
 use crate::gate::{NumericsTolerance, Policy};
 use crate::model::SideName;
 
+use super::PolicyPart;
+
 /// A whole, valid `benchgate.toml`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -35,6 +37,11 @@ impl Config {
             SideName::Base => self.base.as_ref(),
             SideName::Head => Some(&self.head),
         }
+    }
+
+    /// The part that judges.
+    pub fn policy_part(&self) -> PolicyPart {
+        PolicyPart { policy: self.policy.clone(), numerics: self.numerics.clone() }
     }
 }
 

@@ -1,0 +1,152 @@
+//! Whether two policies differ, in words: a pull request that touches the gate says so.
+
+use crate::gate::{MetricPolicy, NumericsTolerance, Override, TestKind, Waiver};
+
+use super::PolicyPart;
+use super::policy::percent;
+use super::problems::shown;
+
+/// What `head` changes of the policy of `base`, one phrase for each, in the order of the reference page.
+/// Empty when they judge alike. Text from the files is stripped of control characters; it is still text
+/// from a pull request, so a renderer escapes it for its format.
+pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
+    let mut changes = Vec::new();
+    let (b, h) = (&base.policy, &head.policy);
+    changed(
+        &mut changes,
+        "min-blocks",
+        &b.sequential.min_blocks.to_string(),
+        &h.sequential.min_blocks.to_string(),
+    );
+    changed(
+        &mut changes,
+        "max-blocks",
+        &b.sequential.max_blocks.to_string(),
+        &h.sequential.max_blocks.to_string(),
+    );
+    changed(&mut changes, "alpha", &b.alpha.to_string(), &h.alpha.to_string());
+    changed(&mut changes, "test", test_name(b.test), test_name(h.test));
+    changed(&mut changes, "fail-on", &fail_on(base), &fail_on(head));
+    changed(&mut changes, "between-cv", &share(b.between_cv), &share(h.between_cv));
+    metrics(&b.metrics, &h.metrics, &mut changes);
+    listed("override", &b.overrides, &h.overrides, describe_override, &mut changes);
+    listed("waiver", &b.waivers, &h.waivers, describe_waiver, &mut changes);
+    for after in &head.numerics {
+        if let Some(before) = base.numerics.iter().find(|tolerance| tolerance.dtype == after.dtype) {
+            numerics(before, after, &mut changes);
+        }
+    }
+    changes
+}
+
+fn changed(changes: &mut Vec<String>, what: &str, before: &str, after: &str) {
+    if before != after {
+        changes.push(format!("{what}: {before} → {after}"));
+    }
+}
+
+const fn test_name(test: TestKind) -> &'static str {
+    match test {
+        TestKind::Auto => "auto",
+        TestKind::Welch => "welch",
+        TestKind::MannWhitney => "mann-whitney",
+    }
+}
+
+fn fail_on(part: &PolicyPart) -> String {
+    let mut words: Vec<_> = part.policy.fail_on.0.iter().map(|verdict| verdict.as_str()).collect();
+    // The order in the file means nothing.
+    words.sort_unstable();
+    words.join(", ")
+}
+
+fn share(value: Option<f64>) -> String {
+    value.map_or_else(|| "not set".to_owned(), percent)
+}
+
+fn metrics(before: &[(String, MetricPolicy)], after: &[(String, MetricPolicy)], changes: &mut Vec<String>) {
+    let find = |all: &[(String, MetricPolicy)], name: &str| {
+        all.iter().find(|(known, _)| known == name).map(|(_, policy)| policy.clone())
+    };
+    for (name, head) in after {
+        let shown_name = shown(name);
+        let Some(base) = find(before, name) else {
+            changes.push(format!("metric `{shown_name}`: added"));
+            continue;
+        };
+        let part = |part: &str| format!("{shown_name} {part}");
+        changed(changes, &part("floor"), &percent(base.floor.relative), &percent(head.floor.relative));
+        let absolute = |policy: &MetricPolicy| policy.floor.absolute.to_string();
+        changed(changes, &part("floor-absolute"), &absolute(&base), &absolute(head));
+        changed(changes, &part("tolerance"), &percent(base.tolerance), &percent(head.tolerance));
+        changed(changes, &part("fatal"), &base.fatal.to_string(), &head.fatal.to_string());
+    }
+    for (name, _) in before {
+        if find(after, name).is_none() {
+            changes.push(format!("metric `{}`: removed", shown(name)));
+        }
+    }
+}
+
+/// What was added to and removed from a list. A changed entry is both.
+fn listed<T: PartialEq>(
+    what: &str,
+    before: &[T],
+    after: &[T],
+    describe: fn(&T) -> String,
+    changes: &mut Vec<String>,
+) {
+    let unchanged = changes.len();
+    for entry in before.iter().filter(|entry| !after.contains(entry)) {
+        changes.push(format!("{what} removed: {}", describe(entry)));
+    }
+    for entry in after.iter().filter(|entry| !before.contains(entry)) {
+        changes.push(format!("{what} added: {}", describe(entry)));
+    }
+    if changes.len() == unchanged && before != after {
+        // The last override that matches wins, so their order is part of the policy.
+        changes.push(format!("{what}s: other order"));
+    }
+}
+
+fn describe_override(entry: &Override) -> String {
+    let mut parts = Vec::new();
+    let mut part =
+        |key: &str, value: Option<String>| parts.extend(value.map(|value| format!("{key} {value}")));
+    part("floor", entry.floor_relative.map(percent));
+    part("floor-absolute", entry.floor_absolute.map(|value| value.to_string()));
+    part("tolerance", entry.tolerance.map(percent));
+    part("fatal", entry.fatal.map(|value| value.to_string()));
+    part("between-cv", entry.between_cv.map(percent));
+    format!("{}: {}", place(&entry.benchmark, entry.metric.as_deref()), parts.join(", "))
+}
+
+fn describe_waiver(entry: &Waiver) -> String {
+    format!(
+        "{} until {} by {}: {}",
+        place(&entry.benchmark, entry.metric.as_deref()),
+        shown(&entry.expires),
+        shown(&entry.owner),
+        shown(&entry.reason)
+    )
+}
+
+fn place(benchmark: &str, metric: Option<&str>) -> String {
+    match metric {
+        Some(metric) => format!("`{}` ({})", shown(benchmark), shown(metric)),
+        None => format!("`{}`", shown(benchmark)),
+    }
+}
+
+fn numerics(before: &NumericsTolerance, after: &NumericsTolerance, changes: &mut Vec<String>) {
+    for (key, b, a) in [
+        ("atol", before.atol, after.atol),
+        ("rtol", before.rtol, after.rtol),
+        ("stol", before.stol, after.stol),
+        ("max-error", before.max_error, after.max_error),
+        ("min-cosine", before.min_cosine, after.min_cosine),
+    ] {
+        let dtype = &after.dtype;
+        changed(changes, &format!("{dtype} {key}"), &format!("{b:?}"), &format!("{a:?}"));
+    }
+}
