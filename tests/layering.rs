@@ -70,7 +70,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("indicatif", &["cli"]),
     ("toml_span", &["config", "toolchain"]),
     ("nix", &["process", "device"]),
-    ("npyz", &["numerics"]),
+    ("half", &["numerics"]),
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

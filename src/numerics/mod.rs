@@ -1,6 +1,17 @@
 //! L1, pure: tensors (`.npy` bytes) → divergence metrics and verification codes.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod check;
+mod element;
+mod npy;
+mod tensor;
+#[cfg(test)]
+mod tests;
 mod tolerance;
+mod verify;
 
+pub use check::{check, typical_magnitude};
+pub use npy::NpyError;
+pub use tensor::{DType, ShapeError, Tensor};
 pub use tolerance::NumericsTolerance;
+pub use verify::verify;

@@ -1,5 +1,7 @@
 //! How far an output may be from its reference, by element type, and why so far.
 
+use super::DType;
+
 /// Largest numerical distance that still counts as the same answer, for one element type.
 ///
 /// With `m` the typical magnitude of the reference (see [`super::typical_magnitude`]), an output `a`
@@ -23,37 +25,46 @@ pub struct NumericsTolerance {
     pub min_cosine: f64,
 }
 
-/// Every element type that an output can have.
-const DTYPES: [&str; 13] =
-    ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool"];
-
 impl NumericsTolerance {
-    /// The default of an element type, where it is one that outputs can have.
+    /// The default of an element type, by name.
+    pub fn default_for(dtype: &str) -> Option<Self> {
+        DType::parse(dtype).map(Self::for_dtype)
+    }
+
+    /// The default of an element type.
     ///
     /// An honest output differs from eager by reordered sums: about `u·√k` of the magnitude, where `u`
     /// is the unit roundoff of the type and `k` the length of a reduction (Higham, *Accuracy and
     /// Stability of Numerical Algorithms*, 2nd ed., section 2.8). Each bound lies well above that
     /// and below the next coarser type, so that a computation at less precision than promised is a
     /// failure: rounding to bf16 alone is a normalised error of about 5e-4, and so is a scale of 1.001.
-    pub fn default_for(dtype: &str) -> Option<Self> {
+    pub fn for_dtype(dtype: DType) -> Self {
         let (atol, rtol, stol, max_error, min_cosine) = match dtype {
             // u = 1.1e-16: 1e-10 leaves six digits to long reductions; single precision is 1e-8.
-            "f64" => (1e-14, 1e-9, 1e-9, 1e-10, 0.999_999),
+            DType::F64 => (1e-14, 1e-9, 1e-9, 1e-10, 0.999_999),
             // u = 6e-8: 1e-4 leaves three digits to depth and to approximated exp and tanh.
-            "f32" => (1e-8, 1e-3, 1e-3, 1e-4, 0.9999),
+            DType::F32 => (1e-8, 1e-3, 1e-3, 1e-4, 0.9999),
             // u = 4.9e-4, and accumulation may be in f16 too.
-            "f16" => (1e-6, 1e-2, 1e-2, 3e-3, 0.999),
+            DType::F16 => (1e-6, 1e-2, 1e-2, 3e-3, 0.999),
             // u = 3.9e-3, and accumulation may be in bf16 too.
-            "bf16" => (1e-6, 5e-2, 5e-2, 2e-2, 0.999),
-            // Integers and booleans have no rounding: they are equal or wrong.
-            known if DTYPES.contains(&known) => (0.0, 0.0, 0.0, 0.0, 1.0),
-            _ => return None,
+            DType::Bf16 => (1e-6, 5e-2, 5e-2, 2e-2, 0.999),
+            // Integers and booleans have no rounding: every element is equal or wrong, and the bounds
+            // of the whole stay out of the way of who allows `atol = 1` for a quantised model.
+            DType::I64
+            | DType::I32
+            | DType::I16
+            | DType::I8
+            | DType::U64
+            | DType::U32
+            | DType::U16
+            | DType::U8
+            | DType::Bool => (0.0, 0.0, 0.0, f64::MAX, -1.0),
         };
-        Some(Self { dtype: dtype.to_owned(), atol, rtol, stol, max_error, min_cosine })
+        Self { dtype: dtype.as_str().to_owned(), atol, rtol, stol, max_error, min_cosine }
     }
 
     /// The defaults of every element type, widest first.
     pub fn defaults() -> Vec<Self> {
-        DTYPES.into_iter().filter_map(Self::default_for).collect()
+        DType::ALL.into_iter().map(Self::for_dtype).collect()
     }
 }

@@ -1,0 +1,279 @@
+//! One output against its reference.
+
+use crate::model::{Divergence, OutputCheck, VerifyCode};
+
+use super::NumericsTolerance;
+use super::element::Element;
+use super::tensor::{DType, Data, Tensor, shape};
+
+/// An output that is beyond the tolerance still passes when it is no further from the fp64 reference than
+/// eager itself, within these factors. Two honest roundings of one computation have about the same root mean
+/// square; PyTorch's `same()` allows 2 as well. Their largest errors scatter more.
+const EAGER_RMS_FACTOR: f64 = 2.0;
+const EAGER_MAX_FACTOR: f64 = 4.0;
+
+/// Compares output `index` with its reference.
+///
+/// `reference64` is the same computation in fp64, where there is one. `tolerances` is searched for the
+/// reference's type; the default applies where it is not there. NaN and Inf where the reference is finite
+/// fail, and so does the reverse. Where both are NaN, or the same Inf, they agree and enter no metric: a masked
+/// row is NaN by design. When nothing finite is left to compare, nothing was verified, and that fails.
+pub fn check(
+    index: usize,
+    output: &Tensor,
+    reference: &Tensor,
+    reference64: Option<&Tensor>,
+    tolerances: &[NumericsTolerance],
+) -> OutputCheck {
+    let fail =
+        |divergence, why: String| OutputCheck { index, code: VerifyCode::Fail, divergence, why: Some(why) };
+    if output.shape() != reference.shape() {
+        let (found, expected) = (shape(output.shape()), shape(reference.shape()));
+        return fail(None, format!("shape {found} where the reference has {expected}"));
+    }
+    let (output, reference) = match aligned(output, reference) {
+        Some(pair) => pair,
+        None => {
+            return fail(
+                None,
+                format!("type {} where the reference has {}", output.describe(), reference.describe()),
+            );
+        }
+    };
+    let dtype = reference.dtype();
+    let tolerance = tolerances
+        .iter()
+        .find(|tolerance| tolerance.dtype == dtype.as_str())
+        .cloned()
+        .unwrap_or_else(|| NumericsTolerance::for_dtype(dtype));
+    let magnitude = typical_magnitude(&reference.to_f64());
+    let measured = measure(&output, &reference, &tolerance, magnitude);
+    match measured.verdict(&tolerance) {
+        Ok(()) => {
+            OutputCheck { index, code: VerifyCode::Pass, divergence: Some(measured.divergence), why: None }
+        }
+        Err(_) if measured.is_only_inexact() && no_worse_than_eager(&output, &reference, reference64) => {
+            OutputCheck { index, code: VerifyCode::Pass, divergence: Some(measured.divergence), why: None }
+        }
+        Err(why) => fail(Some(measured.divergence), why),
+    }
+}
+
+/// The scale against which rounding error is judged: the root mean square of the finite elements, but at
+/// most 16 times the median of those that are not zero. A mask of −1e38 in a corner would otherwise make every
+/// error small; half of a ReLU's output is zero and says nothing about scale. Zero when all elements are.
+pub fn typical_magnitude(values: &[f64]) -> f64 {
+    const OUTLIERS_FROM: f64 = 16.0;
+    let mut sizes: Vec<f64> = values.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0).collect();
+    if sizes.is_empty() {
+        return 0.0;
+    }
+    let finite = values.iter().filter(|x| x.is_finite()).count();
+    let largest = sizes.iter().copied().fold(0.0, f64::max);
+    // Scaled by the largest, squares can't overflow.
+    let mean_square = sizes.iter().map(|x| (x / largest).powi(2)).sum::<f64>() / finite as f64;
+    let middle = sizes.len() / 2;
+    let (_, median, _) = sizes.select_nth_unstable_by(middle, f64::total_cmp);
+    (mean_square.sqrt() * largest).min(OUTLIERS_FROM * *median)
+}
+
+/// Both with the reference's type, where the output's bits can be read so.
+fn aligned(output: &Tensor, reference: &Tensor) -> Option<(Tensor, Tensor)> {
+    let (o, r) = (output.dtype(), reference.dtype());
+    let is_integer = |dtype| {
+        use DType::{I8, I16, I32, I64, U8, U16, U32, U64};
+        matches!(dtype, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8)
+    };
+    if o == r {
+        return Some((output.clone(), reference.clone()));
+    }
+    if is_integer(o) && is_integer(r) || (o, r) == (DType::U16, DType::Bf16) {
+        return Some((output.bits_as(r)?, reference.clone()));
+    }
+    if (o, r) == (DType::Bf16, DType::U16) {
+        return Some((output.clone(), reference.bits_as(DType::Bf16)?));
+    }
+    None
+}
+
+/// What was found, before it is judged.
+struct Measured {
+    divergence: Divergence,
+    /// Root mean square of |a − b| / (|b| + m) over finite pairs.
+    error: f64,
+    /// Not finite on one side only, or infinite with other signs.
+    wrong_specials: u64,
+    finite: u64,
+    first_mismatch: Option<usize>,
+}
+
+impl Measured {
+    /// Every difference is one between finite numbers.
+    fn is_only_inexact(&self) -> bool {
+        self.divergence.non_finite == 0 && self.wrong_specials == 0 && self.finite > 0
+    }
+
+    fn verdict(&self, tolerance: &NumericsTolerance) -> Result<(), String> {
+        let d = &self.divergence;
+        if d.non_finite > 0 {
+            return Err(format!(
+                "{} of {} elements are NaN or infinite where the reference is not",
+                d.non_finite, d.elements
+            ));
+        }
+        if self.wrong_specials > 0 {
+            return Err(format!(
+                "{} of {} elements are finite, or infinite with the other sign, where the reference is NaN or infinite",
+                self.wrong_specials, d.elements
+            ));
+        }
+        if d.elements > 0 && self.finite == 0 {
+            return Err("the reference has no finite element, so nothing can be verified".to_owned());
+        }
+        if d.mismatched > 0 {
+            let place = self.first_mismatch.map_or_else(String::new, |at| format!(", first at element {at}"));
+            return Err(format!(
+                "{} of {} elements beyond the tolerance, largest |a − b| {:.3e}{place}",
+                d.mismatched, d.elements, d.max_abs
+            ));
+        }
+        if exceeds(self.error, tolerance.max_error) {
+            return Err(format!(
+                "root mean square of the normalised error {:.2e}, allowed {:.2e}: a small fault in many elements",
+                self.error, tolerance.max_error
+            ));
+        }
+        if exceeds(-d.cosine, -tolerance.min_cosine) {
+            return Err(format!("cosine similarity {:.6}, allowed {:.6}", d.cosine, tolerance.min_cosine));
+        }
+        Ok(())
+    }
+}
+
+/// Beyond a bound, or not comparable with it: what can't be compared must not pass.
+fn exceeds(value: f64, bound: f64) -> bool {
+    value > bound || value.is_nan() || bound.is_nan()
+}
+
+fn measure(output: &Tensor, reference: &Tensor, tolerance: &NumericsTolerance, magnitude: f64) -> Measured {
+    match (&output.data, &reference.data) {
+        (Data::F64(a), Data::F64(b)) => elements(a, b, tolerance, magnitude),
+        (Data::F32(a), Data::F32(b)) => elements(a, b, tolerance, magnitude),
+        (Data::F16(a), Data::F16(b)) => elements(a, b, tolerance, magnitude),
+        (Data::Bf16(a), Data::Bf16(b)) => elements(a, b, tolerance, magnitude),
+        (Data::I64(a), Data::I64(b)) => elements(a, b, tolerance, magnitude),
+        (Data::I32(a), Data::I32(b)) => elements(a, b, tolerance, magnitude),
+        (Data::I16(a), Data::I16(b)) => elements(a, b, tolerance, magnitude),
+        (Data::I8(a), Data::I8(b)) => elements(a, b, tolerance, magnitude),
+        (Data::U64(a), Data::U64(b)) => elements(a, b, tolerance, magnitude),
+        (Data::U32(a), Data::U32(b)) => elements(a, b, tolerance, magnitude),
+        (Data::U16(a), Data::U16(b)) => elements(a, b, tolerance, magnitude),
+        (Data::U8(a), Data::U8(b)) | (Data::Bool(a), Data::Bool(b)) => elements(a, b, tolerance, magnitude),
+        // `aligned` has made the types equal; were they not, every element would be wrong.
+        _ => Measured {
+            divergence: Divergence { mismatched: reference.len() as u64, ..Divergence::default() },
+            error: f64::INFINITY,
+            wrong_specials: reference.len() as u64,
+            finite: 0,
+            first_mismatch: None,
+        },
+    }
+}
+
+fn elements<T: Element>(
+    output: &[T],
+    reference: &[T],
+    tolerance: &NumericsTolerance,
+    magnitude: f64,
+) -> Measured {
+    let mut d = Divergence { elements: reference.len() as u64, ..Divergence::default() };
+    let (mut wrong_specials, mut finite, mut first_mismatch) = (0, 0, None);
+    let (mut squares, mut normalised) = (0.0, 0.0);
+    let slack = tolerance.atol + tolerance.stol * magnitude;
+    for (at, (a, b)) in output.iter().zip(reference).enumerate() {
+        let (x, y) = (a.value(), b.value());
+        match (x.is_finite(), y.is_finite()) {
+            (true, true) => {}
+            // Both NaN, or the same infinity.
+            (false, false) if (x.is_nan() && y.is_nan()) || x == y => continue,
+            (found_finite, expected_finite) => {
+                if !found_finite && expected_finite {
+                    d.non_finite += 1;
+                } else {
+                    wrong_specials += 1;
+                }
+                d.mismatched += 1;
+                first_mismatch = first_mismatch.or(Some(at));
+                continue;
+            }
+        }
+        finite += 1;
+        let distance = a.distance(*b);
+        if distance == 0.0 {
+            continue;
+        }
+        d.max_abs = d.max_abs.max(distance);
+        if y != 0.0 {
+            d.max_rel = d.max_rel.max(distance / y.abs());
+        }
+        d.max_ulp = d.max_ulp.max(a.ulps(*b));
+        squares += distance * distance;
+        let scale = y.abs() + magnitude;
+        if scale > 0.0 {
+            normalised += (distance / scale).powi(2);
+        }
+        if exceeds(distance, slack + tolerance.rtol * y.abs()) {
+            d.mismatched += 1;
+            first_mismatch = first_mismatch.or(Some(at));
+        }
+    }
+    let count = f64::max(finite as f64, 1.0);
+    d.rmse = f64::sqrt(squares / count);
+    d.cosine = cosine(output, reference);
+    Measured { divergence: d, error: f64::sqrt(normalised / count), wrong_specials, finite, first_mismatch }
+}
+
+/// Cosine similarity over the pairs that are finite on both sides. Two tensors of zeros point the same way.
+fn cosine<T: Element>(output: &[T], reference: &[T]) -> f64 {
+    let finite = || {
+        let pairs = output.iter().zip(reference).map(|(a, b)| (a.value(), b.value()));
+        pairs.filter(|(a, b)| a.is_finite() && b.is_finite())
+    };
+    let (a_max, b_max) =
+        finite().fold((0.0, 0.0), |(a, b), (x, y)| (f64::max(a, x.abs()), f64::max(b, y.abs())));
+    if a_max == 0.0 || b_max == 0.0 {
+        return if a_max == b_max { 1.0 } else { 0.0 };
+    }
+    // Scaled by the largest, products can't overflow.
+    let (mut dot, mut aa, mut bb) = (0.0, 0.0, 0.0);
+    for (x, y) in finite().map(|(x, y)| (x / a_max, y / b_max)) {
+        dot += x * y;
+        aa += x * x;
+        bb += y * y;
+    }
+    (dot / (aa.sqrt() * bb.sqrt())).clamp(-1.0, 1.0)
+}
+
+/// Whether the output is about as far from fp64 as eager is.
+fn no_worse_than_eager(output: &Tensor, reference: &Tensor, reference64: Option<&Tensor>) -> bool {
+    let Some(exact) = reference64.filter(|exact| exact.shape() == reference.shape()) else { return false };
+    // Integers are equal or wrong.
+    if !matches!(reference.dtype(), DType::F32 | DType::F16 | DType::Bf16) {
+        return false;
+    }
+    let exact = exact.to_f64();
+    let errors = |tensor: &Tensor| {
+        let (mut squares, mut largest) = (0.0, 0.0);
+        for (value, exact) in tensor.to_f64().iter().zip(&exact) {
+            // What is not finite was compared before; a finite value against an infinite one is endless.
+            if value.is_finite() {
+                let error = (value - exact).abs();
+                squares += error * error;
+                largest = f64::max(largest, if error.is_nan() { f64::INFINITY } else { error });
+            }
+        }
+        (f64::sqrt(squares), largest)
+    };
+    let ((out_rms, out_max), (eager_rms, eager_max)) = (errors(output), errors(reference));
+    out_rms.is_finite() && out_rms <= EAGER_RMS_FACTOR * eager_rms && out_max <= EAGER_MAX_FACTOR * eager_max
+}

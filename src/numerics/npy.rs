@@ -1,0 +1,265 @@
+//! `.npy` files: the dictionary that NumPy and IREE write, and nothing else of Python.
+//!
+//! Format: <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>, versions 1 to 3.
+//! The header is read by hand: it may come from a hostile place, and a reader that takes any Python literal
+//! recurses as deep as the file says and multiplies shapes without looking. Object arrays are pickles and
+//! are refused.
+
+use super::tensor::{DType, Data, ShapeError, Tensor, byte_length, decode};
+
+/// NumPy's own limit (`max_header_size`).
+const LONGEST_HEADER: usize = 10_000;
+/// NumPy's own limit.
+const MOST_DIMENSIONS: usize = 64;
+
+/// Why bytes are not an `.npy` file that holds a tensor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NpyError {
+    #[error("not an .npy file")]
+    NotNpy,
+    #[error("version {0}.{1} of the .npy format is unknown")]
+    Version(u8, u8),
+    #[error("the .npy header is {0} bytes long, which no tensor needs")]
+    LongHeader(usize),
+    #[error("the .npy file ends inside its header")]
+    ShortHeader,
+    #[error("the .npy header can't be read: {0}")]
+    Header(&'static str),
+    #[error("the .npy file holds Python objects, which are never loaded")]
+    Objects,
+    #[error("elements of type `{0}` can't be compared")]
+    DType(String),
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+}
+
+impl Tensor {
+    /// Reads an `.npy` file. Memory is bounded by the bytes given. A raw two-byte type (`V2`, what
+    /// `ml_dtypes` writes) is bf16.
+    pub fn from_npy(bytes: &[u8]) -> Result<Self, NpyError> {
+        let (header, body) = split(bytes)?;
+        let header = Header::parse(header)?;
+        let expected = byte_length(header.dtype, &header.shape)?;
+        if body.len() != expected {
+            return Err(ShapeError::WrongLength { dtype: header.dtype, expected, found: body.len() }.into());
+        }
+        let data = if header.big_endian && header.dtype.size() > 1 {
+            let mut swapped = body.to_vec();
+            swapped.chunks_exact_mut(header.dtype.size()).for_each(<[u8]>::reverse);
+            decode(header.dtype, &swapped)
+        } else {
+            decode(header.dtype, body)
+        };
+        let data = if header.fortran { row_major(data, &header.shape) } else { data };
+        Ok(Self { shape: header.shape, data })
+    }
+}
+
+/// Header text and data.
+fn split(bytes: &[u8]) -> Result<(&str, &[u8]), NpyError> {
+    let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or(NpyError::NotNpy)?;
+    let [major, minor, rest @ ..] = rest else { return Err(NpyError::ShortHeader) };
+    let (length, rest) = match (major, minor) {
+        (1, 0) => {
+            let (length, rest) = rest.split_first_chunk::<2>().ok_or(NpyError::ShortHeader)?;
+            (usize::from(u16::from_le_bytes(*length)), rest)
+        }
+        (2 | 3, 0) => {
+            let (length, rest) = rest.split_first_chunk::<4>().ok_or(NpyError::ShortHeader)?;
+            (usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX), rest)
+        }
+        (major, minor) => return Err(NpyError::Version(*major, *minor)),
+    };
+    if length > LONGEST_HEADER {
+        return Err(NpyError::LongHeader(length));
+    }
+    let (header, body) = rest.split_at_checked(length).ok_or(NpyError::ShortHeader)?;
+    let header = std::str::from_utf8(header).map_err(|_| NpyError::Header("it is not text"))?;
+    Ok((header, body))
+}
+
+#[derive(Debug)]
+struct Header {
+    dtype: DType,
+    big_endian: bool,
+    fortran: bool,
+    shape: Vec<usize>,
+}
+
+impl Header {
+    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
+    fn parse(text: &str) -> Result<Self, NpyError> {
+        let mut text = Cursor(text);
+        let (mut descr, mut fortran, mut shape) = (None, None, None);
+        text.expect("{", "it does not start with a dictionary")?;
+        while !text.eat("}") {
+            let key = text.quoted()?;
+            text.expect(":", "a key has no value")?;
+            match key {
+                "descr" => descr = Some(text.descr()?),
+                "fortran_order" => fortran = Some(text.boolean()?),
+                "shape" => shape = Some(text.shape()?),
+                _ => return Err(NpyError::Header("an unknown key")),
+            }
+            if !text.eat(",") {
+                text.expect("}", "the dictionary does not end")?;
+                break;
+            }
+        }
+        if !text.0.trim().is_empty() {
+            return Err(NpyError::Header("something follows the dictionary"));
+        }
+        let descr = descr.ok_or(NpyError::Header("`descr` is missing"))?;
+        let (dtype, big_endian) = dtype(descr)?;
+        Ok(Self {
+            dtype,
+            big_endian,
+            fortran: fortran.ok_or(NpyError::Header("`fortran_order` is missing"))?,
+            shape: shape.ok_or(NpyError::Header("`shape` is missing"))?,
+        })
+    }
+}
+
+/// `<f4` and its like.
+fn dtype(descr: &str) -> Result<(DType, bool), NpyError> {
+    let unknown = || NpyError::DType(descr.chars().filter(|c| !c.is_control()).take(20).collect());
+    let order = descr.chars().next().ok_or_else(unknown)?;
+    let (big_endian, name) = match order {
+        '<' | '|' | '=' => (false, &descr[1..]),
+        '>' => (true, &descr[1..]),
+        _ => (false, descr),
+    };
+    let dtype = match name {
+        "f8" => DType::F64,
+        "f4" => DType::F32,
+        "f2" => DType::F16,
+        "V2" => DType::Bf16,
+        "i8" => DType::I64,
+        "i4" => DType::I32,
+        "i2" => DType::I16,
+        "i1" => DType::I8,
+        "u8" => DType::U64,
+        "u4" => DType::U32,
+        "u2" => DType::U16,
+        "u1" => DType::U8,
+        "b1" => DType::Bool,
+        name if name.starts_with('O') => return Err(NpyError::Objects),
+        _ => return Err(unknown()),
+    };
+    Ok((dtype, big_endian))
+}
+
+/// What is left of the header.
+struct Cursor<'a>(&'a str);
+
+impl<'a> Cursor<'a> {
+    fn eat(&mut self, token: &str) -> bool {
+        let rest = self.0.trim_start().strip_prefix(token);
+        if let Some(rest) = rest {
+            self.0 = rest;
+        }
+        rest.is_some()
+    }
+
+    fn expect(&mut self, token: &str, otherwise: &'static str) -> Result<(), NpyError> {
+        if self.eat(token) { Ok(()) } else { Err(NpyError::Header(otherwise)) }
+    }
+
+    fn quoted(&mut self) -> Result<&'a str, NpyError> {
+        let quote = if self.eat("'") {
+            '\''
+        } else if self.eat("\"") {
+            '"'
+        } else {
+            return Err(NpyError::Header("expected text in quotes"));
+        };
+        let (text, rest) = self.0.split_once(quote).ok_or(NpyError::Header("a quote does not end"))?;
+        self.0 = rest;
+        Ok(text)
+    }
+
+    fn descr(&mut self) -> Result<&'a str, NpyError> {
+        if self.0.trim_start().starts_with('[') {
+            return Err(NpyError::DType("record".to_owned()));
+        }
+        self.quoted()
+    }
+
+    fn boolean(&mut self) -> Result<bool, NpyError> {
+        if self.eat("True") {
+            return Ok(true);
+        }
+        self.expect("False", "`fortran_order` is neither True nor False")?;
+        Ok(false)
+    }
+
+    fn shape(&mut self) -> Result<Vec<usize>, NpyError> {
+        const WRONG: NpyError = NpyError::Header("`shape` is not a tuple of sizes");
+        self.expect("(", "`shape` is not a tuple of sizes")?;
+        let mut shape = Vec::new();
+        while !self.eat(")") {
+            self.0 = self.0.trim_start();
+            let end = self.0.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.0.len());
+            let (digits, rest) = self.0.split_at(end);
+            shape.push(digits.parse().map_err(|_| WRONG)?);
+            // Python 2 wrote long integers.
+            self.0 = rest.strip_prefix('L').unwrap_or(rest);
+            if shape.len() > MOST_DIMENSIONS {
+                return Err(NpyError::Header("`shape` has too many dimensions"));
+            }
+            if !self.eat(",") {
+                self.expect(")", "`shape` is not a tuple of sizes")?;
+                break;
+            }
+        }
+        Ok(shape)
+    }
+}
+
+/// Column-major elements in row-major order.
+fn row_major(data: Data, shape: &[usize]) -> Data {
+    fn each<T: Copy>(values: Vec<T>, shape: &[usize]) -> Vec<T> {
+        if shape.len() < 2 || values.is_empty() {
+            return values;
+        }
+        // The stride of each dimension in the file, first dimension fastest.
+        let mut strides = Vec::with_capacity(shape.len());
+        let mut stride = 1;
+        for side in shape {
+            strides.push(stride);
+            stride *= side;
+        }
+        let mut index = vec![0; shape.len()];
+        let mut at = 0;
+        let mut out = Vec::with_capacity(values.len());
+        for _ in 0..values.len() {
+            out.push(values[at]);
+            // Count up in row-major order: last dimension first.
+            for dimension in (0..shape.len()).rev() {
+                index[dimension] += 1;
+                at += strides[dimension];
+                if index[dimension] < shape[dimension] {
+                    break;
+                }
+                at -= strides[dimension] * shape[dimension];
+                index[dimension] = 0;
+            }
+        }
+        out
+    }
+    match data {
+        Data::F64(v) => Data::F64(each(v, shape)),
+        Data::F32(v) => Data::F32(each(v, shape)),
+        Data::F16(v) => Data::F16(each(v, shape)),
+        Data::Bf16(v) => Data::Bf16(each(v, shape)),
+        Data::I64(v) => Data::I64(each(v, shape)),
+        Data::I32(v) => Data::I32(each(v, shape)),
+        Data::I16(v) => Data::I16(each(v, shape)),
+        Data::I8(v) => Data::I8(each(v, shape)),
+        Data::U64(v) => Data::U64(each(v, shape)),
+        Data::U32(v) => Data::U32(each(v, shape)),
+        Data::U16(v) => Data::U16(each(v, shape)),
+        Data::U8(v) => Data::U8(each(v, shape)),
+        Data::Bool(v) => Data::Bool(each(v, shape)),
+    }
+}

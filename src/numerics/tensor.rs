@@ -1,0 +1,244 @@
+//! A dense tensor in row-major order.
+
+use std::fmt;
+
+use half::{bf16, f16};
+
+/// Element types that an output can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DType {
+    F64,
+    F32,
+    F16,
+    Bf16,
+    I64,
+    I32,
+    I16,
+    I8,
+    U64,
+    U32,
+    U16,
+    U8,
+    Bool,
+}
+
+impl DType {
+    /// Widest first.
+    pub const ALL: [Self; 13] = [
+        Self::F64,
+        Self::F32,
+        Self::F16,
+        Self::Bf16,
+        Self::I64,
+        Self::I32,
+        Self::I16,
+        Self::I8,
+        Self::U64,
+        Self::U32,
+        Self::U16,
+        Self::U8,
+        Self::Bool,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::F64 => "f64",
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::I64 => "i64",
+            Self::I32 => "i32",
+            Self::I16 => "i16",
+            Self::I8 => "i8",
+            Self::U64 => "u64",
+            Self::U32 => "u32",
+            Self::U16 => "u16",
+            Self::U8 => "u8",
+            Self::Bool => "bool",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dtype| dtype.as_str() == name)
+    }
+
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::F64 | Self::I64 | Self::U64 => 8,
+            Self::F32 | Self::I32 | Self::U32 => 4,
+            Self::F16 | Self::Bf16 | Self::I16 | Self::U16 => 2,
+            Self::I8 | Self::U8 | Self::Bool => 1,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The elements, in row-major order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Data {
+    F64(Vec<f64>),
+    F32(Vec<f32>),
+    F16(Vec<f16>),
+    Bf16(Vec<bf16>),
+    I64(Vec<i64>),
+    I32(Vec<i32>),
+    I16(Vec<i16>),
+    I8(Vec<i8>),
+    U64(Vec<u64>),
+    U32(Vec<u32>),
+    U16(Vec<u16>),
+    U8(Vec<u8>),
+    /// Zero and not zero.
+    Bool(Vec<u8>),
+}
+
+/// A dense tensor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    pub(super) shape: Vec<usize>,
+    pub(super) data: Data,
+}
+
+/// Why bytes are not the tensor they should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeError {
+    #[error("a tensor of shape {} is larger than any memory", shape(.0))]
+    TooLarge(Vec<usize>),
+    #[error("expected {expected} bytes for {} elements of {dtype}, found {found}", expected / dtype.size())]
+    WrongLength { dtype: DType, expected: usize, found: usize },
+}
+
+/// `2x3`, or `scalar`.
+pub(super) fn shape(shape: &[usize]) -> String {
+    if shape.is_empty() {
+        return "scalar".to_owned();
+    }
+    shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x")
+}
+
+impl Tensor {
+    /// Little-endian bytes in row-major order, as `iree-run-module --output=@x.bin` writes them.
+    pub fn from_raw(dtype: DType, shape: Vec<usize>, bytes: &[u8]) -> Result<Self, ShapeError> {
+        let expected = byte_length(dtype, &shape)?;
+        if bytes.len() != expected {
+            return Err(ShapeError::WrongLength { dtype, expected, found: bytes.len() });
+        }
+        Ok(Self { shape, data: decode(dtype, bytes) })
+    }
+
+    pub fn dtype(&self) -> DType {
+        match self.data {
+            Data::F64(_) => DType::F64,
+            Data::F32(_) => DType::F32,
+            Data::F16(_) => DType::F16,
+            Data::Bf16(_) => DType::Bf16,
+            Data::I64(_) => DType::I64,
+            Data::I32(_) => DType::I32,
+            Data::I16(_) => DType::I16,
+            Data::I8(_) => DType::I8,
+            Data::U64(_) => DType::U64,
+            Data::U32(_) => DType::U32,
+            Data::U16(_) => DType::U16,
+            Data::U8(_) => DType::U8,
+            Data::Bool(_) => DType::Bool,
+        }
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `f32 2x3`.
+    pub(super) fn describe(&self) -> String {
+        format!("{} {}", self.dtype(), shape(&self.shape))
+    }
+
+    /// The elements as `f64`; integers beyond 2^53 are rounded.
+    pub fn to_f64(&self) -> Vec<f64> {
+        match &self.data {
+            Data::F64(v) => v.clone(),
+            Data::F32(v) => v.iter().map(|x| f64::from(*x)).collect(),
+            Data::F16(v) => v.iter().map(|x| f64::from(*x)).collect(),
+            Data::Bf16(v) => v.iter().map(|x| f64::from(*x)).collect(),
+            Data::I64(v) => v.iter().map(|x| *x as f64).collect(),
+            Data::I32(v) => v.iter().map(|x| f64::from(*x)).collect(),
+            Data::I16(v) => v.iter().map(|x| f64::from(*x)).collect(),
+            Data::I8(v) => v.iter().map(|x| f64::from(*x)).collect(),
+            Data::U64(v) => v.iter().map(|x| *x as f64).collect(),
+            Data::U32(v) => v.iter().map(|x| f64::from(*x)).collect(),
+            Data::U16(v) => v.iter().map(|x| f64::from(*x)).collect(),
+            Data::U8(v) | Data::Bool(v) => v.iter().map(|x| f64::from(*x)).collect(),
+        }
+    }
+
+    /// The same bits read as another type of the same width. MLIR's integers carry no sign, and files
+    /// have no name for bf16, so the reference decides what the bits mean.
+    pub(super) fn bits_as(&self, dtype: DType) -> Option<Self> {
+        if self.dtype().size() != dtype.size() {
+            return None;
+        }
+        let bytes = match &self.data {
+            Data::I64(v) => bytes(v, |x| x.to_le_bytes()),
+            Data::I32(v) => bytes(v, |x| x.to_le_bytes()),
+            Data::I16(v) => bytes(v, |x| x.to_le_bytes()),
+            Data::I8(v) => bytes(v, |x| x.to_le_bytes()),
+            Data::U64(v) => bytes(v, |x| x.to_le_bytes()),
+            Data::U32(v) => bytes(v, |x| x.to_le_bytes()),
+            Data::U16(v) => bytes(v, |x| x.to_le_bytes()),
+            Data::U8(v) => v.clone(),
+            Data::F64(_) | Data::F32(_) | Data::F16(_) | Data::Bf16(_) | Data::Bool(_) => return None,
+        };
+        Some(Self { shape: self.shape.clone(), data: decode(dtype, &bytes) })
+    }
+}
+
+fn bytes<T: Copy, const N: usize>(values: &[T], to: fn(T) -> [u8; N]) -> Vec<u8> {
+    values.iter().flat_map(|x| to(*x)).collect()
+}
+
+/// Bytes that a tensor takes, without overflow.
+pub(super) fn byte_length(dtype: DType, shape: &[usize]) -> Result<usize, ShapeError> {
+    // An empty dimension makes the tensor empty, however large the others claim to be.
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    let length = shape.iter().try_fold(dtype.size(), |product, side| product.checked_mul(*side));
+    length.ok_or_else(|| ShapeError::TooLarge(shape.to_vec()))
+}
+
+/// Decodes little-endian elements.
+pub(super) fn decode(dtype: DType, bytes: &[u8]) -> Data {
+    fn each<T, const N: usize>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
+        bytes.as_chunks::<N>().0.iter().map(|chunk| from(*chunk)).collect()
+    }
+    match dtype {
+        DType::F64 => Data::F64(each(bytes, f64::from_le_bytes)),
+        DType::F32 => Data::F32(each(bytes, f32::from_le_bytes)),
+        DType::F16 => Data::F16(each(bytes, f16::from_le_bytes)),
+        DType::Bf16 => Data::Bf16(each(bytes, bf16::from_le_bytes)),
+        DType::I64 => Data::I64(each(bytes, i64::from_le_bytes)),
+        DType::I32 => Data::I32(each(bytes, i32::from_le_bytes)),
+        DType::I16 => Data::I16(each(bytes, i16::from_le_bytes)),
+        DType::I8 => Data::I8(each(bytes, i8::from_le_bytes)),
+        DType::U64 => Data::U64(each(bytes, u64::from_le_bytes)),
+        DType::U32 => Data::U32(each(bytes, u32::from_le_bytes)),
+        DType::U16 => Data::U16(each(bytes, u16::from_le_bytes)),
+        DType::U8 => Data::U8(bytes.to_vec()),
+        DType::Bool => Data::Bool(bytes.iter().map(|byte| u8::from(*byte != 0)).collect()),
+    }
+}
