@@ -7,6 +7,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod check;
+mod comparison_v1;
 mod convert;
 mod error;
 mod number;
@@ -16,6 +17,10 @@ mod schema;
 mod tests;
 mod word;
 
+pub use comparison_v1::{
+    ComparisonFile, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode, PolicyRecord,
+    ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, WaiverRecord,
+};
 pub use error::RecordError;
 pub use number::Number;
 pub use run_v1::{
@@ -24,5 +29,5 @@ pub use run_v1::{
     SideRecord, SlotRecord, SpreadRecord, StageRecord, StageStatus, TestbedRecord, ToolchainRecord,
     ValueRecord, VerificationRecord,
 };
-pub use schema::{RunSchema, run_json_schema};
+pub use schema::{ComparisonSchema, RunSchema, comparison_json_schema, run_json_schema};
 pub use word::Word;

@@ -5,48 +5,63 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{RecordError, RunFile};
+use super::{ComparisonFile, RecordError, RunFile};
 
-/// The `schema` field of a run file, version 1. Having one proves that the text was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RunSchema;
+macro_rules! schema_field {
+    ($type:ident, $what:literal, $family:literal, $version:literal) => {
+        #[doc = concat!("The `schema` field of a ", $what, " file. Having one proves that the text was read.")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct $type;
 
-impl RunSchema {
-    /// What stands before the version.
-    const FAMILY: &'static str = "benchgate/run/v";
-    pub const NAME: &'static str = "benchgate/run/v1";
-    const VERSION: u32 = 1;
-}
-
-impl Serialize for RunSchema {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(Self::NAME)
-    }
-}
-
-impl<'de> Deserialize<'de> for RunSchema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Cow::<str>::deserialize(deserializer)?;
-        if name == Self::NAME {
-            Ok(Self)
-        } else {
-            Err(serde::de::Error::custom(format_args!("schema {name:?} is not {:?}", Self::NAME)))
+        impl $type {
+            pub const NAME: &'static str = concat!($family, $version);
+            const FORMAT: Format =
+                Format { what: $what, family: $family, version: $version, name: Self::NAME };
         }
-    }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(Self::NAME)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let name = Cow::<str>::deserialize(deserializer)?;
+                if name == Self::NAME {
+                    Ok(Self)
+                } else {
+                    Err(serde::de::Error::custom(format_args!("schema {name:?} is not {:?}", Self::NAME)))
+                }
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "const": Self::NAME })
+            }
+        }
+    };
 }
 
-impl JsonSchema for RunSchema {
-    fn inline_schema() -> bool {
-        true
-    }
+schema_field!(RunSchema, "run", "benchgate/run/v", 1);
+schema_field!(ComparisonSchema, "comparison", "benchgate/comparison/v", 1);
 
-    fn schema_name() -> Cow<'static, str> {
-        "RunSchema".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "const": Self::NAME })
-    }
+/// What a `schema` field is compared with.
+struct Format {
+    what: &'static str,
+    /// What stands before the version.
+    family: &'static str,
+    version: u32,
+    name: &'static str,
 }
 
 /// Only the two fields that every version of every record has.
@@ -56,30 +71,43 @@ struct Head {
     benchgate: Option<String>,
 }
 
-/// Why a file that did not parse as version 1 did not: another version is said before anything else.
 pub(super) fn explain(bytes: &[u8], error: &serde_json::Error) -> RecordError {
+    explain_as(&RunSchema::FORMAT, bytes, error)
+}
+
+pub(super) fn explain_comparison(bytes: &[u8], error: &serde_json::Error) -> RecordError {
+    explain_as(&ComparisonSchema::FORMAT, bytes, error)
+}
+
+/// Why a file that did not parse as this version did not: another version is said before anything else.
+fn explain_as(format: &Format, bytes: &[u8], error: &serde_json::Error) -> RecordError {
     let Ok(Head { schema: Some(found), benchgate }) = serde_json::from_slice::<Head>(bytes) else {
         return RecordError::from_json(error);
     };
-    if found == RunSchema::NAME {
+    if found == format.name {
         return RecordError::from_json(error);
     }
-    let version = found.strip_prefix(RunSchema::FAMILY).and_then(|version| version.parse::<u32>().ok());
+    let version = found.strip_prefix(format.family).and_then(|version| version.parse::<u32>().ok());
     let need = match (version, benchgate) {
-        (Some(version), Some(writer)) if version > RunSchema::VERSION => {
+        (Some(version), Some(writer)) if version > format.version => {
             format!("reading version {version} needs benchgate {writer} or newer")
         }
-        (Some(version), None) if version > RunSchema::VERSION => {
+        (Some(version), None) if version > format.version => {
             format!("reading version {version} needs a newer benchgate")
         }
-        _ => "it is not a run file".to_owned(),
+        _ => format!("it is not a {} file", format.what),
     };
-    RecordError::Version { found, known: RunSchema::NAME, need }
+    RecordError::Version { found, known: format.name, need }
 }
 
 /// The JSON Schema of a run file, as `schemas/run.json` holds it.
 pub fn run_json_schema() -> String {
     pretty(&schemars::schema_for!(RunFile))
+}
+
+/// The JSON Schema of a comparison, as `schemas/comparison.json` holds it.
+pub fn comparison_json_schema() -> String {
+    pretty(&schemars::schema_for!(ComparisonFile))
 }
 
 fn pretty(schema: &Schema) -> String {

@@ -1,1 +1,26 @@
 //! L3: one view model, many small renderers.
+//!
+//! [`View`] turns a [`crate::gate::Comparison`] into words and numbers once; each renderer only lays
+//! them out. Names, logs and reasons come from strangers: a view keeps them raw and apart from its own
+//! sentences, and every renderer makes them harmless in its own way.
+
+mod csv;
+mod human;
+mod json;
+mod junit;
+mod markdown;
+#[cfg(test)]
+mod samples;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod view;
+mod words;
+
+pub use csv::csv;
+pub use human::{duration, percent, quantity};
+pub use json::{comparison_file, json};
+pub use junit::junit;
+pub use markdown::{MarkdownOptions, markdown};
+pub use terminal::{TerminalOptions, clean, terminal};
+pub use view::{Fact, LintGroup, RowView, View};

@@ -30,3 +30,8 @@ fn the_configuration_is_described_by_its_schema() {
 fn the_reference_page_describes_every_key_of_the_configuration() {
     assert_same_as_file("docs/configuration.md", &benchgate::config::reference());
 }
+
+#[test]
+fn comparison_json_is_described_by_its_schema() {
+    assert_same_as_file("schemas/comparison.json", &benchgate::record::comparison_json_schema());
+}

@@ -1,0 +1,257 @@
+//! `comparison.json`, version 1. Frozen: see the module's rule before touching a field.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{SideName, Verdict};
+
+use super::{
+    ComparisonSchema, ContextRecord, LintRecord, MetricRecord, Number, RecordError, TestbedRecord,
+    ToolchainRecord, VerificationRecord, Word, schema,
+};
+
+/// The answer about two runs, row by row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ComparisonFile {
+    pub schema: ComparisonSchema,
+    /// The version of benchgate that wrote the file.
+    pub benchgate: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+    pub verdict: Word<Verdict>,
+    pub exit_code: u8,
+    /// The verdict in one sentence.
+    pub headline: String,
+    pub base: RunSummaryRecord,
+    pub head: RunSummaryRecord,
+    /// In the order of the head run, then what only base has.
+    pub rows: Vec<RowRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub geomeans: Vec<GeomeanRecord>,
+    pub policy: PolicyRecord,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lints: Vec<LintRecord>,
+    /// Assumptions the reader should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl ComparisonFile {
+    /// Reads `comparison.json`.
+    ///
+    /// # Errors
+    /// Bytes that are not a whole comparison of a known version.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
+        serde_json::from_slice(bytes).map_err(|error| schema::explain_comparison(bytes, &error))
+    }
+
+    /// The file's bytes: the same value gives the same bytes, with a newline at the end.
+    pub fn to_json(&self) -> Vec<u8> {
+        // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
+        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+/// What is known about one of the two runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunSummaryRecord {
+    /// How the reader named it: a path, or `-`.
+    pub label: String,
+    pub format: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolchain: Option<ToolchainRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub testbed: Option<TestbedRecord>,
+    pub context: ContextRecord,
+    pub benchmarks: u32,
+}
+
+/// One benchmark × metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RowRecord {
+    pub benchmark: String,
+    /// Absent where the row is about the benchmark as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<MetricRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    pub verdict: Word<Verdict>,
+    pub reason: ReasonRecord,
+    /// Whether this row counts towards the whole verdict.
+    pub fatal: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<EstimateRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<SideStatsRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<SideStatsRecord>,
+    /// The floor that applied: a change must exceed both parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<FloorRecord>,
+    /// The tolerance that applied, as a fraction of base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_verification: Option<VerificationRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_verification: Option<VerificationRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lints: Vec<LintRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiver: Option<WaiverRecord>,
+}
+
+/// Why a row has its verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReasonRecord {
+    pub code: ReasonCode,
+    /// In words.
+    pub text: String,
+    /// What a tool or a file said; not benchgate's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The side it is about, where it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<Word<SideName>>,
+}
+
+/// The reasons a row can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReasonCode {
+    BeyondFloor,
+    BelowFloor,
+    WithinTolerance,
+    Open,
+    Identical,
+    Stability,
+    Exact,
+    OnlyOn,
+    MetricOnlyOn,
+    FailsAtHead,
+    FailsAtBase,
+    FailsOnBoth,
+    NotMeasured,
+    WrongOutput,
+    WrongOutputOnBase,
+    Unusable,
+    TooLittle,
+    UnitMismatch,
+}
+
+/// The ratio head/base and how sure it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EstimateRecord {
+    pub method: MethodCode,
+    /// head / base.
+    pub ratio: Number,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<IntervalRecord>,
+    /// One-sided p against the floor, before correction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_worse: Option<Number>,
+    /// The same after correction for the number of rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_adjusted: Option<Number>,
+    pub blocks: u32,
+    /// The smallest change, as a fraction, that the row could have seen with 90 % power.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_detectable: Option<Number>,
+}
+
+/// What produced an estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MethodCode {
+    Paired,
+    Unpaired,
+    Summaries,
+    Exact,
+    Welch,
+    MannWhitney,
+    Identical,
+}
+
+/// A two-sided interval for the ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IntervalRecord {
+    pub low: Number,
+    pub high: Number,
+    /// Confidence after every correction.
+    pub level: Number,
+}
+
+/// Plain description of one side of a row, in the metric's unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SideStatsRecord {
+    pub processes: u32,
+    pub samples: u64,
+    /// Median over processes of each process's location.
+    pub location: Number,
+    pub mean: Number,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stddev: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cv: Option<Number>,
+    pub min: Number,
+    pub max: Number,
+}
+
+/// The smallest change worth a red.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FloorRecord {
+    /// As a fraction of base.
+    pub relative: Number,
+    /// In the metric's unit.
+    pub absolute: Number,
+}
+
+/// A waiver that matched the row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaiverRecord {
+    pub owner: String,
+    pub reason: String,
+    pub expires: String,
+    /// Its day has passed, so it changed nothing.
+    pub expired: bool,
+}
+
+/// Geometric mean of head/base over rows of one target and metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GeomeanRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    pub metric: String,
+    pub ratio: Number,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<IntervalRecord>,
+    pub rows: u32,
+}
+
+/// What the verdict rests on beside the runs. Floors and tolerances stand in the rows they applied to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyRecord {
+    /// Family-wise error of the fatal rows.
+    pub alpha: Number,
+    /// `auto`, `welch` or `mann-whitney`.
+    pub test: String,
+    /// Verdicts that make the exit code non-zero.
+    pub fail_on: Vec<Word<Verdict>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_cv: Option<Number>,
+}

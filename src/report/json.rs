@@ -1,0 +1,178 @@
+//! A comparison as JSON, version 1, for programs.
+
+use crate::gate::{Comparison, Estimate, Interval, Method, Reason, Row, RunSummary, SideStats, TestKind};
+use crate::model::SideName;
+use crate::record::{
+    ComparisonFile, ComparisonSchema, ContextRecord, EstimateRecord, FloorRecord, GeomeanRecord,
+    IntervalRecord, LintRecord, MethodCode, MetricRecord, Number, PolicyRecord, ReasonCode, ReasonRecord,
+    RowRecord, RunSummaryRecord, SideStatsRecord, TestbedRecord, ToolchainRecord, VerificationRecord,
+    WaiverRecord,
+};
+
+use super::{View, words};
+
+/// Renders a view as `benchgate/comparison/v1`. The same comparison gives the same bytes.
+pub fn json(view: &View<'_>) -> String {
+    // serde_json writes UTF-8, so nothing is lost here.
+    let text = String::from_utf8_lossy(&comparison_file(view).to_json()).into_owned();
+    // A log of GitHub Actions obeys `##[` anywhere in a line. Here it can only stand inside a string,
+    // where an escape means the same.
+    text.replace("##[", "#\\u0023[")
+}
+
+/// The stored form of a comparison.
+pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
+    let comparison: &Comparison = view.comparison;
+    let policy = &comparison.policy;
+    ComparisonFile {
+        schema: ComparisonSchema,
+        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        suite: comparison.suite.clone(),
+        verdict: comparison.verdict.into(),
+        exit_code: comparison.exit_code.code(),
+        headline: view.headline.clone(),
+        base: run_summary(&comparison.base),
+        head: run_summary(&comparison.head),
+        rows: comparison.rows.iter().map(row).collect(),
+        geomeans: comparison
+            .geomeans
+            .iter()
+            .map(|geomean| GeomeanRecord {
+                target: geomean.target.clone(),
+                metric: geomean.metric.name.to_string(),
+                ratio: Number(geomean.ratio),
+                interval: geomean.interval.as_ref().map(interval),
+                rows: geomean.rows,
+            })
+            .collect(),
+        policy: PolicyRecord {
+            alpha: Number(policy.alpha),
+            test: match policy.test {
+                TestKind::Auto => "auto",
+                TestKind::Welch => "welch",
+                TestKind::MannWhitney => "mann-whitney",
+            }
+            .to_owned(),
+            fail_on: policy.fail_on.0.iter().map(|verdict| (*verdict).into()).collect(),
+            between_cv: policy.between_cv.map(Number),
+        },
+        lints: comparison.lints.iter().map(LintRecord::from).collect(),
+        notes: comparison.notes.clone(),
+    }
+}
+
+fn run_summary(run: &RunSummary) -> RunSummaryRecord {
+    RunSummaryRecord {
+        label: run.label.clone(),
+        format: run.format.clone(),
+        commit: run.commit.clone(),
+        toolchain: run.toolchain.as_ref().map(ToolchainRecord::from),
+        testbed: run.testbed.as_ref().map(TestbedRecord::from),
+        context: ContextRecord::from(&run.context),
+        benchmarks: run.benchmarks,
+    }
+}
+
+fn row(row: &Row) -> RowRecord {
+    RowRecord {
+        benchmark: row.benchmark.to_string(),
+        metric: row.metric.as_ref().map(MetricRecord::from),
+        target: row.target.clone(),
+        verdict: row.verdict.into(),
+        reason: reason(row),
+        fatal: row.fatal,
+        estimate: row.estimate.as_ref().map(estimate),
+        base: row.base.as_ref().map(side_stats),
+        head: row.head.as_ref().map(side_stats),
+        floor: row.policy.as_ref().map(|policy| FloorRecord {
+            relative: Number(policy.floor.relative),
+            absolute: Number(policy.floor.absolute),
+        }),
+        tolerance: row.policy.as_ref().map(|policy| Number(policy.tolerance)),
+        base_verification: row.base_verification.as_ref().map(VerificationRecord::from),
+        head_verification: row.head_verification.as_ref().map(VerificationRecord::from),
+        lints: row.lints.iter().map(LintRecord::from).collect(),
+        waiver: row.waiver.as_ref().map(|waiver| WaiverRecord {
+            owner: waiver.owner.clone(),
+            reason: waiver.reason.clone(),
+            expires: waiver.expires.clone(),
+            expired: waiver.expired,
+        }),
+    }
+}
+
+fn reason(row: &Row) -> ReasonRecord {
+    let words = words::reason(row);
+    let side = match &row.reason {
+        Reason::OnlyOn(side) | Reason::MetricOnlyOn(side) => Some(*side),
+        Reason::FailsAtHead { .. } | Reason::WrongOutput => Some(SideName::Head),
+        Reason::FailsAtBase { .. } | Reason::WrongOutputOnBase => Some(SideName::Base),
+        _ => None,
+    };
+    ReasonRecord {
+        code: code(&row.reason),
+        text: words.sentence,
+        detail: words.detail,
+        side: side.map(Into::into),
+    }
+}
+
+pub(super) fn code(reason: &Reason) -> ReasonCode {
+    match reason {
+        Reason::BeyondFloor => ReasonCode::BeyondFloor,
+        Reason::BelowFloor => ReasonCode::BelowFloor,
+        Reason::WithinTolerance => ReasonCode::WithinTolerance,
+        Reason::Open => ReasonCode::Open,
+        Reason::Identical => ReasonCode::Identical,
+        Reason::Stability => ReasonCode::Stability,
+        Reason::Exact => ReasonCode::Exact,
+        Reason::OnlyOn(_) => ReasonCode::OnlyOn,
+        Reason::MetricOnlyOn(_) => ReasonCode::MetricOnlyOn,
+        Reason::FailsAtHead { .. } => ReasonCode::FailsAtHead,
+        Reason::FailsAtBase { .. } => ReasonCode::FailsAtBase,
+        Reason::FailsOnBoth { .. } => ReasonCode::FailsOnBoth,
+        Reason::NotMeasured(_) => ReasonCode::NotMeasured,
+        Reason::WrongOutput => ReasonCode::WrongOutput,
+        Reason::WrongOutputOnBase => ReasonCode::WrongOutputOnBase,
+        Reason::Unusable(_) => ReasonCode::Unusable,
+        Reason::TooLittle(_) => ReasonCode::TooLittle,
+        Reason::UnitMismatch { .. } => ReasonCode::UnitMismatch,
+    }
+}
+
+fn estimate(estimate: &Estimate) -> EstimateRecord {
+    EstimateRecord {
+        method: match estimate.method {
+            Method::Paired => MethodCode::Paired,
+            Method::Unpaired => MethodCode::Unpaired,
+            Method::Summaries => MethodCode::Summaries,
+            Method::Exact => MethodCode::Exact,
+            Method::Welch => MethodCode::Welch,
+            Method::MannWhitney => MethodCode::MannWhitney,
+            Method::Identical => MethodCode::Identical,
+        },
+        ratio: Number(estimate.ratio),
+        interval: estimate.interval.as_ref().map(interval),
+        p_worse: estimate.p_worse.map(Number),
+        p_adjusted: estimate.p_adjusted.map(Number),
+        blocks: estimate.blocks,
+        minimum_detectable: estimate.minimum_detectable.map(Number),
+    }
+}
+
+fn interval(interval: &Interval) -> IntervalRecord {
+    IntervalRecord { low: Number(interval.low), high: Number(interval.high), level: Number(interval.level) }
+}
+
+fn side_stats(side: &SideStats) -> SideStatsRecord {
+    SideStatsRecord {
+        processes: side.processes,
+        samples: side.samples,
+        location: Number(side.location),
+        mean: Number(side.mean),
+        stddev: side.stddev.map(Number),
+        cv: side.cv.map(Number),
+        min: Number(side.min),
+        max: Number(side.max),
+    }
+}

@@ -1,0 +1,89 @@
+//! A comparison as JUnit XML, for the dashboards that read it.
+
+use std::fmt::Write as _;
+
+use crate::gate::Row;
+use crate::model::Verdict;
+
+use super::{View, words};
+
+/// Renders a view as one test suite with one test case a row that decides: a row that fails the gate
+/// is a failure, one that can't be judged an error, an open one is skipped, never passed.
+pub fn junit(view: &View<'_>) -> String {
+    let sections = [&view.changed, &view.open, &view.diverged, &view.failed, &view.unchanged];
+    let rows: Vec<&Row> = sections.into_iter().flatten().map(|row| row.row).collect();
+    let count = |kind: Kind| rows.iter().filter(|row| Kind::of(view, row) == kind).count();
+    let suite = view.comparison.suite.as_deref().unwrap_or("benchgate");
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    // Writing to a String can't fail.
+    let _ = writeln!(
+        text,
+        "<testsuites><testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">",
+        escape(suite),
+        rows.len(),
+        count(Kind::Failure),
+        count(Kind::Error),
+        count(Kind::Skipped)
+    );
+    for row in &rows {
+        let metric = row.metric.as_ref().map(|metric| metric.name.as_ref()).unwrap_or("benchmark");
+        let words = words::reason(row);
+        let effect = words::effect(row).map(|effect| format!("{effect}: ")).unwrap_or_default();
+        let message = escape(&format!("{}: {effect}{}", row.verdict, words.sentence));
+        let detail = escape(words.detail.as_deref().unwrap_or_default());
+        let case =
+            format!("<testcase classname=\"{}\" name=\"{}\"", escape(row.benchmark.as_str()), escape(metric));
+        let _ = match Kind::of(view, row) {
+            Kind::Passed => writeln!(text, "{case}/>"),
+            Kind::Failure => {
+                writeln!(text, "{case}><failure message=\"{message}\">{detail}</failure></testcase>")
+            }
+            Kind::Error => writeln!(text, "{case}><error message=\"{message}\">{detail}</error></testcase>"),
+            Kind::Skipped => writeln!(text, "{case}><skipped message=\"{message}\"/></testcase>"),
+        };
+    }
+    text.push_str("</testsuite></testsuites>\n");
+    text
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Passed,
+    Failure,
+    Error,
+    Skipped,
+}
+
+impl Kind {
+    fn of(view: &View<'_>, row: &Row) -> Self {
+        let fails = row.fatal && view.comparison.policy.fail_on.0.contains(&row.verdict);
+        match row.verdict {
+            Verdict::Pass | Verdict::Improved => Self::Passed,
+            Verdict::Error if fails => Self::Error,
+            _ if fails => Self::Failure,
+            _ => Self::Skipped,
+        }
+    }
+}
+
+/// Text for an attribute or an element. Characters that XML 1.0 can't hold are replaced.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&apos;"),
+            '\n' => escaped.push_str("&#10;"),
+            '\t' => escaped.push_str("&#9;"),
+            // Keeps `##[`, which a log of GitHub Actions obeys, from standing there.
+            '#' => escaped.push_str("&#35;"),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            letter if letter.is_control() => escaped.push('\u{fffd}'),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}

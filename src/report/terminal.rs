@@ -1,0 +1,391 @@
+//! A comparison for a person at a terminal, or for a log.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table};
+
+use crate::model::{Consequence, Verdict};
+
+use super::{LintGroup, RowView, View};
+
+/// How to lay it out.
+#[derive(Debug, Clone, Copy)]
+pub struct TerminalOptions {
+    /// Columns of the terminal.
+    pub width: u16,
+    pub color: bool,
+    /// Also rows of metrics that don't decide and did not change.
+    pub all: bool,
+}
+
+impl Default for TerminalOptions {
+    fn default() -> Self {
+        Self { width: 80, color: false, all: false }
+    }
+}
+
+/// Below this even numbers have to wrap.
+const TIGHT: u16 = 72;
+/// From here on every number has its own column.
+const WIDE: u16 = 140;
+/// Sentences are wrapped to this at most: longer lines are hard to read.
+const PROSE: usize = 100;
+/// Sentences of one section before the rest is only counted.
+const SENTENCES: usize = 20;
+/// Cases of one lint before the rest is only counted.
+const CASES: usize = 3;
+
+/// Renders a view as text.
+pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
+    let mut page = Page { text: String::new(), options };
+    page.verdict(view);
+    page.tables(view);
+    page.sentences("Wrong outputs", &view.diverged);
+    page.sentences("Failed or missing", &view.failed);
+    page.sentences("Still open", &view.open);
+    page.sentences("Waived", &waived(view));
+    page.lints(&view.lints);
+    page.facts(view);
+    page.notes(view);
+    // A log of GitHub Actions obeys lines that begin with `::`, wherever they come from.
+    page.text.split_inclusive('\n').map(disarm).collect()
+}
+
+fn waived<'a>(view: &View<'a>) -> Vec<RowView<'a>> {
+    let rows = [&view.changed, &view.unchanged, &view.reported];
+    rows.into_iter().flatten().filter(|row| row.row.waiver.is_some()).cloned().collect()
+}
+
+fn disarm(line: &str) -> String {
+    let start = line.len() - line.trim_start().len();
+    if line[start..].starts_with("::") {
+        format!("{}∷ {}", &line[..start], &line[start + 2..])
+    } else {
+        line.to_owned()
+    }
+}
+
+/// Text of strangers without what a terminal or a log would obey: control characters, which move the
+/// cursor and change colours, and marks that reorder or hide text.
+pub fn clean(text: &str) -> String {
+    let visible = text.chars().map(|letter| match letter {
+        '\t' => ' ',
+        letter if letter.is_control() || hides(letter) => '\u{fffd}',
+        letter => letter,
+    });
+    // The runner's older command form is obeyed in the middle of a line too.
+    visible.collect::<String>().replace("##[", "# #[")
+}
+
+/// Bidirectional marks, zero-width characters and line separators.
+pub(super) fn hides(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+struct Page {
+    text: String,
+    options: TerminalOptions,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn styled(&self, style: Style, text: &str) -> String {
+        if self.options.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    fn title(&mut self, title: &str) {
+        let title = self.styled(Style::new().bold(), title);
+        self.line(&format!("\n{title}"));
+    }
+
+    /// A wrapped paragraph: the first line starts with `first`, the others with `rest`.
+    fn prose(&mut self, text: &str, first: &str, rest: &str) {
+        let width = PROSE.min(usize::from(self.options.width.max(40)));
+        let mut line = first.to_owned();
+        let mut filled = false;
+        for word in text.split_whitespace() {
+            if filled && line.chars().count() + 1 + word.chars().count() > width {
+                self.line(&line);
+                rest.clone_into(&mut line);
+                filled = false;
+            }
+            if filled {
+                line.push(' ');
+            }
+            line.push_str(word);
+            filled = true;
+        }
+        self.line(&line);
+    }
+
+    fn verdict(&mut self, view: &View<'_>) {
+        let style = style_of(view.comparison.verdict).bold();
+        let start = self.text.len();
+        self.prose(&view.headline, "", "    ");
+        // Coloured after wrapping, because codes have no width.
+        if let Some(end) = self.text[start..].find(':') {
+            let word = self.styled(style, &self.text[start..start + end]);
+            self.text.replace_range(start..start + end, &word);
+        }
+    }
+
+    fn tables(&mut self, view: &View<'_>) {
+        let deciding: Vec<&RowView<'_>> =
+            [&view.changed, &view.open, &view.unchanged].into_iter().flatten().collect();
+        if !deciding.is_empty() {
+            self.line("");
+            self.table(&deciding);
+        }
+        let changed = |row: &&RowView<'_>| {
+            self.options.all || matches!(row.row.verdict, Verdict::Regressed | Verdict::Improved)
+        };
+        let (shown, silent): (Vec<&RowView<'_>>, Vec<&RowView<'_>>) = view.reported.iter().partition(changed);
+        if !shown.is_empty() {
+            self.title("Reported, not judged");
+            self.table(&shown);
+        }
+        if !silent.is_empty() {
+            let what =
+                if silent.len() == 1 { "row of a metric that does" } else { "rows of metrics that do" };
+            let line = format!("{} more {what} not decide: --all shows them.", silent.len());
+            self.prose(&line, "", "");
+        }
+        for geomean in &view.comparison.geomeans {
+            let bounds = geomean
+                .interval
+                .map(|bounds| super::human::interval(bounds.low, bounds.high, geomean.ratio))
+                .map(|bounds| format!(" ({bounds})"))
+                .unwrap_or_default();
+            let target =
+                geomean.target.as_deref().map(|name| format!(" on {}", clean(name))).unwrap_or_default();
+            self.line(&format!(
+                "Geometric mean of {} {} rows{target}: {}{bounds}",
+                geomean.rows,
+                clean(&geomean.metric.name),
+                super::human::change(geomean.ratio)
+            ));
+        }
+        if let Some(legend) = &view.legend {
+            self.prose(legend, "", "");
+        }
+    }
+
+    fn table(&mut self, rows: &[&RowView<'_>]) {
+        let mut table = Table::new();
+        table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(self.options.width);
+        if self.options.color {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        if self.options.width >= WIDE {
+            self.wide(&mut table, rows)
+        } else {
+            self.narrow(&mut table, rows)
+        }
+        for (at, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((u16::from(at > 0), 1));
+            // Numbers stay whole where there is room; the name is what may wrap.
+            if at > 0 && self.options.width >= TIGHT {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
+        for line in table.lines() {
+            self.line(line.trim_end());
+        }
+    }
+
+    fn narrow(&self, table: &mut Table, rows: &[&RowView<'_>]) {
+        table.set_header(["benchmark", "mean, CV", "effect, interval", "n", "verdict"]);
+        for row in rows {
+            let cv = if row.cv.is_empty() { String::new() } else { format!("CV {}", row.cv) };
+            table.add_row([
+                Cell::new(subject(row)),
+                right(two(&row.mean, &cv)),
+                right(two(
+                    row.effect.as_deref().unwrap_or_default(),
+                    row.interval.as_deref().unwrap_or_default(),
+                )),
+                right(two(&row.processes, &row.method)),
+                self.verdict_cell(row),
+            ]);
+        }
+    }
+
+    fn wide(&self, table: &mut Table, rows: &[&RowView<'_>]) {
+        table.set_header([
+            "benchmark",
+            "mean",
+            "stddev",
+            "CV",
+            "effect",
+            "interval",
+            "n",
+            "floor",
+            "sees",
+            "verdict",
+        ]);
+        for row in rows {
+            table.add_row([
+                Cell::new(subject(row)),
+                right(row.mean.clone()),
+                right(row.stddev.clone()),
+                right(row.cv.clone()),
+                right(row.effect.clone().unwrap_or_default()),
+                right(row.interval.clone().unwrap_or_default()),
+                right(two(&row.processes, &row.method)),
+                right(row.floor.clone()),
+                right(row.smallest.clone()),
+                self.verdict_cell(row),
+            ]);
+        }
+    }
+
+    fn verdict_cell(&self, row: &RowView<'_>) -> Cell {
+        let reason = if row.waived() { "waived" } else { &row.short };
+        let cell = Cell::new(two(row.row.verdict.as_str(), &clean(reason)));
+        if !self.options.color {
+            return cell;
+        }
+        match row.row.verdict {
+            Verdict::Pass => cell,
+            Verdict::Improved => cell.fg(Color::Green),
+            Verdict::Inconclusive | Verdict::Missing => cell.fg(Color::Yellow),
+            Verdict::Regressed | Verdict::Diverged | Verdict::Error => {
+                cell.fg(Color::Red).add_attribute(Attribute::Bold)
+            }
+        }
+    }
+
+    fn sentences(&mut self, title: &str, rows: &[RowView<'_>]) {
+        if rows.is_empty() {
+            return;
+        }
+        self.title(title);
+        for row in rows.iter().take(SENTENCES) {
+            let waiver = match &row.row.waiver {
+                Some(waiver) if waiver.expired => {
+                    format!("; the waiver of {} expired on {}", waiver.owner, waiver.expires)
+                }
+                Some(waiver) => {
+                    format!("; waived by {} until {}: {}", waiver.owner, waiver.expires, waiver.reason)
+                }
+                None => String::new(),
+            };
+            let detail =
+                row.detail.as_ref().map(|detail| format!(": {}", first_lines(detail))).unwrap_or_default();
+            let text = format!("{} ({}): {}{detail}{waiver}", name(row), row.row.verdict, row.sentence);
+            self.prose(&clean(&text), "  ", "      ");
+        }
+        if rows.len() > SENTENCES {
+            self.line(&format!("  … and {} more", rows.len() - SENTENCES));
+        }
+    }
+
+    fn lints(&mut self, lints: &[LintGroup]) {
+        if lints.is_empty() {
+            return;
+        }
+        self.title("Findings");
+        for group in lints {
+            let consequence = match group.code.consequence() {
+                Consequence::Note => "note",
+                Consequence::Inconclusive => "no verdict",
+                Consequence::Error => "error",
+            };
+            let text = format!("{} ({consequence}): {}", group.code, group.code.description());
+            self.prose(&text, "  ", "      ");
+            for (benchmark, detail) in group.found.iter().take(CASES) {
+                let place = benchmark.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+                self.prose(&clean(&format!("{place}{detail}")), "      - ", "        ");
+            }
+            if group.found.len() > CASES {
+                self.line(&format!("      … and {} more", group.found.len() - CASES));
+            }
+            self.prose(group.code.fix(), "      fix: ", "           ");
+        }
+    }
+
+    fn facts(&mut self, view: &View<'_>) {
+        self.title("Machine and tools");
+        let width = view.facts.iter().map(|fact| fact.name.len()).max().unwrap_or_default();
+        for fact in &view.facts {
+            let text = match (&fact.base, &fact.head) {
+                (Some(base), Some(head)) if base == head => format!("{base} (both)"),
+                (base, head) => {
+                    let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+                    format!("{} → {}", side(base), side(head))
+                }
+            };
+            let first = format!("  {:width$}  ", fact.name);
+            self.prose(&clean(&text), &first, &" ".repeat(first.len()));
+        }
+    }
+
+    fn notes(&mut self, view: &View<'_>) {
+        if !view.comparison.notes.is_empty() {
+            self.title("Notes");
+            for note in &view.comparison.notes {
+                self.prose(&clean(note), "  - ", "    ");
+            }
+        }
+        if let Some(command) = &view.reproduce {
+            self.title("To repeat this");
+            let command = clean(command);
+            // Not wrapped: it is there to be copied.
+            let _ = writeln!(self.text, "  {command}");
+        }
+        let code = view.comparison.exit_code;
+        self.line(&format!("\nexit code {} ({})", code.code(), view.comparison.verdict));
+    }
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+fn two(first: &str, second: &str) -> String {
+    if second.is_empty() { first.to_owned() } else { format!("{first}\n{second}") }
+}
+
+fn name(row: &RowView<'_>) -> String {
+    match row.metric {
+        Some(metric) => format!("{} {}", clean(row.name), clean(metric)),
+        None => clean(row.name),
+    }
+}
+
+/// The first cell of a row: the name, the metric where it is not the usual one, and the row's findings.
+fn subject(row: &RowView<'_>) -> String {
+    let mut lines = vec![clean(row.name)];
+    lines.extend(row.metric.map(clean));
+    lines.extend(row.findings().into_iter().map(|code| format!("! {code}")));
+    lines.join("\n")
+}
+
+/// The beginning of a message that may be a whole log.
+pub(super) fn first_lines(text: &str) -> String {
+    const LETTERS: usize = 300;
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if flat.chars().count() <= LETTERS {
+        flat
+    } else {
+        format!("{} …", flat.chars().take(LETTERS).collect::<String>())
+    }
+}
+
+fn style_of(verdict: Verdict) -> Style {
+    let color = match verdict {
+        Verdict::Pass | Verdict::Improved => AnsiColor::Green,
+        Verdict::Inconclusive | Verdict::Missing => AnsiColor::Yellow,
+        Verdict::Regressed | Verdict::Diverged | Verdict::Error => AnsiColor::Red,
+    };
+    Style::new().fg_color(Some(color.into()))
+}

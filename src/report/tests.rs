@@ -1,0 +1,184 @@
+//! What people and programs read, as snapshots, and what must hold for every report.
+
+use crate::exit_code::ExitCode;
+use crate::gate::Reason;
+use crate::model::Verdict;
+use crate::record::ComparisonFile;
+
+use super::markdown::{cell, code, text};
+use super::samples::{every_reason, hostile, measured, of_rows, quickstart};
+use super::{
+    MarkdownOptions, TerminalOptions, View, clean, comparison_file, csv, json, junit, markdown, terminal,
+};
+
+const NARROW: TerminalOptions = TerminalOptions { width: 80, color: false, all: false };
+const WIDE: TerminalOptions = TerminalOptions { width: 160, color: false, all: true };
+
+#[test]
+fn the_quickstart_in_every_format() {
+    let comparison = quickstart();
+    let view = View::new(&comparison, Some("benchgate compare run.json".into()));
+    insta::assert_snapshot!("quickstart-narrow", terminal(&view, NARROW));
+    insta::assert_snapshot!("quickstart-wide", terminal(&view, WIDE));
+    insta::assert_snapshot!("quickstart-markdown", markdown(&view, MarkdownOptions::default()));
+    let version = format!("\"benchgate\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    insta::assert_snapshot!("quickstart-json", json(&view).replace(&version, "\"benchgate\": \"[VERSION]\""));
+    insta::assert_snapshot!("quickstart-csv", csv(&view));
+    insta::assert_snapshot!("quickstart-junit", junit(&view));
+}
+
+#[test]
+fn every_reason_in_words() {
+    let comparison = every_reason();
+    let view = View::new(&comparison, None);
+    insta::assert_snapshot!("reasons-narrow", terminal(&view, TerminalOptions { all: true, ..NARROW }));
+    insta::assert_snapshot!("reasons-wide", terminal(&view, WIDE));
+    insta::assert_snapshot!("reasons-markdown", markdown(&view, MarkdownOptions::default()));
+    insta::assert_snapshot!("reasons-csv", csv(&view));
+    insta::assert_snapshot!("reasons-junit", junit(&view));
+}
+
+#[test]
+fn hostile_names_stay_names() {
+    let comparison = hostile();
+    let view = View::new(&comparison, None);
+    insta::assert_snapshot!("hostile-terminal", terminal(&view, NARROW));
+    insta::assert_snapshot!("hostile-markdown", markdown(&view, MarkdownOptions::default()));
+    insta::assert_snapshot!("hostile-csv", csv(&view));
+    insta::assert_snapshot!("hostile-junit", junit(&view));
+}
+
+#[test]
+fn a_narrow_report_fits_its_terminal() {
+    for comparison in [quickstart(), every_reason()] {
+        let view = View::new(&comparison, None);
+        for line in terminal(&view, TerminalOptions { all: true, ..NARROW }).lines() {
+            assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+        }
+        for line in terminal(&view, WIDE).lines() {
+            assert!(line.chars().count() <= 160, "{} columns: {line}", line.chars().count());
+        }
+    }
+}
+
+#[test]
+fn no_line_of_a_log_is_a_command() {
+    let comparison = hostile();
+    let view = View::new(&comparison, None);
+    for width in [40, 60, 80, 160] {
+        obeys_nothing(&terminal(&view, TerminalOptions { width, ..WIDE }));
+    }
+    for report in [markdown(&view, MarkdownOptions::default()), json(&view), csv(&view), junit(&view)] {
+        obeys_nothing(&report);
+    }
+}
+
+fn obeys_nothing(report: &str) {
+    assert!(!report.contains('\u{1b}') && !report.contains("##["), "{report}");
+    for line in report.lines() {
+        assert!(!line.trim_start().starts_with("::"), "{line}");
+    }
+}
+
+#[test]
+fn colours_appear_only_when_asked_for() {
+    let comparison = quickstart();
+    let view = View::new(&comparison, None);
+    let colored = terminal(&view, TerminalOptions { color: true, ..NARROW });
+    assert!(colored.contains('\u{1b}'));
+    assert!(!terminal(&view, NARROW).contains('\u{1b}'));
+}
+
+#[test]
+fn every_verdict_starts_the_report_with_its_word() {
+    let words: Vec<String> = Verdict::ALL
+        .iter()
+        .map(|verdict| {
+            let rows = vec![
+                measured("a", *verdict, Reason::Open, 1e6, 1.0),
+                measured("b", Verdict::Pass, Reason::WithinTolerance, 1e6, 1.0),
+            ];
+            let comparison = of_rows(*verdict, rows);
+            View::new(&comparison, None).headline
+        })
+        .collect();
+    insta::assert_snapshot!(words.join("\n"), @"
+    Pass: 2 of 2 benchmarks passed.
+    Improved: 1 of 2 benchmarks improved, 1 passed.
+    Regressed: 1 of 2 benchmarks regressed, 1 passed.
+    Diverged: 1 of 2 benchmarks computes something else, 1 passed.
+    Inconclusive: 1 of 2 benchmarks is still open, 1 passed.
+    Missing: 1 of 2 benchmarks is missing, 1 passed.
+    Error: 1 of 2 benchmarks could not be judged, 1 passed.
+    ");
+    let nothing = of_rows(Verdict::Error, Vec::new());
+    assert_eq!(View::new(&nothing, None).headline, "Error: nothing was compared.");
+}
+
+#[test]
+fn an_open_row_is_never_told_as_no_change() {
+    let rows = vec![measured("a", Verdict::Inconclusive, Reason::Open, 1e6, 1.001)];
+    let comparison = of_rows(Verdict::Inconclusive, rows);
+    let view = View::new(&comparison, None);
+    for report in [
+        terminal(&view, NARROW),
+        markdown(&view, MarkdownOptions::default()),
+        json(&view),
+        csv(&view),
+        junit(&view),
+    ] {
+        let lower = report.to_lowercase();
+        for claim in ["no change", "unchanged", "passed", "no difference", "within"] {
+            assert!(!lower.contains(claim), "{claim}: {report}");
+        }
+        assert!(lower.contains("open"), "{report}");
+    }
+}
+
+#[test]
+fn json_reads_back_and_names_the_exit_code() {
+    for comparison in [quickstart(), every_reason(), hostile()] {
+        let view = View::new(&comparison, None);
+        let file = ComparisonFile::from_slice(json(&view).as_bytes()).unwrap();
+        assert_eq!(file.rows.len(), comparison.rows.len());
+        assert_eq!(file.exit_code, ExitCode::for_verdict(comparison.verdict).code());
+        assert_eq!(file, comparison_file(&view));
+    }
+}
+
+#[test]
+fn a_comparison_keeps_to_its_bytes_and_counts_what_it_left_out() {
+    let rows = (0..2000)
+        .map(|at| {
+            measured(&format!("model-{at}/cpu/main"), Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.1)
+        })
+        .collect();
+    let comparison = of_rows(Verdict::Regressed, rows);
+    let view = View::new(&comparison, None);
+    let text = markdown(&view, MarkdownOptions { max_bytes: Some(60_000) });
+    assert!(text.len() <= 60_000 && text.len() > 55_000, "{} bytes", text.len());
+    assert!(text.starts_with("**Regressed**: 2000 of 2000 benchmarks regressed."));
+    assert!(text.contains("more, in the JSON report."));
+}
+
+#[test]
+fn a_code_span_is_longer_than_any_fence_inside() {
+    assert_eq!(code("a`b``c"), "```a`b``c```");
+    assert_eq!(code("`a`"), "`` `a` ``");
+    assert_eq!(code(""), "(empty)");
+    assert_eq!(cell("a|b"), "`a│b`");
+    assert_eq!(code("a\nb"), "`a b`");
+}
+
+#[test]
+fn text_outside_code_links_to_nothing() {
+    assert_eq!(text("@me #12"), "&#64;&#8203;me &#35;&#8203;12");
+    assert_eq!(text("see https://a.b and www.c.d"), "see https&#58;&#8203;//a.b and www&#46;&#8203;c.d");
+    assert_eq!(text("<b>*x*</b>"), "&#60;b&#62;&#42;x&#42;&#60;/b&#62;");
+    assert_eq!(text("12.5 %, +1 (both)"), "12.5 %, +1 (both)");
+}
+
+#[test]
+fn cleaned_text_moves_no_cursor() {
+    assert_eq!(clean("a\u{1b}[2Jb\r\nc\u{202e}"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd}");
+}

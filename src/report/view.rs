@@ -1,0 +1,377 @@
+//! The view model: a comparison as sections, sentences and cells, before any layout.
+
+use std::collections::BTreeMap;
+
+use crate::gate::{Comparison, Method, Reason, Row, RunSummary, SideStats};
+use crate::model::{Consequence, LintCode, Unit, Verdict};
+
+use super::human::{change_of, interval, percent, significant};
+use super::words;
+
+/// A comparison, ready to be laid out.
+#[derive(Debug, Clone)]
+pub struct View<'a> {
+    pub comparison: &'a Comparison,
+    /// The verdict in one sentence. Holds no names, so it is safe everywhere.
+    pub headline: String,
+    /// Rows that decide, regressed or improved; regressions first, larger changes first.
+    pub changed: Vec<RowView<'a>>,
+    /// Rows that decide and are still open.
+    pub open: Vec<RowView<'a>>,
+    /// Wrong outputs.
+    pub diverged: Vec<RowView<'a>>,
+    /// Failed stages, missing and unusable rows.
+    pub failed: Vec<RowView<'a>>,
+    /// Rows that decide and pass.
+    pub unchanged: Vec<RowView<'a>>,
+    /// Rows of metrics that are reported and don't decide, changed ones first.
+    pub reported: Vec<RowView<'a>>,
+    pub lints: Vec<LintGroup>,
+    /// Machine and toolchain.
+    pub facts: Vec<Fact>,
+    /// What the intervals are, in one sentence; absent without intervals.
+    pub legend: Option<String>,
+    /// A command that repeats this comparison.
+    pub reproduce: Option<String>,
+}
+
+/// A row's cells. `name` and `detail` come from strangers and are raw.
+#[derive(Debug, Clone)]
+pub struct RowView<'a> {
+    pub row: &'a Row,
+    pub name: &'a str,
+    /// Named unless it is the metric that everybody expects.
+    pub metric: Option<&'a str>,
+    pub effect: Option<String>,
+    pub interval: Option<String>,
+    /// `24+24`
+    pub processes: String,
+    /// `12 blocks`, `samples pooled` …; empty where processes say it all.
+    pub method: String,
+    pub mean: String,
+    pub stddev: String,
+    pub cv: String,
+    pub floor: String,
+    pub smallest: String,
+    pub short: String,
+    pub sentence: String,
+    pub detail: Option<String>,
+}
+
+/// One lint code and everywhere it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LintGroup {
+    pub code: LintCode,
+    /// Benchmark (none for the run as a whole) and detail; both raw.
+    pub found: Vec<(Option<String>, String)>,
+}
+
+/// Something known about both sides. Values are raw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    pub name: &'static str,
+    pub base: Option<String>,
+    pub head: Option<String>,
+}
+
+impl<'a> View<'a> {
+    /// `reproduce` is the command that repeats the comparison, where the caller knows it.
+    pub fn new(comparison: &'a Comparison, reproduce: Option<String>) -> Self {
+        let some_decide = comparison.rows.iter().any(|row| row.fatal);
+        let mut view = Self {
+            comparison,
+            headline: headline(comparison, some_decide),
+            changed: Vec::new(),
+            open: Vec::new(),
+            diverged: Vec::new(),
+            failed: Vec::new(),
+            unchanged: Vec::new(),
+            reported: Vec::new(),
+            lints: lints(comparison),
+            facts: facts(&comparison.base, &comparison.head),
+            legend: legend(comparison),
+            reproduce,
+        };
+        for row in &comparison.rows {
+            view.section(row, some_decide).push(RowView::new(row));
+        }
+        view.changed.sort_by(by_importance);
+        view.reported.sort_by(by_importance);
+        view
+    }
+
+    fn section(&mut self, row: &Row, some_decide: bool) -> &mut Vec<RowView<'a>> {
+        match (row.verdict, &row.reason) {
+            (Verdict::Diverged, _) => &mut self.diverged,
+            _ if !decides(row, some_decide) => &mut self.reported,
+            (Verdict::Regressed, Reason::FailsAtHead { .. }) | (Verdict::Error | Verdict::Missing, _) => {
+                &mut self.failed
+            }
+            (Verdict::Regressed | Verdict::Improved, _) => &mut self.changed,
+            (Verdict::Inconclusive, _) => &mut self.open,
+            (Verdict::Pass, _) => &mut self.unchanged,
+        }
+    }
+}
+
+/// Whether a row belongs to what the verdict is about. A waived row stays where a reader looks for it,
+/// and where no metric decides, all of them are what the reader came for.
+fn decides(row: &Row, some_decide: bool) -> bool {
+    let named_fatal = row.policy.as_ref().is_some_and(|policy| policy.fatal);
+    row.fatal || row.metric.is_none() || row.waiver.is_some() && named_fatal || !some_decide
+}
+
+fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
+    let rank = |view: &RowView<'_>| match view.row.verdict {
+        Verdict::Regressed => 0,
+        Verdict::Improved => 1,
+        Verdict::Error | Verdict::Missing | Verdict::Diverged => 2,
+        Verdict::Inconclusive => 3,
+        Verdict::Pass => 4,
+    };
+    // By size only among what changed: elsewhere the suite's own order is easier to follow.
+    let size = |view: &RowView<'_>| match view.row.verdict {
+        Verdict::Regressed | Verdict::Improved => {
+            view.row.estimate.as_ref().map_or(0.0, |estimate| estimate.ratio.ln().abs())
+        }
+        _ => 0.0,
+    };
+    rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
+}
+
+impl<'a> RowView<'a> {
+    pub fn new(row: &'a Row) -> Self {
+        let words = words::reason(row);
+        let unit = row.metric.as_ref().map(|metric| &metric.unit);
+        let of_both = |value: fn(&SideStats) -> Option<f64>| {
+            let (base, head) = (row.base.as_ref().and_then(value), row.head.as_ref().and_then(value));
+            match unit {
+                Some(unit) if base.is_some() || head.is_some() => change_of(base, head, unit),
+                _ => String::new(),
+            }
+        };
+        let estimate = row.estimate.as_ref();
+        Self {
+            row,
+            name: row.benchmark.as_str(),
+            metric: row.metric.as_ref().map(|metric| metric.name.as_ref()).filter(|name| *name != "latency"),
+            effect: words::effect(row),
+            interval: estimate.and_then(|estimate| {
+                let bounds = estimate.interval?;
+                Some(interval(bounds.low, bounds.high, estimate.ratio))
+            }),
+            processes: processes(row),
+            method: method(row),
+            mean: of_both(|side| Some(side.mean)),
+            stddev: of_both(|side| side.stddev),
+            cv: cv(row),
+            floor: row.policy.as_ref().map(|_| words::floor(row)).unwrap_or_default(),
+            smallest: estimate
+                .and_then(|estimate| estimate.minimum_detectable)
+                .map(percent)
+                .unwrap_or_default(),
+            short: words.short,
+            sentence: words.sentence,
+            detail: words.detail,
+        }
+    }
+
+    /// Whether a waiver is in force.
+    pub fn waived(&self) -> bool {
+        self.row.waiver.as_ref().is_some_and(|waiver| !waiver.expired)
+    }
+
+    /// The codes of the row's findings, each once.
+    pub fn findings(&self) -> Vec<LintCode> {
+        let mut codes: Vec<LintCode> = self.row.lints.iter().map(|lint| lint.code).collect();
+        codes.sort();
+        codes.dedup();
+        codes
+    }
+}
+
+fn processes(row: &Row) -> String {
+    match (&row.base, &row.head) {
+        (Some(base), Some(head)) => format!("{}+{}", base.processes, head.processes),
+        (Some(base), None) => format!("{}+0", base.processes),
+        (None, Some(head)) => format!("0+{}", head.processes),
+        (None, None) => String::new(),
+    }
+}
+
+fn method(row: &Row) -> String {
+    let Some(estimate) = &row.estimate else { return String::new() };
+    match estimate.method {
+        Method::Paired if estimate.blocks == 1 => "1 block".to_owned(),
+        Method::Paired => format!("{} blocks", estimate.blocks),
+        Method::Unpaired => "unpaired".to_owned(),
+        Method::Summaries => "summaries".to_owned(),
+        Method::Exact => "exact".to_owned(),
+        Method::Welch => "Welch".to_owned(),
+        Method::MannWhitney => "Mann-Whitney".to_owned(),
+        Method::Identical => "identical".to_owned(),
+    }
+}
+
+fn cv(row: &Row) -> String {
+    let side = |side: &Option<SideStats>| side.as_ref().and_then(|side| side.cv);
+    match (side(&row.base), side(&row.head)) {
+        (None, None) => String::new(),
+        (base, head) => {
+            let text = |cv: Option<f64>| cv.map_or("?".to_owned(), percent);
+            let (base, head) = (text(base), text(head));
+            // One percent sign is enough for both.
+            format!("{} → {head}", base.trim_end_matches(" %"))
+        }
+    }
+}
+
+/// The worst verdict of each benchmark over the rows that decide.
+fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<u8, (Verdict, usize)> {
+    let mut worst: BTreeMap<&str, Verdict> = BTreeMap::new();
+    for row in &comparison.rows {
+        if !decides(row, some_decide) && row.verdict != Verdict::Diverged {
+            continue;
+        }
+        let known = worst.entry(row.benchmark.as_str()).or_insert(row.verdict);
+        if row.verdict.precedence() > known.precedence() {
+            *known = row.verdict;
+        }
+    }
+    let mut counts = BTreeMap::new();
+    for verdict in worst.into_values() {
+        counts.entry(verdict.precedence()).or_insert((verdict, 0)).1 += 1;
+    }
+    counts
+}
+
+fn headline(comparison: &Comparison, some_decide: bool) -> String {
+    let counts = tally(comparison, some_decide);
+    let all: usize = counts.values().map(|(_, count)| count).sum();
+    let word = match comparison.verdict {
+        Verdict::Pass => "Pass",
+        Verdict::Improved => "Improved",
+        Verdict::Regressed => "Regressed",
+        Verdict::Diverged => "Diverged",
+        Verdict::Inconclusive => "Inconclusive",
+        Verdict::Missing => "Missing",
+        Verdict::Error => "Error",
+    };
+    if all == 0 {
+        return format!("{word}: nothing was compared.");
+    }
+    let noun = if all == 1 { "benchmark" } else { "benchmarks" };
+    let parts: Vec<String> = counts
+        .values()
+        .rev()
+        .enumerate()
+        .map(|(at, (verdict, count))| {
+            let what = happened(*verdict, *count);
+            if at == 0 { format!("{count} of {all} {noun} {what}") } else { format!("{count} {what}") }
+        })
+        .collect();
+    format!("{word}: {}.", parts.join(", "))
+}
+
+fn happened(verdict: Verdict, count: usize) -> &'static str {
+    let one = count == 1;
+    match verdict {
+        Verdict::Pass => "passed",
+        Verdict::Improved => "improved",
+        Verdict::Regressed => "regressed",
+        Verdict::Diverged if one => "computes something else",
+        Verdict::Diverged => "compute something else",
+        Verdict::Inconclusive if one => "is still open",
+        Verdict::Inconclusive => "are still open",
+        Verdict::Missing if one => "is missing",
+        Verdict::Missing => "are missing",
+        Verdict::Error => "could not be judged",
+    }
+}
+
+fn legend(comparison: &Comparison) -> Option<String> {
+    let levels: Vec<f64> = comparison
+        .rows
+        .iter()
+        .filter_map(|row| Some(row.estimate.as_ref()?.interval?.level))
+        .filter(|level| level.is_finite())
+        .collect();
+    let low = levels.iter().copied().reduce(f64::min)?;
+    let high = levels.iter().copied().reduce(f64::max)?;
+    let level = |level: f64| format!("{} %", significant(level * 100.0, 4));
+    let levels =
+        if level(low) == level(high) { level(low) } else { format!("{} to {}", level(low), level(high)) };
+    Some(format!(
+        "Effect: head against base, of the typical process. Interval: {levels} confidence, every correction \
+         included; it is the one that decided. n: processes of base + head."
+    ))
+}
+
+fn lints(comparison: &Comparison) -> Vec<LintGroup> {
+    let mut groups: Vec<LintGroup> = Vec::new();
+    let mut add = |benchmark: Option<&str>, code: LintCode, detail: &str| {
+        let found = (benchmark.map(str::to_owned), detail.to_owned());
+        match groups.iter_mut().find(|group| group.code == code) {
+            // Metrics of one benchmark share their findings; once is enough.
+            Some(group) if group.found.last() == Some(&found) => {}
+            Some(group) => group.found.push(found),
+            None => groups.push(LintGroup { code, found: vec![found] }),
+        }
+    };
+    for lint in &comparison.lints {
+        add(None, lint.code, &lint.detail);
+    }
+    for row in &comparison.rows {
+        for lint in &row.lints {
+            add(Some(row.benchmark.as_str()), lint.code, &lint.detail);
+        }
+    }
+    let rank = |code: LintCode| match code.consequence() {
+        Consequence::Error => 0,
+        Consequence::Inconclusive => 1,
+        Consequence::Note => 2,
+    };
+    groups.sort_by_key(|group| rank(group.code));
+    groups
+}
+
+fn facts(base: &RunSummary, head: &RunSummary) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut add = |name, value: &dyn Fn(&RunSummary) -> Option<String>| {
+        let (base, head) = (value(base), value(head));
+        if base.is_some() || head.is_some() {
+            facts.push(Fact { name, base, head });
+        }
+    };
+    let present = |text: &String| (!text.is_empty()).then(|| text.clone());
+    add("input", &|run| present(&run.label));
+    add("format", &|run| present(&run.format));
+    add("benchmarks", &|run| Some(run.benchmarks.to_string()));
+    add("commit", &|run| run.commit.clone());
+    add("tools", &|run| run.toolchain.as_ref().and_then(|tools| present(&tools.version)));
+    add("compiler commit", &|run| run.toolchain.as_ref().and_then(|tools| present(&tools.compiler_commit)));
+    add("runtime commit", &|run| run.toolchain.as_ref().and_then(|tools| present(&tools.runtime_commit)));
+    add("testbed", &|run| run.testbed.as_ref().and_then(|testbed| present(&testbed.id)));
+    add("machine", &|run| {
+        let facts = &run.testbed.as_ref()?.facts;
+        let facts: Vec<String> = facts.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        present(&facts.join(", "))
+    });
+    add("measured", &|run| run.context.date.clone());
+    add("host", &|run| run.context.host_name.clone());
+    add("processors", &|run| run.context.num_cpus.map(|count| count.to_string()));
+    add("load", &|run| {
+        let loads: Vec<String> = run.context.load_avg.iter().map(|load| format!("{load:.2}")).collect();
+        present(&loads.join(", "))
+    });
+    add("benchmark library", &|run| {
+        let parts = [run.context.library_version.clone(), run.context.library_build_type.clone()];
+        present(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    });
+    facts
+}
+
+/// The unit of a row, for renderers that print raw numbers.
+pub(super) fn unit(row: &Row) -> Option<&Unit> {
+    row.metric.as_ref().map(|metric| &metric.unit)
+}

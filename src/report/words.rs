@@ -1,0 +1,237 @@
+//! Why a row has its verdict, in words. The only place that words a [`Reason`].
+
+use crate::gate::{Reason, Row};
+use crate::model::{Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode};
+
+use super::human::{change, interval, percent, quantity, significant};
+
+/// A sentence of ours, and what a stranger said: a compiler's message, a tool's error. The second is
+/// kept apart because every renderer has to make it harmless.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Words {
+    /// Fits a cell.
+    pub short: String,
+    /// A whole sentence without a capital and without a full stop.
+    pub sentence: String,
+    pub detail: Option<String>,
+}
+
+impl Words {
+    fn new(short: impl Into<String>, sentence: impl Into<String>) -> Self {
+        Self { short: short.into(), sentence: sentence.into(), detail: None }
+    }
+
+    fn with(mut self, detail: &str) -> Self {
+        if !detail.is_empty() {
+            self.detail = Some(detail.to_owned());
+        }
+        self
+    }
+}
+
+/// The reason of a row.
+pub(super) fn reason(row: &Row) -> Words {
+    match &row.reason {
+        Reason::BeyondFloor => Words::new(
+            format!("beyond {}", floor(row)),
+            format!("the whole interval{} lies beyond the floor of {}", bounds(row), floor(row)),
+        ),
+        Reason::BelowFloor => Words::new(
+            format!("beyond {}", floor(row)),
+            format!(
+                "the whole interval{} lies beyond the floor of {}, in the good direction",
+                bounds(row),
+                floor(row)
+            ),
+        ),
+        Reason::WithinTolerance => Words::new(
+            format!("within {}", tolerance(row)),
+            format!("a change for the worse of {} or more is ruled out", tolerance(row)),
+        ),
+        Reason::Open => open(row),
+        Reason::Identical => Words::new(
+            "identical",
+            "everything executed is identical on both sides, so there is nothing to compare",
+        ),
+        Reason::Stability => Words::new(
+            "less stable",
+            "the typical time is not what changed: head is slow more often, or spreads wider",
+        ),
+        Reason::Exact => exact(row),
+        Reason::OnlyOn(SideName::Base) => {
+            Words::new("only at base", "base has this benchmark and head does not")
+        }
+        Reason::OnlyOn(SideName::Head) => Words::new(
+            "only at head",
+            "head has this benchmark and base does not: there is nothing to compare it with",
+        ),
+        Reason::MetricOnlyOn(side) => {
+            Words::new(format!("only at {side}"), format!("only {side} has this metric"))
+        }
+        Reason::FailsAtHead { stage, why } => {
+            Words::new(format!("{stage} fails"), format!("it worked at base, and {stage} fails at head"))
+                .with(why)
+        }
+        Reason::FailsAtBase { stage, why } => Words::new(
+            format!("{stage} failed at base"),
+            format!("{stage} fails at base, so there is nothing to compare head with"),
+        )
+        .with(why),
+        Reason::FailsOnBoth { stage, why } => {
+            Words::new(format!("{stage} fails on both"), format!("{stage} fails on both sides")).with(why)
+        }
+        Reason::NotMeasured(outcome) => not_measured(outcome),
+        Reason::WrongOutput => {
+            let (sentence, detail) = wrong_output(row.head_verification.as_ref());
+            Words::new("wrong output", format!("head computes something else: {sentence}")).with(&detail)
+        }
+        Reason::WrongOutputOnBase => {
+            let (sentence, detail) = wrong_output(row.base_verification.as_ref());
+            Words::new("wrong at base", format!("base itself computes something else: {sentence}"))
+                .with(&detail)
+        }
+        Reason::Unusable(lint) => {
+            Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
+        }
+        Reason::TooLittle(what) => {
+            Words::new("too little data", "there is not enough data to say anything").with(what)
+        }
+        Reason::UnitMismatch { base, head } => {
+            Words::new("units differ", "the two sides carry units of different kinds")
+                .with(&format!("{base} at base, {head} at head"))
+        }
+    }
+}
+
+fn open(row: &Row) -> Words {
+    let mut sentence = format!(
+        "still open: the interval{} leaves room for a change beyond the floor of {} and is not wholly below \
+         the tolerance of {}",
+        bounds(row),
+        floor(row),
+        tolerance(row)
+    );
+    if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
+        sentence.push_str(&format!("; this much data could have shown a change of {}", percent(smallest)));
+    }
+    Words::new("still open", sentence)
+}
+
+fn exact(row: &Row) -> Words {
+    let values = row.metric.as_ref().zip(row.base.as_ref().zip(row.head.as_ref()));
+    let Some((metric, (base, head))) = values else {
+        return Words::new("exact", "a deterministic value");
+    };
+    let (base_text, head_text) =
+        (quantity(base.location, &metric.unit), quantity(head.location, &metric.unit));
+    if base.location == head.location {
+        Words::new("exact", format!("a deterministic value, the same on both sides: {base_text}"))
+    } else if row.verdict == Verdict::Pass {
+        Words::new(
+            "exact",
+            format!(
+                "a deterministic value, within the floor of {}: {base_text}, now {head_text}",
+                floor(row)
+            ),
+        )
+    } else {
+        Words::new("exact", format!("a deterministic value: {base_text}, now {head_text}"))
+    }
+}
+
+fn not_measured(outcome: &Outcome) -> Words {
+    match outcome {
+        Outcome::Unsupported { reason } => {
+            Words::new("unsupported", "it is declared unsupported, so nothing was measured").with(reason)
+        }
+        Outcome::Skipped { reason } => {
+            Words::new("skipped", "it was skipped, so nothing was measured").with(reason)
+        }
+        Outcome::Failed { stage, why } => {
+            Words::new(format!("{stage} fails"), format!("{stage} fails")).with(why)
+        }
+        Outcome::Ok => Words::new("no values", "it ran and left no value of this metric"),
+    }
+}
+
+/// What is wrong with the outputs: numbers in our words, and the verifier's own.
+fn wrong_output(verification: Option<&Verification>) -> (String, String) {
+    let Some(verification) = verification else {
+        return ("its outputs were not verified".to_owned(), String::new());
+    };
+    let failed: Vec<&OutputCheck> =
+        verification.outputs.iter().filter(|output| output.code != VerifyCode::Pass).collect();
+    let Some(first) = failed.first() else {
+        return (
+            format!("verification says {}", verification.code),
+            verification.why.clone().unwrap_or_default(),
+        );
+    };
+    let mut sentence = format!("output {} is {}", first.index, first.code);
+    if let Some(distance) = &first.divergence {
+        sentence.push_str(&format!(
+            ", {} of {} elements are outside the tolerance (max abs {}, max rel {}, cosine {})",
+            distance.mismatched,
+            distance.elements,
+            significant(distance.max_abs, 3),
+            significant(distance.max_rel, 3),
+            significant(distance.cosine, 5),
+        ));
+        if distance.non_finite > 0 {
+            sentence.push_str(&format!(", {} are not finite", distance.non_finite));
+        }
+    }
+    if failed.len() > 1 {
+        sentence.push_str(&format!(", and {} more outputs", failed.len() - 1));
+    }
+    let why = first.why.clone().or_else(|| verification.why.clone());
+    (sentence, why.unwrap_or_default())
+}
+
+/// A description that stands alone as the fragment of a sentence.
+fn fragment(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
+    format!("{first}{}", letters.as_str().trim_end_matches('.'))
+}
+
+fn bounds(row: &Row) -> String {
+    let estimate = row.estimate.as_ref();
+    match estimate.and_then(|estimate| Some((estimate.ratio, estimate.interval?))) {
+        Some((ratio, bounds)) => format!(" ({})", interval(bounds.low, bounds.high, ratio)),
+        None => String::new(),
+    }
+}
+
+/// The floor that applied: both parts where there are two.
+pub(super) fn floor(row: &Row) -> String {
+    let Some(policy) = &row.policy else { return "the policy".to_owned() };
+    let relative = percent(policy.floor.relative);
+    match &row.metric {
+        Some(metric) if policy.floor.absolute > 0.0 => {
+            format!("{relative} and {}", quantity(policy.floor.absolute, &metric.unit))
+        }
+        _ => relative,
+    }
+}
+
+pub(super) fn tolerance(row: &Row) -> String {
+    row.policy.as_ref().map_or_else(|| "the policy".to_owned(), |policy| percent(policy.tolerance))
+}
+
+/// The effect: `+44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word where the
+/// verdict establishes it; a percentage with a sign needs none, and an open row must not claim one.
+pub(super) fn effect(row: &Row) -> Option<String> {
+    let ratio = row.estimate.as_ref()?.ratio;
+    let metric = row.metric.as_ref()?;
+    let text = change(ratio);
+    let established = matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
+        && row.reason != Reason::Stability
+        && ratio != 1.0;
+    if established || text.ends_with('×') {
+        let word = super::human::direction(ratio, &metric.unit, metric.better);
+        Some(format!("{text} {word}"))
+    } else {
+        Some(text)
+    }
+}
