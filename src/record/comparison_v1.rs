@@ -159,9 +159,15 @@ pub struct EstimateRecord {
     /// One-sided p against the floor, before correction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_worse: Option<Number>,
-    /// The same after correction for the number of rows.
+    /// The same after the error budget is spent over looks and rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_adjusted: Option<Number>,
+    /// The same by Benjamini and Hochberg: for ordering a listing, never for the verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub q_value: Option<Number>,
+    /// One-sided p of "head is not slow more often than base", before correction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_stability: Option<Number>,
     pub blocks: u32,
     /// The smallest change, as a fraction, that the row could have seen with 90 % power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,6 +185,7 @@ pub enum MethodCode {
     Welch,
     MannWhitney,
     Identical,
+    History,
 }
 
 /// A two-sided interval for the ratio.

@@ -210,6 +210,7 @@ fn method(row: &Row) -> String {
         Method::Welch => "Welch".to_owned(),
         Method::MannWhitney => "Mann-Whitney".to_owned(),
         Method::Identical => "identical".to_owned(),
+        Method::History => "history".to_owned(),
     }
 }
 
