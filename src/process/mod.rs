@@ -1,1 +1,31 @@
-//! L3: argv in, Exit out: timeout, process group, containment, log, resource use.
+//! L3: argv in, [`Exit`] out. The only room that starts programs.
+//!
+//! ```text
+//! benchgate ──control pipe──▶ supervisor ──fork, exec──▶ tool ──▶ whatever the tool starts
+//!           ◀──report pipe──            ◀──SIGCHLD────
+//! ```
+//!
+//! Every tool gets a supervisor of its own: a fork of benchgate that never executes anything, is the
+//! subreaper of all that the tool starts, and outlives benchgate for exactly as long as it takes to
+//! kill it (the control pipe reaches its end when benchgate dies, however it dies). So no way to end
+//! (timeout, Ctrl-C, a dropped future, SIGKILL, a power-hungry OOM killer) leaves an orphan, and nothing
+//! that benchgate did not start is ever signalled. Where a cgroup can be made the tool is put into one
+//! before it executes, and `cgroup.kill` ends what forks faster than it can be listed.
+
+mod cancel;
+mod cgroup;
+mod child;
+mod command;
+mod containment;
+mod error;
+mod output;
+mod run;
+mod session;
+mod supervisor;
+
+pub use cancel::{Cancel, interrupts};
+pub use command::{Command, Exit, Finished};
+pub use containment::{Containment, containment};
+pub use error::ProcessError;
+pub use run::run;
+pub use session::{Reply, Session};

@@ -5,4 +5,5 @@ mod command_line;
 mod gate;
 mod harness;
 mod ingest;
+mod process;
 mod schemas;

@@ -1,0 +1,175 @@
+//! A cgroup (version 2) for one tool, where this machine lets us make one.
+//!
+//! A cgroup catches what a process tree can't: a fork bomb that outruns any listing of its members.
+//! No controller is needed for that, only the right to make a folder below our own cgroup.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Marks the cgroups that benchgate made.
+const PREFIX: &str = "benchgate-";
+
+/// Set once a tool could not be moved into a cgroup although one could be made (a delegation that stops
+/// above us); from then on nobody tries.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// A cgroup of our own. Its lock is held by everyone who may still clean it up (benchgate and the
+/// supervisor share it), so whoever gets the lock knows that the owners are gone.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    pub(super) path: PathBuf,
+    /// A process that writes `0` here moves itself in.
+    pub(super) procs: File,
+    /// Writing `1` kills every member (Linux 5.14). Absent on older kernels.
+    pub(super) kill: Option<File>,
+    pub(super) lock: File,
+}
+
+impl Cgroup {
+    /// Makes a cgroup below our own, or `None` where that is not possible.
+    pub(super) fn make() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let base = base()?;
+        if REFUSED.load(Ordering::Relaxed) {
+            return None;
+        }
+        // The process number need not be unique (another container may share this part of the tree), so
+        // an existing folder just means "try the next name".
+        for _ in 0..16 {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Self::open(path),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    fn open(path: PathBuf) -> Option<Self> {
+        let open = || {
+            let lock = File::open(&path).ok()?;
+            lock.try_lock().ok()?;
+            let procs = OpenOptions::new().write(true).open(path.join("cgroup.procs")).ok()?;
+            let kill = OpenOptions::new().write(true).open(path.join("cgroup.kill")).ok();
+            Some((procs, kill, lock))
+        };
+        match open() {
+            Some((procs, kill, lock)) => Some(Self { path, procs, kill, lock }),
+            None => {
+                remove(&path);
+                None
+            }
+        }
+    }
+
+    /// Kills every member. For the case that the supervisor, whose work this is, was itself killed.
+    pub(super) fn kill(&self) {
+        if let Some(kill) = &self.kill {
+            drop(std::io::Write::write_all(&mut &*kill, b"1"));
+        }
+    }
+
+    /// Remembers that tools can't be moved into cgroups here.
+    pub(super) fn refuse() {
+        REFUSED.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+/// Removes an empty cgroup. Usually the supervisor has done so already, and a cgroup that still has
+/// members stays for the next sweep, so nothing is to be said when it fails.
+fn remove(path: &Path) {
+    drop(std::fs::remove_dir(path));
+}
+
+/// The folder of our own cgroup, if folders can be made in it.
+pub(super) fn base() -> Option<&'static Path> {
+    static BASE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    BASE.get_or_init(|| {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        let base = locate(&mounts, &membership)?;
+        sweep(&base);
+        let probe = base.join(format!("{PREFIX}{}-probe", std::process::id()));
+        std::fs::create_dir(&probe).ok()?;
+        remove(&probe);
+        Some(base)
+    })
+    .as_deref()
+}
+
+/// Finds our own cgroup in the text of `/proc/self/mountinfo` and `/proc/self/cgroup`.
+fn locate(mounts: &str, membership: &str) -> Option<PathBuf> {
+    let own = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
+    // A path that climbs out of our cgroup namespace names a folder that this mount does not show.
+    if own.contains("..") {
+        return None;
+    }
+    mounts.lines().find_map(|line| {
+        let (fields, file_system) = line.split_once(" - ")?;
+        if file_system.split(' ').next() != Some("cgroup2") {
+            return None;
+        }
+        let mut fields = fields.split(' ').skip(3);
+        let (root, mount) = (fields.next()?, fields.next()?);
+        let below = if root == "/" { own } else { own.strip_prefix(root)? };
+        Some(Path::new(mount).join(below.trim_start_matches('/')))
+    })
+}
+
+/// Removes what a benchgate left behind that was killed together with its supervisors. Its lock is
+/// free, so no owner lives, and only benchgate gives its cgroups this name.
+fn sweep(base: &Path) {
+    let Ok(entries) = std::fs::read_dir(base) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let path = entry.path();
+        let Ok(lock) = File::open(&path) else { continue };
+        if lock.try_lock().is_ok() {
+            drop(std::fs::write(path.join("cgroup.kill"), "1"));
+            remove(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIFIED: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
+
+    #[test]
+    fn the_own_cgroup_is_found_below_the_mount() {
+        let session = "0::/user.slice/user-1000.slice/session-2.scope\n";
+        let expected = "/sys/fs/cgroup/user.slice/user-1000.slice/session-2.scope";
+        assert_eq!(locate(UNIFIED, session), Some(PathBuf::from(expected)));
+    }
+
+    #[test]
+    fn a_hybrid_mount_is_found_beside_version_1() {
+        let mounts = "40 30 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                      41 30 0:31 / /sys/fs/cgroup/unified rw - cgroup2 none rw\n";
+        let membership = "4:memory:/somewhere\n0::/\n";
+        assert_eq!(locate(mounts, membership), Some(PathBuf::from("/sys/fs/cgroup/unified/")));
+    }
+
+    #[test]
+    fn a_mount_of_a_subtree_shows_only_what_is_below_its_root() {
+        let mounts = "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup ro\n";
+        let inside = locate(mounts, "0::/docker/abc/job\n");
+        assert_eq!(inside, Some(PathBuf::from("/sys/fs/cgroup/job")));
+        assert_eq!(locate(mounts, "0::/elsewhere\n"), None);
+        assert_eq!(locate(UNIFIED, "0::/../other\n"), None);
+    }
+}

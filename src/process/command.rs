@@ -1,0 +1,255 @@
+//! What to run, and how it ended.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Variables a tool inherits. Everything else is dropped: tokens and the `GITHUB_*` files through which
+/// a step speaks to its runner must not reach code that a pull request brought along.
+const INHERITED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "LANG",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    // Where drivers are found (containers and NixOS put libcuda outside the default path) …
+    "LD_LIBRARY_PATH",
+    "VK_DRIVER_FILES",
+    "VK_ICD_FILENAMES",
+    // … and which of several devices this job was given.
+    "CUDA_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
+    "HIP_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+];
+
+/// Families of variables a tool inherits: certificates and the language of messages.
+const INHERITED_PREFIXES: &[&str] = &["SSL_", "LC_"];
+
+/// A program to run: where, with what, for how long at most.
+#[derive(Debug, Clone)]
+pub struct Command {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    /// Added to the inherited variables, which are an allow-list.
+    pub env: BTreeMap<OsString, OsString>,
+    /// The folder it runs in; benchgate's own unless given.
+    pub cwd: Option<PathBuf>,
+    /// After this the whole process group is ended.
+    pub timeout: Duration,
+    /// stdout and stderr are appended to this file, up to a bound.
+    pub log: Option<PathBuf>,
+    /// Keep stdout in memory, up to a bound.
+    pub capture_stdout: bool,
+    /// The processors it may run on.
+    pub cpus: Option<Vec<usize>>,
+}
+
+impl Command {
+    /// A program without arguments. Nothing runs without a time limit.
+    pub fn new(program: impl Into<PathBuf>, timeout: Duration) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            timeout,
+            log: None,
+            capture_stdout: false,
+            cpus: None,
+        }
+    }
+
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    #[must_use]
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(folder.into());
+        self
+    }
+
+    #[must_use]
+    pub fn log(mut self, file: impl Into<PathBuf>) -> Self {
+        self.log = Some(file.into());
+        self
+    }
+
+    #[must_use]
+    pub const fn capture_stdout(mut self) -> Self {
+        self.capture_stdout = true;
+        self
+    }
+
+    #[must_use]
+    pub fn cpus(mut self, cpus: Option<Vec<usize>>) -> Self {
+        self.cpus = cpus;
+        self
+    }
+
+    /// The folder it will run in, for messages.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.cwd.clone().unwrap_or_else(|| PathBuf::from("."))
+    }
+
+    /// The whole environment of the child, `inherited` being benchgate's own.
+    pub(super) fn environment(
+        &self,
+        inherited: impl Iterator<Item = (OsString, OsString)>,
+    ) -> BTreeMap<OsString, OsString> {
+        let mut all: BTreeMap<_, _> = inherited.filter(|(name, _)| is_inherited(name)).collect();
+        all.extend(self.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+        all
+    }
+}
+
+/// As a shell would write it, so that a person can run it again.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&quoted(self.program.as_os_str()))?;
+        for arg in &self.args {
+            write!(f, " {}", quoted(arg))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_inherited(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| {
+        INHERITED.contains(&name) || INHERITED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    })
+}
+
+fn quoted(word: &OsStr) -> String {
+    let word = Path::new(word).display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Success,
+    /// It ended by itself with this code, not zero.
+    Code(i32),
+    /// This signal ended it, and benchgate did not send it.
+    Signal(i32),
+    /// benchgate ended it after its time limit.
+    TimedOut,
+    /// benchgate ended it because it was itself asked to stop.
+    Interrupted,
+}
+
+impl Exit {
+    pub const fn is_success(self) -> bool {
+        matches!(self, Self::Success)
+    }
+}
+
+/// A fragment that follows a program's name: `iree-compile was killed by signal 11 (SIGSEGV)`.
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Success => f.write_str("succeeded"),
+            Self::Code(code) => write!(f, "ended with exit code {code}"),
+            Self::Signal(number) => match nix::sys::signal::Signal::try_from(*number) {
+                Ok(signal) => write!(f, "was killed by signal {number} ({signal})"),
+                Err(_) => write!(f, "was killed by signal {number}"),
+            },
+            Self::TimedOut => f.write_str("was stopped at its time limit"),
+            Self::Interrupted => f.write_str("was interrupted"),
+        }
+    }
+}
+
+/// A program that ended, and what it used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    pub exit: Exit,
+    /// From just before it was started to its end, as its supervisor saw it.
+    pub wall: Duration,
+    /// Processor time of it and of the children it waited for.
+    pub user: Duration,
+    pub system: Duration,
+    /// Peak resident memory of its largest process (`ru_maxrss`). `None` when it stayed below what
+    /// benchgate itself occupied at the fork: Linux carries that high-water mark over `exec`, so a
+    /// smaller figure can't be told.
+    pub peak_memory_bytes: Option<u64>,
+    /// Captured stdout; empty unless asked for.
+    pub stdout: Vec<u8>,
+    /// More was written to stdout than is kept.
+    pub stdout_truncated: bool,
+    /// The end of stderr, invalid UTF-8 replaced.
+    pub stderr_tail: String,
+    /// Processes the tool had left running, and that were killed after it.
+    pub leftovers: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(command: &Command, inherited: &[&str]) -> Vec<String> {
+        let inherited = inherited.iter().map(|name| (OsString::from(name), OsString::from("x")));
+        command.environment(inherited).keys().map(|name| name.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn tokens_and_runner_files_are_not_inherited() {
+        let command = Command::new("tool", Duration::from_secs(1)).env("GIVEN", "1");
+        let seen = names(
+            &command,
+            &[
+                "PATH",
+                "HOME",
+                "SSL_CERT_FILE",
+                "LC_ALL",
+                "GITHUB_TOKEN",
+                "GITHUB_ENV",
+                "GITHUB_OUTPUT",
+                "GITHUB_PATH",
+                "GITHUB_STEP_SUMMARY",
+                "ACTIONS_RUNTIME_TOKEN",
+                "AWS_SECRET_ACCESS_KEY",
+                "PIP_INDEX_URL",
+                "LD_PRELOAD",
+            ],
+        );
+        assert_eq!(seen, ["GIVEN", "HOME", "LC_ALL", "PATH", "SSL_CERT_FILE"]);
+    }
+
+    #[test]
+    fn a_command_prints_as_a_shell_would_read_it() {
+        let command = Command::new("/opt/iree-compile", Duration::from_secs(1)).args([
+            "--flag=a",
+            "two words",
+            "it's",
+            "",
+        ]);
+        assert_eq!(command.to_string(), r"/opt/iree-compile --flag=a 'two words' 'it'\''s' ''");
+    }
+}

@@ -1,0 +1,42 @@
+//! Which means of containment this machine offers, for `doctor` and for the record.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::cgroup::{self, Cgroup};
+
+/// What holds a tool's whole process tree together, strongest first. Each includes those after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Containment {
+    /// Each tool gets a cgroup below this one; `cgroup.kill` ends even a fork bomb.
+    Cgroup { base: PathBuf },
+    /// The supervisor adopts every orphan and kills it: escapes by `setsid` or a double fork are found.
+    Subreaper,
+    /// The kernel lists no children (no `CONFIG_PROC_CHILDREN`): only the process group can be ended, and
+    /// what leaves it is waited for but not found.
+    ProcessGroup,
+}
+
+impl fmt::Display for Containment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cgroup { base } => write!(f, "a cgroup below {} for each tool", base.display()),
+            Self::Subreaper => f.write_str("a subreaper and a process group for each tool (no cgroup)"),
+            Self::ProcessGroup => {
+                f.write_str("a process group for each tool (no cgroup, no list of children)")
+            }
+        }
+    }
+}
+
+/// What is in use on this machine. Makes (and removes) a cgroup to find out.
+pub fn containment() -> Containment {
+    if let (Some(_made), Some(base)) = (Cgroup::make(), cgroup::base()) {
+        return Containment::Cgroup { base: base.to_owned() };
+    }
+    if Path::new("/proc/thread-self/children").exists() {
+        Containment::Subreaper
+    } else {
+        Containment::ProcessGroup
+    }
+}

@@ -1,0 +1,168 @@
+//! A program to talk with: one line in, one line out, for as long as it lives.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::child::Child;
+use super::output::{Head, Log, Tail};
+use super::run::{finished, wait};
+use super::supervisor::{GRACE, Report};
+use super::{Cancel, Command, Exit, Finished, ProcessError};
+
+/// Longest line a program may answer with.
+const LINE_LIMIT: u64 = 16 << 20;
+
+/// What came of a request. Anything but a line means that the conversation is over: call
+/// [`Session::finish`] or [`Session::kill`] to learn how the program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The answer, without its line end.
+    Line(String),
+    /// The program closed its output, by ending or by crashing.
+    Ended,
+    /// No answer in time.
+    TimedOut,
+    /// benchgate was asked to stop.
+    Interrupted,
+}
+
+/// A running program that answers each line on stdin with one line on stdout. stderr goes to the
+/// log. Dropping it kills the program and everything it started.
+pub struct Session {
+    command: Command,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Option<BufReader<ChildStdout>>,
+    stderr: JoinHandle<Result<Tail, ProcessError>>,
+    stopped: Option<Exit>,
+}
+
+impl Session {
+    /// Starts the program. `command.timeout` bounds each request; stdout is the conversation and is
+    /// not logged.
+    ///
+    /// # Errors
+    /// The program could not be started, or the log not opened.
+    pub async fn start(command: &Command) -> Result<Self, ProcessError> {
+        let mut log = Log::open(command.log.as_deref())?;
+        let mut child = Child::start(command, true).await?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().map(BufReader::new);
+        let stderr = child.stderr.take();
+        let program = command.program.clone();
+        let stderr = tokio::spawn(async move {
+            let mut tail = Tail::default();
+            let Some(mut stderr) = stderr else { return Ok(tail) };
+            let mut buffer = vec![0; 16 << 10];
+            loop {
+                let length = stderr
+                    .read(&mut buffer)
+                    .await
+                    .map_err(|source| ProcessError::Output { program: program.clone(), source })?;
+                if length == 0 {
+                    return Ok(tail);
+                }
+                log.write(&buffer[..length])?;
+                tail.push(&buffer[..length]);
+            }
+        });
+        Ok(Self { command: command.clone(), child, stdin, stdout, stderr, stopped: None })
+    }
+
+    /// Sends a line and waits for the answer.
+    ///
+    /// # Errors
+    /// The answer could not be read, or is no text, or longer than any answer may be.
+    pub async fn request(&mut self, line: &str, cancel: &Cancel) -> Result<Reply, ProcessError> {
+        let limit = self.command.timeout;
+        let reply = tokio::select! {
+            reply = timeout(limit, exchange(&mut self.stdin, &mut self.stdout, line)) => reply,
+            () = cancel.requested() => {
+                self.stopped = Some(Exit::Interrupted);
+                return Ok(Reply::Interrupted);
+            }
+        };
+        match reply {
+            Ok(reply) => {
+                reply.map_err(|source| ProcessError::Output { program: self.command.program.clone(), source })
+            }
+            Err(_elapsed) => {
+                self.stopped = Some(Exit::TimedOut);
+                Ok(Reply::TimedOut)
+            }
+        }
+    }
+
+    /// Closes the program's input and gives it `limit` to end by itself before it is ended. A session
+    /// whose last request timed out or was interrupted is ended at once.
+    ///
+    /// # Errors
+    /// stderr could not be logged, or somebody killed the supervisor.
+    pub async fn finish(mut self, limit: Duration) -> Result<Finished, ProcessError> {
+        self.stdin = None;
+        let ended = self.child.ended();
+        tokio::pin!(ended);
+        let mut report = match self.stopped {
+            None => wait(&mut ended, limit).await,
+            Some(_) => None,
+        };
+        if report.is_none() {
+            self.stopped = self.stopped.or(Some(Exit::TimedOut));
+            self.child.terminate();
+            report = wait(&mut ended, GRACE * 4).await;
+        }
+        self.conclude(report).await
+    }
+
+    /// Kills the program and everything it started.
+    ///
+    /// # Errors
+    /// stderr could not be logged, or somebody killed the supervisor.
+    pub async fn kill(mut self) -> Result<Finished, ProcessError> {
+        let ended = self.child.ended();
+        self.child.kill();
+        let report = wait(ended, GRACE * 4).await;
+        self.conclude(report).await
+    }
+
+    async fn conclude(self, report: Option<Report>) -> Result<Finished, ProcessError> {
+        let Self { command, child, stderr, stopped, .. } = self;
+        drop(child);
+        let program = command.program;
+        let tail = match timeout(GRACE, stderr).await {
+            Ok(Ok(tail)) => tail?,
+            // Held open from outside the tree; what was read is in the log.
+            Ok(Err(_)) | Err(_) => Tail::default(),
+        };
+        let report = report.ok_or(ProcessError::SupervisorLost { program })?;
+        Ok(finished(&report, stopped, Head::default(), tail))
+    }
+}
+
+async fn exchange(
+    stdin: &mut Option<ChildStdin>,
+    stdout: &mut Option<BufReader<ChildStdout>>,
+    line: &str,
+) -> std::io::Result<Reply> {
+    let (Some(stdin), Some(stdout)) = (stdin, stdout) else { return Ok(Reply::Ended) };
+    // A program that died is told apart from one that answers by its output, so a broken pipe here is
+    // not the news.
+    drop(stdin.write_all(format!("{line}\n").as_bytes()).await);
+    let mut answer = Vec::new();
+    stdout.take(LINE_LIMIT).read_until(b'\n', &mut answer).await?;
+    match answer.pop() {
+        None => Ok(Reply::Ended),
+        Some(b'\n') => String::from_utf8(answer)
+            .map(Reply::Line)
+            .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error)),
+        Some(_) if answer.len() as u64 + 1 >= LINE_LIMIT => {
+            Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the answer is too long"))
+        }
+        // Cut in the middle of its answer: it crashed.
+        Some(_) => Ok(Reply::Ended),
+    }
+}

@@ -1,0 +1,401 @@
+//! What runs between the fork and the end of a tool, in the process between benchgate and the tool.
+//!
+//! Everything here runs in a fork of a process with many threads, where only async-signal-safe calls are
+//! allowed: no allocation, no lock, no panic. It is system calls on values prepared before the fork.
+//!
+//! The control pipe carries orders: [`TERMINATE`], [`KILL`], or its end, which means that benchgate is
+//! gone. The report pipe carries one [`Report`].
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::Mode;
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, read, setpgid, setsid, write};
+
+/// Order: SIGTERM to the group, a moment of grace, then kill.
+pub(super) const TERMINATE: u8 = b'T';
+/// Order: kill everything now.
+pub(super) const KILL: u8 = b'K';
+
+/// How long a tool may take to end after SIGTERM. Long enough to flush a file or release a device,
+/// short enough for someone who waits at Ctrl-C.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
+
+/// How long killed processes may take to die. Only one stuck in the kernel (a hung driver) needs more,
+/// and waiting longer for that would hang benchgate too.
+const DEATH: Duration = Duration::from_secs(5);
+
+/// Descriptors and settings, prepared before the fork.
+pub(super) struct Plan {
+    pub(super) control: RawFd,
+    pub(super) report: RawFd,
+    pub(super) cgroup: Option<CgroupPlan>,
+    pub(super) cpus: Option<CpuSet>,
+}
+
+/// The tool's cgroup, as descriptors and a path that need no allocation.
+pub(super) struct CgroupPlan {
+    pub(super) procs: RawFd,
+    pub(super) kill: Option<RawFd>,
+    pub(super) lock: RawFd,
+    pub(super) path: std::ffi::CString,
+}
+
+/// What the supervisor saw, as it travels through the report pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Report {
+    /// As `wait4` gave it.
+    pub(super) status: i32,
+    pub(super) leftovers: u32,
+    pub(super) wall_ns: u64,
+    pub(super) user_us: u64,
+    pub(super) system_us: u64,
+    pub(super) max_rss_kib: u64,
+    /// The high-water mark that the tool inherited from the fork.
+    pub(super) floor_kib: u64,
+}
+
+impl Report {
+    pub(super) const SIZE: usize = 48;
+
+    fn encode(self) -> [u8; Self::SIZE] {
+        let words = [
+            u64::from(self.status.cast_unsigned()) << 32 | u64::from(self.leftovers),
+            self.wall_ns,
+            self.user_us,
+            self.system_us,
+            self.max_rss_kib,
+            self.floor_kib,
+        ];
+        let mut bytes = [0; Self::SIZE];
+        for (chunk, word) in bytes.chunks_exact_mut(8).zip(words) {
+            chunk.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn decode(bytes: [u8; Self::SIZE]) -> Self {
+        let mut words = [0; Self::SIZE / 8];
+        for (chunk, word) in bytes.chunks_exact(8).zip(&mut words) {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(chunk);
+            *word = u64::from_ne_bytes(eight);
+        }
+        let [head, wall_ns, user_us, system_us, max_rss_kib, floor_kib] = words;
+        let halves = [(head >> 32) as u32, head as u32];
+        Self {
+            status: halves[0].cast_signed(),
+            leftovers: halves[1],
+            wall_ns,
+            user_us,
+            system_us,
+            max_rss_kib,
+            floor_kib,
+        }
+    }
+}
+
+/// Splits the calling process in two. In the tool it returns, ready for `exec`; in the supervisor it
+/// never does.
+///
+/// # Errors
+/// A system call failed; whoever called ends the process.
+pub(super) fn split(plan: &Plan) -> io::Result<()> {
+    // Of its own session: neither the terminal's Ctrl-C nor its end reaches the tool except through us.
+    setsid()?;
+    prctl::set_child_subreaper(true)?;
+    let mut before = SigSet::empty();
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
+    let supervisor = getpid();
+    let started = Instant::now();
+    // SAFETY: the child only makes async-signal-safe calls until it executes or ends.
+    match unsafe { fork() }? {
+        ForkResult::Child => {
+            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+            become_tool(plan, supervisor)
+        }
+        ForkResult::Parent { child } => supervise(plan, child, started),
+    }
+}
+
+fn become_tool(plan: &Plan, supervisor: Pid) -> io::Result<()> {
+    setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    // The supervisor has one thread, so its death is the death of the parent thread.
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if getppid() != supervisor {
+        return Err(Errno::ESRCH.into());
+    }
+    // A segfault is data here; a core file would only fill the disk.
+    setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+    if let Some(cgroup) = &plan.cgroup {
+        write(borrowed(&cgroup.procs), b"0")?;
+    }
+    if let Some(cpus) = &plan.cpus {
+        sched_setaffinity(Pid::from_raw(0), cpus)?;
+    }
+    Ok(())
+}
+
+/// A descriptor of the plan.
+fn borrowed(fd: &RawFd) -> BorrowedFd<'_> {
+    // SAFETY: the descriptors of a plan were opened before the fork and stay open in this process.
+    unsafe { BorrowedFd::borrow_raw(*fd) }
+}
+
+/// Where [`keep_only`] puts the descriptors that the supervisor needs.
+const CONTROL: RawFd = 0;
+const REPORT: RawFd = 1;
+const CGROUP_KILL: RawFd = 2;
+const CGROUP_LOCK: RawFd = 3;
+
+/// Moves what is needed to the lowest numbers and closes all else: the supervisor must not hold a pipe
+/// open that somebody waits to see closed, above all not the one that reports a failed `exec`.
+fn keep_only(plan: &Plan) {
+    let kill = plan.cgroup.as_ref().and_then(|cgroup| cgroup.kill);
+    let lock = plan.cgroup.as_ref().map(|cgroup| cgroup.lock);
+    // SAFETY: plain descriptor calls in a process of one thread. The sources are above 2 (the standard
+    // library opens 0 to 2 at start), so no copy overwrites a source that is still needed.
+    unsafe {
+        libc::dup2(plan.control, CONTROL);
+        libc::dup2(plan.report, REPORT);
+        match kill {
+            Some(kill) => libc::dup2(kill, CGROUP_KILL),
+            None => libc::close(CGROUP_KILL),
+        };
+        match lock {
+            Some(lock) => libc::dup2(lock, CGROUP_LOCK),
+            None => libc::close(CGROUP_LOCK),
+        };
+        let first = CGROUP_LOCK + 1;
+        // Called by number: the wrapper is younger than the C library that releases are linked against.
+        if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) != 0 {
+            // Linux before 5.9. Nothing in benchgate opens more files than this.
+            for fd in first..4096 {
+                libc::close(fd);
+            }
+        }
+    }
+}
+
+/// What the supervisor knows about the tree below it.
+struct Tree {
+    tool: Pid,
+    started: Instant,
+    /// Set once the tool itself has been reaped.
+    report: Option<Report>,
+    /// Processes that were reaped after they had to be killed.
+    killed: u32,
+    can_kill_cgroup: bool,
+}
+
+fn supervise(plan: &Plan, tool: Pid, started: Instant) -> ! {
+    // Both sides set the group, so that it exists whoever runs first.
+    let _ = setpgid(tool, tool);
+    keep_only(plan);
+    let _ = prctl::set_name(c"benchgate-init");
+    let mut tree = Tree {
+        tool,
+        started,
+        report: None,
+        killed: 0,
+        can_kill_cgroup: plan.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill.is_some()),
+    };
+    let mut wanted = SigSet::empty();
+    wanted.add(Signal::SIGCHLD);
+    let Ok(signals) = SignalFd::with_flags(&wanted, SfdFlags::SFD_NONBLOCK) else {
+        tree.kill_rest(None);
+        end(plan, &tree)
+    };
+    tree.watch(&signals);
+    tree.kill_rest(Some(&signals));
+    end(plan, &tree)
+}
+
+/// Reports, cleans up, and ends the supervisor.
+fn end(plan: &Plan, tree: &Tree) -> ! {
+    if let Some(cgroup) = &plan.cgroup {
+        // A cgroup can be busy for a moment after its last member died.
+        for _ in 0..100 {
+            // SAFETY: the path is a C string that was made before the fork.
+            if unsafe { libc::rmdir(cgroup.path.as_ptr()) } == 0 || Errno::last() == Errno::ENOENT {
+                break;
+            }
+            pause(Duration::from_millis(2));
+        }
+    }
+    if let Some(report) = tree.report {
+        let bytes = Report { leftovers: tree.killed, ..report }.encode();
+        // Smaller than PIPE_BUF, so it arrives whole; nobody to report to is no reason to stay.
+        let _ = write(borrowed(&REPORT), &bytes);
+    }
+    // SAFETY: ends this process without running anything that belongs to benchgate.
+    unsafe { libc::_exit(0) }
+}
+
+fn pause(time: Duration) {
+    let _ = poll(&mut [], PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO));
+}
+
+impl Tree {
+    /// Returns once the tool has ended or nobody should wait for it any longer.
+    fn watch(&mut self, signals: &SignalFd) {
+        let mut deadline: Option<Instant> = None;
+        loop {
+            self.reap();
+            if self.report.is_some() {
+                return;
+            }
+            let timeout = match deadline {
+                None => PollTimeout::NONE,
+                Some(at) => match at.checked_duration_since(Instant::now()) {
+                    // Rounded up, or the last millisecond would spin.
+                    Some(left) => {
+                        PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
+                    }
+                    None => return,
+                },
+            };
+            let control = borrowed(&CONTROL);
+            let mut fds = [
+                PollFd::new(control, PollFlags::POLLIN),
+                PollFd::new(std::os::fd::AsFd::as_fd(signals), PollFlags::POLLIN),
+            ];
+            let _ = poll(&mut fds, timeout);
+            let [ordered, _] = fds.map(|fd| fd.any().unwrap_or(true));
+            while let Ok(Some(_)) = signals.read_signal() {}
+            if !ordered {
+                continue;
+            }
+            let mut order = [0];
+            match read(control, &mut order) {
+                Ok(1) if order == [TERMINATE] => {
+                    let _ = killpg(self.tool, Signal::SIGTERM);
+                    deadline = Some(deadline.unwrap_or_else(|| Instant::now() + GRACE));
+                }
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                // `KILL`, or the end of the pipe: benchgate is gone.
+                _ => return,
+            }
+        }
+    }
+
+    /// Collects every process that has ended. `false` when none is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            let mut status = 0;
+            // SAFETY: zeroes are a valid rusage.
+            let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: both pointers are to live values of this frame.
+            let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
+            match pid {
+                0 => return true,
+                -1 => return Errno::last() == Errno::EINTR,
+                pid if pid == self.tool.as_raw() => self.report = Some(self.describe(status, &usage)),
+                _ => {
+                    self.killed +=
+                        u32::from(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL)
+                }
+            }
+        }
+    }
+
+    fn describe(&self, status: i32, usage: &libc::rusage) -> Report {
+        let micros =
+            |time: libc::timeval| time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_usec.cast_unsigned();
+        // SAFETY: zeroes are a valid rusage, and the pointer is to it.
+        let own = unsafe {
+            let mut own: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_SELF, &raw mut own);
+            own
+        };
+        Report {
+            status,
+            leftovers: 0,
+            wall_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            user_us: micros(usage.ru_utime),
+            system_us: micros(usage.ru_stime),
+            max_rss_kib: usage.ru_maxrss.cast_unsigned(),
+            floor_kib: own.ru_maxrss.cast_unsigned(),
+        }
+    }
+
+    /// Kills whatever is left of the tree, the tool included, and waits for it to be gone.
+    fn kill_rest(&mut self, signals: Option<&SignalFd>) {
+        let deadline = Instant::now() + DEATH;
+        while self.reap() && Instant::now() < deadline {
+            if self.can_kill_cgroup {
+                let _ = write(borrowed(&CGROUP_KILL), b"1");
+            }
+            // Only until it is reaped is the group's number certainly ours.
+            if self.report.is_none() {
+                let _ = killpg(self.tool, Signal::SIGKILL);
+            }
+            // What escaped the group was adopted by us. Its own children follow once it is dead. A child's
+            // number can't be reused before we reap it, so nobody else is hit.
+            each_child(|child| {
+                let _ = kill(child, Signal::SIGKILL);
+            });
+            match signals {
+                Some(signals) => {
+                    let mut fds = [PollFd::new(std::os::fd::AsFd::as_fd(signals), PollFlags::POLLIN)];
+                    let _ = poll(&mut fds, PollTimeout::from(20u8));
+                    while let Ok(Some(_)) = signals.read_signal() {}
+                }
+                None => pause(Duration::from_millis(20)),
+            }
+        }
+    }
+}
+
+/// The kernel's list of the children of this thread, the only one of this process.
+const CHILDREN: &CStr = c"/proc/thread-self/children";
+
+fn each_child(mut act: impl FnMut(Pid)) {
+    let Ok(list) = open(CHILDREN, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()) else { return };
+    let mut buffer = [0; 4096];
+    let mut number: i32 = 0;
+    while let Ok(length @ 1..) = read(&list, &mut buffer) {
+        // A number may be cut by the end of the buffer, so it is kept over reads.
+        for byte in buffer.iter().take(length) {
+            if byte.is_ascii_digit() {
+                number = number.wrapping_mul(10).wrapping_add(i32::from(byte - b'0'));
+            } else if number > 0 {
+                act(Pid::from_raw(number));
+                number = 0;
+            }
+        }
+    }
+    if number > 0 {
+        act(Pid::from_raw(number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_survives_its_pipe() {
+        let report = Report {
+            status: -7,
+            leftovers: 3,
+            wall_ns: u64::MAX,
+            user_us: 1,
+            system_us: 2,
+            max_rss_kib: 4,
+            floor_kib: 5,
+        };
+        assert_eq!(Report::decode(report.encode()), report);
+    }
+}

@@ -1,0 +1,145 @@
+//! A tool that misbehaves on request. `fake_tool MODE [ARGUMENTS]`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::exit,
+    reason = "a fake may"
+)]
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::{SigHandler, Signal, raise, signal};
+use nix::unistd::{ForkResult, fork, setsid};
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let arg = |index: usize| args.get(index).map(String::as_str).unwrap_or_default();
+    match arg(0) {
+        "exit" => std::process::exit(arg(1).parse().unwrap()),
+        "hang" => {
+            note_pid(arg(1));
+            hang();
+        }
+        "hang-ignoring-sigterm" => {
+            // SAFETY: ignoring a signal installs no handler.
+            unsafe { signal(Signal::SIGTERM, SigHandler::SigIgn).unwrap() };
+            note_pid(arg(1));
+            hang();
+        }
+        // Leaves a child that no process group and no parent leads to; ends itself or hangs.
+        "escape" => {
+            escape(arg(1));
+            if arg(2) == "hang" {
+                hang();
+            }
+        }
+        "fork-forever" => loop {
+            // SAFETY: the process has one thread.
+            if let ForkResult::Child = unsafe { fork() }.unwrap() {
+                note_pid(arg(1));
+            } else {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        },
+        "flood" => {
+            let line = [b'x'; 4096];
+            let mut out = std::io::stdout().lock();
+            for _ in 0..arg(1).parse::<u64>().unwrap() / 4096 {
+                out.write_all(&line).unwrap();
+            }
+        }
+        "segfault" => raise(Signal::SIGSEGV).unwrap(),
+        "memory" => {
+            let bytes = vec![1u8; arg(1).parse::<usize>().unwrap() << 20];
+            println!("{}", bytes.iter().map(|b| u64::from(*b)).sum::<u64>());
+        }
+        "burn" => {
+            let until = std::time::Instant::now() + Duration::from_millis(arg(1).parse().unwrap());
+            while std::time::Instant::now() < until {
+                std::hint::black_box(0);
+            }
+        }
+        "print" => {
+            println!("{}", arg(1));
+            eprintln!("{}", arg(2));
+        }
+        "environment" => {
+            for (name, _) in std::env::vars_os() {
+                println!("{}", name.to_string_lossy());
+            }
+        }
+        "processors" => {
+            let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();
+            let on = (0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap());
+            println!("{:?}", on.collect::<Vec<_>>());
+        }
+        "cgroup" => print!("{}", std::fs::read_to_string("/proc/self/cgroup").unwrap()),
+        // Answers each line with itself; some lines are orders.
+        "talk" => {
+            for line in std::io::stdin().lock().lines() {
+                match line.unwrap().as_str() {
+                    "crash" => raise(Signal::SIGSEGV).unwrap(),
+                    "hang" => hang(),
+                    "half" => {
+                        print!("half an ans");
+                        std::io::stdout().flush().unwrap();
+                        raise(Signal::SIGKILL).unwrap();
+                    }
+                    line => {
+                        eprintln!("heard {line}");
+                        println!("{line}");
+                    }
+                }
+            }
+        }
+        // Plays benchgate: runs this very program with the other arguments, contained.
+        "contain" => {
+            let command =
+                benchgate::process::Command::new(std::env::current_exe().unwrap(), Duration::from_secs(60))
+                    .args(args.iter().skip(1));
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let exit = runtime.block_on(async {
+                let cancel = benchgate::process::interrupts().unwrap();
+                benchgate::process::run(&command, &cancel).await.unwrap().exit
+            });
+            println!("{exit:?}");
+        }
+        other => panic!("unknown mode {other:?}"),
+    }
+}
+
+/// Appends this process to a file, so that a test can look for it later.
+fn note_pid(file: &str) {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(Path::new(file)).unwrap();
+    file.write_all(format!("{}\n", std::process::id()).as_bytes()).unwrap();
+}
+
+fn hang() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+/// A grandchild in a session of its own, whose parent is gone.
+fn escape(file: &str) {
+    // SAFETY: the process has one thread.
+    if let ForkResult::Child = unsafe { fork() }.unwrap() {
+        setsid().unwrap();
+        // SAFETY: as above.
+        if let ForkResult::Child = unsafe { fork() }.unwrap() {
+            // SAFETY: ignoring a signal installs no handler.
+            unsafe { signal(Signal::SIGTERM, SigHandler::SigIgn).unwrap() };
+            note_pid(file);
+            hang();
+        }
+        std::process::exit(0);
+    }
+    nix::sys::wait::wait().unwrap();
+    // The grandchild has noted itself before its parent's parent goes on.
+    while !Path::new(file).exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,296 @@
+//! Programs that hang, flood, crash and escape, run for real.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use benchgate::process::{Cancel, Command, Containment, Exit, Finished, Reply, Session, containment, run};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// The fake tool: built by `cargo test`, and here when only this binary was asked for.
+pub fn fake_tool() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let deps = std::env::current_exe().unwrap();
+            let profile = deps.parent().unwrap().parent().unwrap().to_owned();
+            let mut cargo = std::process::Command::new(env!("CARGO"));
+            cargo.args(["build", "--quiet", "--offline", "--example", "fake_tool"]);
+            if profile.ends_with("release") {
+                cargo.arg("--release");
+            }
+            let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
+            assert!(built.success());
+            profile.join("examples/fake_tool")
+        })
+        .clone()
+}
+
+fn fake(args: &[&str]) -> Command {
+    Command::new(fake_tool(), LONG).args(args.iter().copied())
+}
+
+async fn ran(command: &Command) -> Finished {
+    run(command, &Cancel::new()).await.unwrap()
+}
+
+/// The processes that noted themselves in `file`.
+fn noted(file: &Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+fn is_alive(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Waits until at least one process is noted.
+fn wait_for_note(file: &Path) {
+    let until = Instant::now() + LONG;
+    while noted(file).is_empty() {
+        assert!(Instant::now() < until, "nothing was noted in {}", file.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// All that noted themselves are gone, now or within `patience`.
+fn assert_gone(file: &Path, patience: Duration) {
+    let pids = noted(file);
+    assert!(!pids.is_empty());
+    let until = Instant::now() + patience;
+    while pids.iter().any(|pid| is_alive(*pid)) {
+        assert!(Instant::now() < until, "{:?} live on", pids.iter().filter(|pid| is_alive(**pid)).collect::<Vec<_>>());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[tokio::test]
+async fn an_exit_code_is_reported_as_it_was() {
+    assert_eq!(ran(&fake(&["exit", "0"])).await.exit, Exit::Success);
+    assert_eq!(ran(&fake(&["exit", "7"])).await.exit, Exit::Code(7));
+    assert_eq!(ran(&fake(&["segfault"])).await.exit, Exit::Signal(11));
+}
+
+#[tokio::test]
+async fn a_missing_program_is_named() {
+    let error = run(&Command::new("/nowhere/iree-compile", LONG), &Cancel::new()).await.unwrap_err();
+    assert_eq!(error.to_string(), "start /nowhere/iree-compile: there is no such program");
+    let error = run(&fake(&["exit", "0"]).cwd("/nowhere"), &Cancel::new()).await.unwrap_err();
+    assert!(error.to_string().contains("in /nowhere: No such file"), "{error}");
+}
+
+#[tokio::test]
+async fn output_goes_to_the_log_and_where_it_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("new/print.log");
+    let finished = ran(&fake(&["print", "to stdout", "to stderr"]).log(&log).capture_stdout()).await;
+    assert_eq!(finished.stdout, b"to stdout\n");
+    assert_eq!(finished.stderr_tail, "to stderr\n");
+    let again = ran(&fake(&["print", "again", ""]).log(&log)).await;
+    assert!(again.stdout.is_empty());
+    let text = std::fs::read_to_string(log).unwrap();
+    for line in ["to stdout\n", "to stderr\n", "again\n"] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_flood_is_cut_and_does_not_block_the_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("flood.log");
+    let finished = ran(&fake(&["flood", "100000000"]).log(&log).capture_stdout()).await;
+    assert_eq!(finished.exit, Exit::Success);
+    assert!(finished.stdout_truncated);
+    assert_eq!(finished.stdout.len(), 64 << 20);
+    assert!(std::fs::metadata(log).unwrap().len() < (64 << 20) + 100);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_an_error_that_names_the_log() {
+    let error = run(&fake(&["flood", "1000000"]).log("/dev/full"), &Cancel::new()).await.unwrap_err();
+    assert!(error.is_disk_full());
+    assert!(error.to_string().starts_with("write the log /dev/full: "), "{error}");
+}
+
+#[tokio::test]
+async fn resource_use_is_that_of_the_tool() {
+    let finished = ran(&fake(&["memory", "200"])).await;
+    let peak = finished.peak_memory_bytes.unwrap();
+    assert!((200 << 20..400 << 20).contains(&peak), "{peak}");
+    let finished = ran(&fake(&["burn", "200"])).await;
+    assert!(finished.wall >= Duration::from_millis(200));
+    assert!(finished.user + finished.system >= Duration::from_millis(50), "{finished:?}");
+}
+
+#[tokio::test]
+async fn the_environment_is_an_allow_list() {
+    let finished = ran(&fake(&["environment"]).env("GIVEN", "1").capture_stdout()).await;
+    let names = String::from_utf8(finished.stdout).unwrap();
+    // cargo sets these for every test, so they stand for what must not pass.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    assert!(!names.contains("CARGO"), "{names}");
+    assert!(names.lines().any(|name| name == "PATH"));
+    assert!(names.lines().any(|name| name == "GIVEN"));
+}
+
+#[tokio::test]
+async fn a_tool_runs_only_on_the_given_processors() {
+    let finished = ran(&fake(&["processors"]).cpus(Some(vec![0])).capture_stdout()).await;
+    assert_eq!(finished.stdout, b"[0]\n");
+}
+
+#[tokio::test]
+async fn a_tool_that_hangs_is_ended_at_its_time_limit() {
+    let mut command = fake(&["hang", "/dev/null"]);
+    command.timeout = Duration::from_millis(200);
+    let finished = ran(&command).await;
+    assert_eq!(finished.exit, Exit::TimedOut);
+    assert!(finished.wall < Duration::from_secs(2), "{:?}", finished.wall);
+}
+
+#[tokio::test]
+async fn a_tool_that_ignores_sigterm_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("pids");
+    let mut command = fake(&["hang-ignoring-sigterm", note.to_str().unwrap()]);
+    command.timeout = Duration::from_millis(500);
+    assert_eq!(ran(&command).await.exit, Exit::TimedOut);
+    assert_gone(&note, Duration::ZERO);
+}
+
+#[tokio::test]
+async fn an_escaped_grandchild_is_found_and_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("pids");
+    let finished = ran(&fake(&["escape", note.to_str().unwrap()])).await;
+    assert_eq!(finished.exit, Exit::Success);
+    assert_eq!(finished.leftovers, 1);
+    assert_gone(&note, Duration::ZERO);
+}
+
+#[tokio::test]
+async fn what_forks_forever_is_ended_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("pids");
+    let mut command = fake(&["fork-forever", note.to_str().unwrap()]);
+    command.timeout = Duration::from_millis(60);
+    assert_eq!(ran(&command).await.exit, Exit::TimedOut);
+    assert_gone(&note, Duration::ZERO);
+}
+
+#[tokio::test]
+async fn a_request_to_stop_ends_the_tool_and_a_second_one_kills_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("pids");
+    let command = fake(&["hang-ignoring-sigterm", note.to_str().unwrap()]);
+    let cancel = Cancel::new();
+    let request = cancel.clone();
+    let file = note.clone();
+    let requests = tokio::task::spawn_blocking(move || {
+        wait_for_note(&file);
+        request.request();
+        request.request();
+    });
+    let started = Instant::now();
+    assert_eq!(run(&command, &cancel).await.unwrap().exit, Exit::Interrupted);
+    requests.await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(2), "the grace was waited for");
+    assert_gone(&note, Duration::ZERO);
+}
+
+#[tokio::test]
+async fn a_dropped_run_kills_its_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("pids");
+    let command = fake(&["escape", note.to_str().unwrap(), "hang"]);
+    let dropped = tokio::time::timeout(Duration::from_millis(500), run(&command, &Cancel::new())).await;
+    assert!(dropped.is_err());
+    assert_gone(&note, Duration::ZERO);
+}
+
+fn contained(args: &[&str]) -> std::process::Child {
+    let mut benchgate = std::process::Command::new(fake_tool());
+    benchgate.arg("contain").args(args).stdout(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_killed_benchgate_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    for mode in ["hang-ignoring-sigterm", "escape"] {
+        let note = folder.path().join(mode);
+        let mut benchgate = contained(&[mode, note.to_str().unwrap(), "hang"]);
+        wait_for_note(&note);
+        benchgate.kill().unwrap();
+        benchgate.wait().unwrap();
+        assert_gone(&note, Duration::from_secs(5));
+        if let Containment::Cgroup { base } = containment() {
+            let ours = format!("benchgate-{}-", benchgate.id());
+            let until = Instant::now() + Duration::from_secs(5);
+            let left = || {
+                let entries = std::fs::read_dir(&base).unwrap().flatten();
+                entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&ours)).count()
+            };
+            while left() > 0 {
+                assert!(Instant::now() < until, "a cgroup is left in {}", base.display());
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_tool_and_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("pids");
+    let mut benchgate = contained(&["hang", note.to_str().unwrap()]);
+    wait_for_note(&note);
+    let pid = nix::unistd::Pid::from_raw(benchgate.id().cast_signed());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    assert!(benchgate.wait().unwrap().success());
+    assert_gone(&note, Duration::ZERO);
+}
+
+#[tokio::test]
+async fn where_a_cgroup_can_be_made_the_tool_is_in_it_and_it_is_removed() {
+    let Containment::Cgroup { base } = containment() else { return };
+    let finished = ran(&fake(&["cgroup"]).capture_stdout()).await;
+    let text = String::from_utf8(finished.stdout).unwrap();
+    let own = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
+    let name = Path::new(own).file_name().unwrap();
+    assert!(name.to_string_lossy().starts_with(&format!("benchgate-{}-", std::process::id())), "{text}");
+    assert!(!base.join(name).exists());
+}
+
+#[tokio::test]
+async fn a_session_answers_line_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("talk.log");
+    let mut session = Session::start(&fake(&["talk"]).log(&log)).await.unwrap();
+    for line in ["one", r#"{"two": 2}"#] {
+        assert_eq!(session.request(line, &Cancel::new()).await.unwrap(), Reply::Line(line.into()));
+    }
+    let finished = session.finish(LONG).await.unwrap();
+    assert_eq!(finished.exit, Exit::Success);
+    assert!(finished.stderr_tail.contains("heard one"));
+    assert!(std::fs::read_to_string(log).unwrap().contains("heard {\"two\""));
+}
+
+#[tokio::test]
+async fn a_session_that_crashes_ends_and_says_how() {
+    for (order, signal) in [("crash", 11), ("half", 9)] {
+        let mut session = Session::start(&fake(&["talk"])).await.unwrap();
+        assert_eq!(session.request(order, &Cancel::new()).await.unwrap(), Reply::Ended);
+        assert_eq!(session.finish(LONG).await.unwrap().exit, Exit::Signal(signal));
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_hangs_times_out_by_request() {
+    let mut command = fake(&["talk"]);
+    command.timeout = Duration::from_millis(300);
+    let mut session = Session::start(&command).await.unwrap();
+    assert_eq!(session.request("hang", &Cancel::new()).await.unwrap(), Reply::TimedOut);
+    assert_eq!(session.finish(LONG).await.unwrap().exit, Exit::TimedOut);
+}
