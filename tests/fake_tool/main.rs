@@ -51,10 +51,10 @@ fn main() {
                 out.write_all(&line).unwrap();
             }
         }
-        "segfault" => raise(Signal::SIGSEGV).unwrap(),
+        "segfault" => segfault(),
         "memory" => {
             let bytes = vec![1u8; arg(1).parse::<usize>().unwrap() << 20];
-            println!("{}", bytes.iter().map(|b| u64::from(*b)).sum::<u64>());
+            println!("{}", std::hint::black_box(&bytes).len());
         }
         "burn" => {
             let until = std::time::Instant::now() + Duration::from_millis(arg(1).parse().unwrap());
@@ -81,7 +81,7 @@ fn main() {
         "talk" => {
             for line in std::io::stdin().lock().lines() {
                 match line.unwrap().as_str() {
-                    "crash" => raise(Signal::SIGSEGV).unwrap(),
+                    "crash" => segfault(),
                     "hang" => hang(),
                     "half" => {
                         print!("half an ans");
@@ -115,6 +115,13 @@ fn main() {
 fn note_pid(file: &str) {
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(Path::new(file)).unwrap();
     file.write_all(format!("{}\n", std::process::id()).as_bytes()).unwrap();
+}
+
+fn segfault() {
+    // Rust's own handler, which only knows stack overflows, would swallow a raised signal.
+    // SAFETY: the default action is no handler.
+    unsafe { signal(Signal::SIGSEGV, SigHandler::SigDfl).unwrap() };
+    raise(Signal::SIGSEGV).unwrap();
 }
 
 fn hang() -> ! {
