@@ -1,1 +1,498 @@
-//! L3: the only file that names git2.
+//! L3: the only file that names git2. Reads the local repository: refs, the merge base, trees. It never
+//! fetches, never runs a hook or a filter, and never writes into the repository.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
+
+#[cfg(test)]
+mod tests;
+
+/// Why the repository can't answer. Each says what to run, where there is something to run.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("find a git repository at {} or above it", .0.display())]
+    NotARepository(PathBuf),
+    #[error(
+        "open the repository at {}: it belongs to another user; if you trust it, run `git config --global --add \
+         safe.directory {}`", .0.display(), .0.display()
+    )]
+    OtherOwner(PathBuf),
+    #[error("use the repository at {}: it has no working tree", .0.display())]
+    Bare(PathBuf),
+    #[error("read HEAD: the repository has no commit yet")]
+    NoCommit,
+    #[error("resolve `{reference}`: no such commit, branch or tag here; {fetch}")]
+    UnknownReference { reference: String, fetch: String },
+    #[error(
+        "resolve `{0}`: several objects match; give more digits of the commit or the full name of the ref"
+    )]
+    AmbiguousReference(String),
+    #[error(
+        "find the merge base of HEAD and `{0}`: this clone is shallow and ends before it; run `git fetch \
+         --unshallow origin`, or check out with `fetch-depth: 0`"
+    )]
+    Shallow(String),
+    #[error("find the merge base of HEAD and `{0}`: they have no commit in common")]
+    NoCommonAncestor(String),
+    #[error(
+        "read {object} of commit {commit}: the object is not here; a partial clone leaves objects out, and `git \
+         fetch --refetch --no-filter origin` brings them"
+    )]
+    MissingObject { commit: String, object: String },
+    #[error("use commit {commit}: {why}")]
+    HostileTree { commit: String, why: String },
+    #[error("use {}: it lies outside the repository at {}", path.display(), root.display())]
+    Outside { path: PathBuf, root: PathBuf },
+    #[error("read {} of commit {commit}: it is not a file", path.display())]
+    NotAFile { commit: String, path: PathBuf },
+    #[error("write {}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{action}: {message}")]
+    Other { action: &'static str, message: String },
+}
+
+/// Something about a checked-out commit that its user should know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Notice {
+    /// Left empty: its commits are in another repository.
+    Submodule(PathBuf),
+    /// A pointer of git-lfs in place of the file's content.
+    LfsPointer(PathBuf),
+    /// A symbolic link that leaves the tree; not made.
+    EscapingLink(PathBuf),
+}
+
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Submodule(path) => write!(f, "{:?} is a submodule and was left empty", path),
+            Self::LfsPointer(path) => write!(f, "{:?} is kept in git-lfs and only its pointer is here", path),
+            Self::EscapingLink(path) => {
+                write!(f, "{:?} is a link out of the repository and was left out", path)
+            }
+        }
+    }
+}
+
+/// A commit's tree on disk. Its files have no write bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkout {
+    pub folder: PathBuf,
+    /// The commit, 40 digits.
+    pub commit: String,
+    /// By path.
+    pub notices: Vec<Notice>,
+}
+
+/// Where HEAD points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// 40 digits.
+    pub commit: String,
+    /// `None` when HEAD is detached, as in most CI checkouts.
+    pub branch: Option<String>,
+}
+
+/// A repository with a working tree.
+pub struct Repository {
+    inner: git2::Repository,
+    root: PathBuf,
+}
+
+impl std::fmt::Debug for Repository {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repository").field("root", &self.root).finish()
+    }
+}
+
+impl Repository {
+    /// Opens the repository that `path` lies in. Another user's repository is refused as git refuses it: its
+    /// configuration could name programs to run.
+    pub fn open(path: &Path) -> Result<Self, GitError> {
+        let inner = git2::Repository::discover(path).map_err(|error| match error.code() {
+            ErrorCode::NotFound => GitError::NotARepository(path.to_owned()),
+            ErrorCode::Owner => GitError::OtherOwner(top_of(path)),
+            _ => other("open the repository", &error),
+        })?;
+        let Some(root) = inner.workdir() else { return Err(GitError::Bare(path.to_owned())) };
+        let root = fs::canonicalize(root).map_err(|source| io(root, source))?;
+        Ok(Self { inner, root })
+    }
+
+    /// The top of the working tree, without symbolic links.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn head(&self) -> Result<Head, GitError> {
+        let head = self.inner.head().map_err(|error| match error.code() {
+            ErrorCode::UnbornBranch | ErrorCode::NotFound => GitError::NoCommit,
+            _ => other("read HEAD", &error),
+        })?;
+        let commit = head.peel_to_commit().map_err(|error| other("read HEAD", &error))?;
+        let branch = if head.is_branch() { head.shorthand().map(str::to_owned).ok() } else { None };
+        Ok(Head { commit: commit.id().to_string(), branch })
+    }
+
+    /// The commit that a branch, tag, remote branch or commit id names. A branch that is only known as
+    /// `origin/NAME`, as in CI, is found by its plain name.
+    pub fn resolve(&self, reference: &str) -> Result<String, GitError> {
+        self.commit(reference).map(|id| id.to_string())
+    }
+
+    fn commit(&self, reference: &str) -> Result<Oid, GitError> {
+        for spec in [reference.to_owned(), format!("refs/remotes/origin/{reference}")] {
+            match self.inner.revparse_single(&spec).and_then(|object| object.peel_to_commit()) {
+                Ok(commit) => return Ok(commit.id()),
+                Err(error) if error.code() == ErrorCode::Ambiguous => {
+                    return Err(GitError::AmbiguousReference(reference.to_owned()));
+                }
+                // Not this spelling; the next one may be known.
+                Err(_) => {}
+            }
+        }
+        Err(GitError::UnknownReference { reference: reference.to_owned(), fetch: fetch_advice(reference) })
+    }
+
+    /// The best common ancestor of HEAD and `reference`: what a pull request is compared with.
+    pub fn merge_base(&self, reference: &str) -> Result<String, GitError> {
+        let theirs = self.commit(reference)?;
+        let head = self.head()?.commit;
+        let ours = Oid::from_str(&head).map_err(|error| other("read HEAD", &error))?;
+        match self.inner.merge_base(ours, theirs) {
+            Ok(base) => Ok(base.to_string()),
+            // Where history is cut off, "nothing in common" only means "nothing that is here".
+            Err(_) if self.inner.is_shallow() => Err(GitError::Shallow(reference.to_owned())),
+            Err(error) if error.code() == ErrorCode::NotFound => {
+                Err(GitError::NoCommonAncestor(reference.to_owned()))
+            }
+            Err(error) => Err(other("find the merge base", &error)),
+        }
+    }
+
+    /// Whether tracked files differ from HEAD. Untracked files don't count, as with `git describe --dirty`.
+    pub fn is_dirty(&self) -> Result<bool, GitError> {
+        let mut options = git2::StatusOptions::new();
+        options.include_untracked(false).include_ignored(false).exclude_submodules(true);
+        let statuses =
+            self.inner.statuses(Some(&mut options)).map_err(|error| other("compare with HEAD", &error))?;
+        Ok(statuses.iter().any(|entry| !entry.status().is_empty()))
+    }
+
+    /// `path` relative to the working tree.
+    pub fn relative(&self, path: &Path) -> Result<PathBuf, GitError> {
+        let real = fs::canonicalize(path).map_err(|source| GitError::Io { path: path.to_owned(), source })?;
+        real.strip_prefix(&self.root)
+            .map(Path::to_owned)
+            .map_err(|_| GitError::Outside { path: real.clone(), root: self.root.clone() })
+    }
+
+    /// The content of a file at a commit, where the commit has it. `path` is relative to the root.
+    pub fn read_file(&self, commit: &str, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
+        let tree = self.tree(commit)?;
+        let entry = match tree.get_path(path) {
+            Ok(entry) => entry,
+            Err(error) if error.code() == ErrorCode::NotFound && error.class() == ErrorClass::Tree => {
+                return Ok(None);
+            }
+            Err(error) => return Err(self.object_error(&error, commit, path)),
+        };
+        if entry.kind() != Some(ObjectType::Blob) || entry.filemode() == LINK {
+            return Err(GitError::NotAFile { commit: commit.to_owned(), path: path.to_owned() });
+        }
+        let blob =
+            self.inner.find_blob(entry.id()).map_err(|error| self.object_error(&error, commit, path))?;
+        Ok(Some(blob.content().to_vec()))
+    }
+
+    /// Writes the tree of a commit below `into`, in a folder of the commit's name, and returns it.
+    ///
+    /// Content is written as stored: no filter runs and no line ending changes. The folder appears at
+    /// once and complete, or not at all; an existing one is compared with the commit first and made
+    /// again where it differs.
+    pub fn checkout(&self, commit: &str, into: &Path) -> Result<Checkout, GitError> {
+        let id = self.commit(commit)?.to_string();
+        let plan = self.plan(&id)?;
+        let folder = into.join(&id);
+        let mut notices: Vec<Notice> = plan.iter().filter_map(Planned::notice).collect();
+        if !(folder.is_dir() && holds(&folder, &plan)) {
+            fs::create_dir_all(into).map_err(|source| io(into, source))?;
+            let mut builder = tempfile::Builder::new();
+            let fresh = builder.prefix(".checkout-").tempdir_in(into).map_err(|source| io(into, source))?;
+            let tree = fresh.path().join("tree");
+            self.write(&id, &plan, &tree)?;
+            if folder.is_dir() && !holds(&folder, &plan) {
+                // Set aside first, so that at no moment a half-removed folder has the name.
+                let aside = fresh.path().join("stale");
+                fs::rename(&folder, &aside).map_err(|source| io(&folder, source))?;
+            }
+            match fs::rename(&tree, &folder) {
+                Ok(()) => {}
+                // Another process was faster with the same content.
+                Err(_) if folder.is_dir() && holds(&folder, &plan) => {}
+                Err(source) => return Err(io(&folder, source)),
+            }
+        }
+        for planned in &plan {
+            let is_link = matches!(planned.content, Content::Link(_));
+            // `symlink_metadata` does not follow: this asks whether the link itself was made.
+            if is_link && fs::symlink_metadata(folder.join(&planned.path)).is_err() {
+                notices.push(Notice::EscapingLink(planned.path.clone()));
+            }
+        }
+        notices.sort();
+        Ok(Checkout { folder, commit: id, notices })
+    }
+
+    fn tree(&self, commit: &str) -> Result<git2::Tree<'_>, GitError> {
+        let id = self.commit(commit)?;
+        let found = self.inner.find_commit(id).and_then(|commit| commit.tree());
+        found.map_err(|error| self.object_error(&error, commit, Path::new("the tree")))
+    }
+
+    fn object_error(&self, error: &git2::Error, commit: &str, path: &Path) -> GitError {
+        if error.code() == ErrorCode::NotFound {
+            let object = path.display().to_string();
+            return GitError::MissingObject { commit: commit.to_owned(), object };
+        }
+        other("read an object", error)
+    }
+
+    /// Every entry of a commit, parents before their children.
+    fn plan(&self, commit: &str) -> Result<Vec<Planned>, GitError> {
+        let mut plan = Vec::new();
+        let mut pending = vec![(PathBuf::new(), self.tree(commit)?)];
+        let hostile = |why: String| GitError::HostileTree { commit: commit.to_owned(), why };
+        while let Some((folder, tree)) = pending.pop() {
+            let mut names = BTreeSet::new();
+            for entry in tree.iter() {
+                let name = entry.name_bytes();
+                if !names.insert(name.to_vec()) {
+                    let shown = String::from_utf8_lossy(name).into_owned();
+                    return Err(hostile(format!("it holds {shown:?} twice in one folder")));
+                }
+                if !is_safe_name(name) {
+                    let shown = String::from_utf8_lossy(name).into_owned();
+                    return Err(hostile(format!("it holds a file named {shown:?}")));
+                }
+                let path = folder.join(OsStr::from_bytes(name));
+                if path.components().count() > DEEPEST {
+                    return Err(hostile(format!("its folders are more than {DEEPEST} deep")));
+                }
+                let content = match entry.filemode() {
+                    FOLDER => {
+                        let tree = self
+                            .inner
+                            .find_tree(entry.id())
+                            .map_err(|error| self.object_error(&error, commit, &path))?;
+                        pending.push((path.clone(), tree));
+                        Content::Folder
+                    }
+                    SUBMODULE => Content::Submodule,
+                    mode => {
+                        let blob = self
+                            .inner
+                            .find_blob(entry.id())
+                            .map_err(|error| self.object_error(&error, commit, &path))?;
+                        if mode == LINK {
+                            Content::Link(blob.content().to_vec())
+                        } else {
+                            let is_pointer = blob.content().starts_with(LFS_POINTER)
+                                && blob.content().len() < LONGEST_LFS_POINTER;
+                            Content::File { id: entry.id(), is_executable: mode == EXECUTABLE, is_pointer }
+                        }
+                    }
+                };
+                plan.push(Planned { path, content });
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Writes a planned tree into a folder that does not exist yet. Links come last and nothing is ever
+    /// written over something, so that no path leads through a link.
+    fn write(&self, commit: &str, plan: &[Planned], root: &Path) -> Result<(), GitError> {
+        fs::create_dir(root).map_err(|source| io(root, source))?;
+        for planned in plan {
+            let path = root.join(&planned.path);
+            match &planned.content {
+                Content::Folder | Content::Submodule => {
+                    fs::create_dir(&path).map_err(|source| io(&path, source))?;
+                }
+                Content::File { id, is_executable, .. } => {
+                    let blob = self
+                        .inner
+                        .find_blob(*id)
+                        .map_err(|error| self.object_error(&error, commit, &planned.path))?;
+                    let mode = file_mode(*is_executable);
+                    let mut options = fs::OpenOptions::new();
+                    let mut file = options
+                        .write(true)
+                        .create_new(true)
+                        .mode(mode)
+                        .open(&path)
+                        .map_err(|source| io(&path, source))?;
+                    file.write_all(blob.content()).map_err(|source| io(&path, source))?;
+                }
+                Content::Link(_) => {}
+            }
+        }
+        let mut links = Vec::new();
+        for planned in plan {
+            if let Content::Link(target) = &planned.content
+                && stays_inside(&planned.path, target)
+            {
+                let path = root.join(&planned.path);
+                std::os::unix::fs::symlink(OsStr::from_bytes(target), &path)
+                    .map_err(|source| io(&path, source))?;
+                links.push(path);
+            }
+        }
+        let real_root = fs::canonicalize(root).map_err(|source| io(root, source))?;
+        for path in links {
+            // A link may lead out through another link, which only following it shows.
+            if fs::canonicalize(&path).is_ok_and(|real| !real.starts_with(&real_root)) {
+                fs::remove_file(&path).map_err(|source| io(&path, source))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const FOLDER: i32 = 0o040_000;
+const LINK: i32 = 0o120_000;
+const SUBMODULE: i32 = 0o160_000;
+const EXECUTABLE: i32 = 0o100_755;
+/// Deeper than any source tree, shallower than what the kernel's path limit would cut.
+const DEEPEST: usize = 256;
+/// First line of every pointer file (git-lfs specification, version 1).
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+/// The same specification's limit.
+const LONGEST_LFS_POINTER: usize = 1024;
+
+/// One entry of a tree.
+struct Planned {
+    path: PathBuf,
+    content: Content,
+}
+
+enum Content {
+    Folder,
+    Submodule,
+    File { id: Oid, is_executable: bool, is_pointer: bool },
+    Link(Vec<u8>),
+}
+
+impl Planned {
+    fn notice(&self) -> Option<Notice> {
+        match self.content {
+            Content::Submodule => Some(Notice::Submodule(self.path.clone())),
+            Content::File { is_pointer: true, .. } => Some(Notice::LfsPointer(self.path.clone())),
+            _ => None,
+        }
+    }
+}
+
+const fn file_mode(is_executable: bool) -> u32 {
+    if is_executable { 0o555 } else { 0o444 }
+}
+
+/// A name that is one step down. Git itself refuses the others; a crafted tree may hold them.
+fn is_safe_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name != b"."
+        && name != b".."
+        && !name.eq_ignore_ascii_case(b".git")
+        && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
+
+/// Whether a link at `path` with this target stays inside the tree, as far as its text says.
+fn stays_inside(path: &Path, target: &[u8]) -> bool {
+    let mut depth = path.components().count() - 1;
+    for part in Path::new(OsStr::from_bytes(target)).components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir if depth > 0 => depth -= 1,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
+        }
+    }
+    true
+}
+
+/// Whether `folder` holds what was planned, byte by byte, and nothing else.
+fn holds(folder: &Path, plan: &[Planned]) -> bool {
+    let mut expected: BTreeSet<&Path> = plan.iter().map(|planned| planned.path.as_path()).collect();
+    let complete = plan.iter().all(|planned| {
+        let path = folder.join(&planned.path);
+        let Ok(found) = fs::symlink_metadata(&path) else {
+            // A link that leaves the tree was left out on purpose.
+            return matches!(planned.content, Content::Link(_));
+        };
+        match &planned.content {
+            Content::Folder | Content::Submodule => found.is_dir(),
+            Content::Link(target) => {
+                fs::read_link(&path).is_ok_and(|found| found.as_os_str().as_bytes() == target.as_slice())
+            }
+            Content::File { id, is_executable, .. } => {
+                found.is_file()
+                    && found.permissions().mode() & 0o777 == file_mode(*is_executable)
+                    && fs::read(&path)
+                        .is_ok_and(|bytes| Oid::hash_object(ObjectType::Blob, &bytes).is_ok_and(|f| f == *id))
+            }
+        }
+    });
+    let mut pending = vec![PathBuf::new()];
+    while let Some(below) = pending.pop() {
+        let Ok(entries) = fs::read_dir(folder.join(&below)) else { return false };
+        for entry in entries {
+            let Ok(entry) = entry else { return false };
+            let path = below.join(entry.file_name());
+            if !expected.remove(path.as_path()) {
+                return false;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                pending.push(path);
+            }
+        }
+    }
+    complete
+}
+
+/// The folder that `safe.directory` would have to name for the repository at `path`.
+fn top_of(path: &Path) -> PathBuf {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    path.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&path).to_owned()
+}
+
+/// What to run to know a ref.
+fn fetch_advice(reference: &str) -> String {
+    let branch = reference.strip_prefix("origin/").unwrap_or(reference);
+    // Only what can stand in a command without quoting is put into one.
+    let is_plain = !branch.is_empty()
+        && !branch.starts_with('-')
+        && branch.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
+    let is_commit = branch.len() >= 7 && branch.chars().all(|c| c.is_ascii_hexdigit());
+    if is_plain && is_commit {
+        format!("run `git fetch origin {branch}`")
+    } else if is_plain {
+        format!("run `git fetch origin {branch}:refs/remotes/origin/{branch}`")
+    } else {
+        "fetch it first".to_owned()
+    }
+}
+
+fn io(path: &Path, source: std::io::Error) -> GitError {
+    GitError::Io { path: path.to_owned(), source }
+}
+
+fn other(action: &'static str, error: &git2::Error) -> GitError {
+    GitError::Other { action, message: error.message().to_owned() }
+}

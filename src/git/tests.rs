@@ -1,0 +1,355 @@
+//! Against real repositories, made here.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::{GitError, Notice, Repository};
+
+/// A repository with an identity of its own and no influence from the user's configuration.
+struct Fixture {
+    folder: TempDir,
+    inner: git2::Repository,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = git2::RepositoryInitOptions::new();
+        options.initial_head("main");
+        let inner = git2::Repository::init_opts(folder.path(), &options).unwrap();
+        Self { folder, inner }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Commits the working tree onto HEAD.
+    fn commit(&self) -> String {
+        let mut index = self.inner.index().unwrap();
+        index.add_all(["*"], git2::IndexAddOption::FORCE, None).unwrap();
+        index.update_all(["*"], None).unwrap();
+        index.write().unwrap();
+        let tree = index.write_tree().unwrap();
+        let parents: Vec<_> =
+            self.inner.head().ok().map(|head| head.peel_to_commit().unwrap()).into_iter().collect();
+        self.commit_tree(tree, &parents.iter().collect::<Vec<_>>(), Some("HEAD"))
+    }
+
+    fn commit_tree(&self, tree: git2::Oid, parents: &[&git2::Commit<'_>], update: Option<&str>) -> String {
+        let who = git2::Signature::new("t", "t@example.org", &git2::Time::new(0, 0)).unwrap();
+        let tree = self.inner.find_tree(tree).unwrap();
+        self.inner.commit(update, &who, &who, "m", &tree, parents).unwrap().to_string()
+    }
+
+    fn branch(&self, name: &str) {
+        let head = self.inner.head().unwrap().peel_to_commit().unwrap();
+        self.inner.branch(name, &head, true).unwrap();
+    }
+
+    fn switch(&self, name: &str) {
+        self.inner.set_head(&format!("refs/heads/{name}")).unwrap();
+        self.inner.checkout_head(Some(git2::build::CheckoutBuilder::new().force())).unwrap();
+    }
+
+    fn open(&self) -> Repository {
+        Repository::open(self.folder.path()).unwrap()
+    }
+}
+
+/// main: a — b, feature: a — c, on feature.
+fn forked() -> (Fixture, String) {
+    let fixture = Fixture::new();
+    fixture.put("benchgate.toml", "base");
+    let a = fixture.commit();
+    fixture.branch("feature");
+    fixture.put("benchgate.toml", "later");
+    fixture.commit();
+    fixture.switch("feature");
+    fixture.put("benchgate.toml", "head");
+    fixture.commit();
+    (fixture, a)
+}
+
+#[test]
+fn the_merge_base_is_where_the_branches_parted() {
+    let (fixture, a) = forked();
+    let repository = fixture.open();
+    assert_eq!(repository.merge_base("main").unwrap(), a);
+    assert_eq!(repository.head().unwrap().branch.as_deref(), Some("feature"));
+}
+
+#[test]
+fn a_detached_head_has_a_merge_base_too() {
+    let (fixture, a) = forked();
+    let head = fixture.inner.head().unwrap().peel_to_commit().unwrap().id();
+    fixture.inner.set_head_detached(head).unwrap();
+    let repository = fixture.open();
+    assert_eq!(repository.head().unwrap().branch, None);
+    assert_eq!(repository.head().unwrap().commit, head.to_string());
+    assert_eq!(repository.merge_base("main").unwrap(), a);
+}
+
+#[test]
+fn a_branch_known_only_from_origin_is_found_by_its_plain_name() {
+    let (fixture, a) = forked();
+    let main = fixture.inner.find_branch("main", git2::BranchType::Local).unwrap();
+    let id = main.get().target().unwrap();
+    fixture.inner.reference("refs/remotes/origin/release", id, true, "t").unwrap();
+    assert_eq!(fixture.open().merge_base("release").unwrap(), a);
+    assert_eq!(fixture.open().merge_base("origin/release").unwrap(), a);
+}
+
+#[test]
+fn an_unknown_ref_says_what_to_fetch() {
+    let (fixture, _) = forked();
+    let error = fixture.open().resolve("trunk").unwrap_err();
+    assert!(matches!(error, GitError::UnknownReference { .. }));
+    assert!(error.to_string().contains("`git fetch origin trunk:refs/remotes/origin/trunk`"), "{error}");
+    let error = fixture.open().resolve("0123456789abcdef0123456789abcdef01234567").unwrap_err();
+    assert!(error.to_string().contains("`git fetch origin 0123456789abcdef"), "{error}");
+    // What can't stand unquoted in a command is not put into one.
+    let error = fixture.open().resolve("x; rm -rf $HOME").unwrap_err();
+    assert!(!error.to_string().contains("git fetch"), "{error}");
+}
+
+#[test]
+fn unrelated_histories_are_told_from_shallow_ones() {
+    let (fixture, _) = forked();
+    let tree = fixture.inner.head().unwrap().peel_to_tree().unwrap().id();
+    fixture.commit_tree(tree, &[], Some("refs/heads/other"));
+    let error = fixture.open().merge_base("other").unwrap_err();
+    assert!(matches!(error, GitError::NoCommonAncestor(_)), "{error}");
+    // What a shallow clone has: a list of commits whose parents are not here.
+    let main = fixture.open().resolve("main").unwrap();
+    let head = fixture.open().head().unwrap().commit;
+    fs::write(fixture.path(".git/shallow"), format!("{main}\n{head}\n")).unwrap();
+    let error = fixture.open().merge_base("other").unwrap_err();
+    assert!(matches!(error, GitError::Shallow(_)), "{error}");
+    assert!(error.to_string().contains("git fetch --unshallow origin"), "{error}");
+    assert!(matches!(fixture.open().merge_base("main").unwrap_err(), GitError::Shallow(_)));
+}
+
+#[test]
+fn no_repository_and_no_commit_are_errors_of_their_own() {
+    let empty = tempfile::tempdir().unwrap();
+    assert!(matches!(Repository::open(empty.path()).unwrap_err(), GitError::NotARepository(_)));
+    let fixture = Fixture::new();
+    assert!(matches!(fixture.open().head().unwrap_err(), GitError::NoCommit));
+    let bare = tempfile::tempdir().unwrap();
+    git2::Repository::init_bare(bare.path()).unwrap();
+    assert!(matches!(Repository::open(bare.path()).unwrap_err(), GitError::Bare(_)));
+}
+
+#[test]
+fn another_users_repository_says_how_to_trust_it() {
+    let (fixture, _) = forked();
+    fixture.put("suites/benchgate.toml", "x");
+    let nobody = Some(65534);
+    let owned = [fixture.path(""), fixture.path(".git")];
+    if owned.iter().any(|path| std::os::unix::fs::chown(path, nobody, nobody).is_err()) {
+        // Only root can give a folder away.
+        return;
+    }
+    match Repository::open(&fixture.path("suites")) {
+        Err(error @ GitError::OtherOwner(_)) => {
+            let root = fs::canonicalize(fixture.folder.path()).unwrap();
+            let command = format!("safe.directory {}`", root.display());
+            assert!(error.to_string().ends_with(&command), "{error}");
+        }
+        // This user's configuration trusts every folder.
+        Ok(_) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn only_tracked_changes_make_it_dirty() {
+    let (fixture, _) = forked();
+    assert!(!fixture.open().is_dirty().unwrap());
+    fixture.put("run.json", "{}");
+    assert!(!fixture.open().is_dirty().unwrap());
+    fixture.put("benchgate.toml", "changed");
+    assert!(fixture.open().is_dirty().unwrap());
+}
+
+#[test]
+fn a_path_is_told_relative_to_the_root() {
+    let (fixture, _) = forked();
+    fixture.put("suites/a/benchgate.toml", "x");
+    let repository = Repository::open(&fixture.path("suites/a")).unwrap();
+    let path = fixture.path("suites/a/../a/benchgate.toml");
+    assert_eq!(repository.relative(&path).unwrap(), Path::new("suites/a/benchgate.toml"));
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    assert!(matches!(repository.relative(elsewhere.path()).unwrap_err(), GitError::Outside { .. }));
+}
+
+#[test]
+fn a_file_is_read_as_it_was() {
+    let (fixture, a) = forked();
+    fixture.put("dir/file", "x");
+    symlink("file", fixture.path("dir/link")).unwrap();
+    let head = fixture.commit();
+    let repository = fixture.open();
+    let read = |commit: &str, path: &str| repository.read_file(commit, Path::new(path));
+    assert_eq!(read(&a, "benchgate.toml").unwrap().unwrap(), b"base");
+    assert_eq!(read(&head, "dir/file").unwrap().unwrap(), b"x");
+    assert_eq!(read(&a, "dir/file").unwrap(), None);
+    assert!(matches!(read(&head, "dir").unwrap_err(), GitError::NotAFile { .. }));
+    assert!(matches!(read(&head, "dir/link").unwrap_err(), GitError::NotAFile { .. }));
+}
+
+#[test]
+fn a_commit_is_checked_out_without_write_bits() {
+    let (fixture, a) = forked();
+    fixture.put("models/m.mlir", "m\r\n");
+    fixture.put("run.sh", "#!/bin/sh\n");
+    fs::set_permissions(fixture.path("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("models/m.mlir", fixture.path("link")).unwrap();
+    let head = fixture.commit();
+    let cache = tempfile::tempdir().unwrap();
+    let checkout = fixture.open().checkout(&head, cache.path()).unwrap();
+    assert_eq!(checkout.folder, cache.path().join(&head));
+    assert_eq!(checkout.notices, []);
+    let file = checkout.folder.join("models/m.mlir");
+    assert_eq!(fs::read(&file).unwrap(), b"m\r\n");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o444);
+    let script = fs::metadata(checkout.folder.join("run.sh")).unwrap();
+    assert_eq!(script.permissions().mode() & 0o777, 0o555);
+    assert_eq!(fs::read(checkout.folder.join("link")).unwrap(), b"m\r\n");
+    // Base beside head, and nothing left over.
+    fixture.open().checkout(&a, cache.path()).unwrap();
+    assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_second_checkout_keeps_what_is_right_and_repairs_what_is_not() {
+    let (fixture, a) = forked();
+    let cache = tempfile::tempdir().unwrap();
+    let repository = fixture.open();
+    let first = repository.checkout(&a, cache.path()).unwrap();
+    let file = first.folder.join("benchgate.toml");
+    let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(&file).unwrap());
+    let before = inode();
+    assert_eq!(repository.checkout(&a, cache.path()).unwrap(), first);
+    assert_eq!(inode(), before);
+    for damage in [
+        (|file: &Path| {
+            fs::remove_file(file).unwrap();
+            fs::write(file, "evil").unwrap();
+        }) as fn(&Path),
+        |file| fs::remove_file(file).unwrap(),
+        |file| fs::write(file.with_file_name("more.py"), "evil").unwrap(),
+    ] {
+        damage(&file);
+        repository.checkout(&a, cache.path()).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"base");
+        assert!(!file.with_file_name("more.py").exists());
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn links_out_of_the_tree_are_left_out_and_said() {
+    let fixture = Fixture::new();
+    fixture.put("a/b/c/file", "x");
+    symlink("/etc/passwd", fixture.path("absolute")).unwrap();
+    symlink("../../outside", fixture.path("a/up")).unwrap();
+    // Each stays inside by its text; together they lead out.
+    symlink("../..", fixture.path("a/b/top")).unwrap();
+    symlink("b/top/..", fixture.path("a/through")).unwrap();
+    symlink("b/c/file", fixture.path("a/fine")).unwrap();
+    let commit = fixture.commit();
+    let cache = tempfile::tempdir().unwrap();
+    let checkout = fixture.open().checkout(&commit, cache.path()).unwrap();
+    let left_out = |path: &str| Notice::EscapingLink(path.into());
+    assert_eq!(checkout.notices, [left_out("a/through"), left_out("a/up"), left_out("absolute")]);
+    assert_eq!(fs::read(checkout.folder.join("a/fine")).unwrap(), b"x");
+    // The second time too.
+    assert_eq!(fixture.open().checkout(&commit, cache.path()).unwrap(), checkout);
+}
+
+#[test]
+fn submodules_and_lfs_pointers_are_said() {
+    let fixture = Fixture::new();
+    fixture.put("big.npy", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n");
+    let commit = fixture.commit();
+    let commit_id = git2::Oid::from_str(&commit).unwrap();
+    let parent = fixture.inner.find_commit(commit_id).unwrap();
+    let mut tree = fixture.inner.treebuilder(Some(&parent.tree().unwrap())).unwrap();
+    tree.insert("third_party", commit_id, 0o160_000).unwrap();
+    let commit = fixture.commit_tree(tree.write().unwrap(), &[&parent], None);
+    let cache = tempfile::tempdir().unwrap();
+    let checkout = fixture.open().checkout(&commit, cache.path()).unwrap();
+    assert_eq!(
+        checkout.notices,
+        [Notice::Submodule("third_party".into()), Notice::LfsPointer("big.npy".into())]
+    );
+    assert!(checkout.folder.join("third_party").is_dir());
+}
+
+/// Writes a tree that git itself would refuse to make.
+fn crafted(fixture: &Fixture, entries: &[(&str, &[u8], git2::Oid)]) -> String {
+    let mut bytes = Vec::new();
+    for (mode, name, id) in entries {
+        bytes.extend(mode.as_bytes());
+        bytes.push(b' ');
+        bytes.extend(*name);
+        bytes.push(0);
+        bytes.extend(id.as_bytes());
+    }
+    let tree = fixture.inner.odb().unwrap().write(git2::ObjectType::Tree, &bytes).unwrap();
+    let who = "t <t@example.org> 0 +0000";
+    let commit = format!("tree {tree}\nauthor {who}\ncommitter {who}\n\nm\n");
+    fixture.inner.odb().unwrap().write(git2::ObjectType::Commit, commit.as_bytes()).unwrap().to_string()
+}
+
+#[test]
+fn a_crafted_tree_writes_nothing_outside() {
+    let fixture = Fixture::new();
+    let blob = fixture.inner.blob(b"evil").unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let link = fixture.inner.blob(outside.path().to_str().unwrap().as_bytes()).unwrap();
+    let mut inner = fixture.inner.treebuilder(None).unwrap();
+    inner.insert("file", blob, 0o100_644).unwrap();
+    let inner = inner.write().unwrap();
+    for entries in [
+        vec![("100644", b"..".as_slice(), blob)],
+        vec![("40000", b"..", inner)],
+        vec![("100644", b"a/../../evil", blob)],
+        vec![("40000", b".git", inner)],
+        // The same name as a link and as a folder.
+        vec![("120000", b"x", link), ("40000", b"x", inner)],
+    ] {
+        let commit = crafted(&fixture, &entries);
+        let cache = tempfile::tempdir().unwrap();
+        let into = cache.path().join("into");
+        let result = fixture.open().checkout(&commit, &into);
+        assert!(result.is_err(), "{result:?}");
+        assert!(!cache.path().join("evil").exists() && !cache.path().join("file").exists());
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+        // Nothing half-made is left.
+        let left = fs::read_dir(&into).map_or(0, Iterator::count);
+        assert_eq!(left, 0);
+    }
+}
+
+#[test]
+fn a_missing_object_is_told_from_a_broken_repository() {
+    let (fixture, a) = forked();
+    let tree = fixture.inner.find_commit(git2::Oid::from_str(&a).unwrap()).unwrap().tree().unwrap();
+    let id = tree.get_name("benchgate.toml").unwrap().id().to_string();
+    fs::remove_file(fixture.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]))).unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let error = fixture.open().checkout(&a, cache.path()).unwrap_err();
+    assert!(matches!(error, GitError::MissingObject { .. }), "{error}");
+}
