@@ -27,9 +27,23 @@ macro_rules! formats {
 }
 
 formats! {
+    RunJson "run-json" "benchgate's own run.json";
     GoogleBenchmarkJson "google-benchmark-json" "Google Benchmark and iree-benchmark-module, `--benchmark_format=json`";
     GoogleBenchmarkCsv "google-benchmark-csv" "the same, `--benchmark_format=csv`";
     GoogleBenchmarkConsole "google-benchmark-console" "the same, the table on the console";
+    IreeRunModule "iree-run-module" "transcripts of iree-run-module";
+    LatencyCsv "latency-csv" "latency.csv and iree_latency.csv: timestamp, model, device, time";
+    ResultsJsonl "results-jsonl" "results.jsonl of the PyTorch/XLA torchbench runner";
+    CompileBenchmarkJson "compile-benchmark-json" "the compile benchmark's JSON, backends side by side";
+    CompileBenchmarkMarkdown "compile-benchmark-markdown" "the compile benchmark's Markdown tables";
+    ConvLibrary "conv-library" "result lines of the igemm convolution library's driver";
+    HyperfineJson "hyperfine-json" "hyperfine, `--export-json`";
+    PytestBenchmarkJson "pytest-benchmark-json" "pytest-benchmark, `--benchmark-json`";
+    NvbenchJson "nvbench-json" "nvbench, `--json`";
+    CriterionEstimates "criterion-estimates" "criterion.rs, `new/estimates.json`";
+    CriterionSample "criterion-sample" "criterion.rs, `new/sample.json`";
+    Benchfmt "benchfmt" "Go's benchmark text, which benchstat reads";
+    JmhJson "jmh-json" "JMH, `-rf json`";
 }
 
 impl Format {

@@ -52,10 +52,7 @@ impl Joiner {
     pub fn finish(self) -> Option<Run> {
         let mut run = self.joined?;
         for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
-            if processes(benchmark) > 1 {
-                // One repetition in each of several processes is the best design there is.
-                benchmark.lints.retain(|lint| lint.code != LintCode::SingleRepetition);
-            }
+            settle(benchmark);
             // A benchmark of one file alone belongs to a suite that was split over files.
             if seen_in > 1 && seen_in < self.files {
                 let detail = format!("in {seen_in} of {} files", self.files);
@@ -82,6 +79,14 @@ fn processes(benchmark: &Benchmark) -> usize {
         Series::Exact(_) => 1,
     };
     benchmark.metrics.first().map_or(0, count)
+}
+
+/// What the number of processes says, once it is known.
+pub(super) fn settle(benchmark: &mut Benchmark) {
+    if processes(benchmark) > 1 {
+        // One repetition in each of several processes is the best design there is.
+        benchmark.lints.retain(|lint| lint.code != LintCode::SingleRepetition);
+    }
 }
 
 /// Keeps of two contexts the worse one: a finding about any process is a finding about the run.
@@ -118,7 +123,7 @@ fn add_lint(lints: &mut Vec<Lint>, lint: Lint) {
     }
 }
 
-fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str) {
+pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str) {
     for lint in next.lints {
         add_lint(&mut kept.lints, lint);
     }

@@ -1,19 +1,34 @@
 //! L1, pure: one file per foreign format, bytes → [`crate::model::Run`].
 //!
-//! Strict: what can't be trusted is an error, a failed outcome or a lint, never a number.
+//! Strict: what can't be trusted is an error, a failed outcome or a lint, never a number. Formats are told
+//! apart by content ([`detect`]); several files of one side join as its processes ([`Joiner`]).
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod benchfmt;
+mod build;
+mod compile_benchmark;
+mod conv_library;
+mod criterion;
 mod detect;
 mod error;
 mod format;
 mod google_benchmark;
+mod hyperfine;
+mod iree_run_module;
+mod jmh;
 mod join;
+mod json;
 mod json_scan;
+mod latency_csv;
+mod nvbench;
+mod pytest_benchmark;
 mod read;
+mod run_json;
 mod text;
+mod torchbench;
 
 pub use detect::detect;
 pub use error::IngestError;
 pub use format::Format;
 pub use join::{Joiner, join};
-pub use read::{read, read_detected};
+pub use read::{read, read_detected, read_sides};

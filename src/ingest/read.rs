@@ -1,39 +1,27 @@
 //! Bytes of a known format to a run: one entry for all readers.
 
-use crate::model::{Origin, Run};
+use crate::model::{Origin, Run, SideName};
 
 use super::error::{Fault, LineFault, line_of};
 use super::text::utf8;
-use super::{Format, IngestError, google_benchmark};
+use super::{
+    Format, IngestError, benchfmt, compile_benchmark, conv_library, criterion, google_benchmark, hyperfine,
+    iree_run_module, jmh, latency_csv, nvbench, pytest_benchmark, run_json, torchbench,
+};
 
 /// Reads one file of one format. `label` is how the caller names it; errors and the run carry it.
 ///
 /// # Errors
-/// When the bytes break the format's rules, or hold no result at all.
+/// When the bytes break the format's rules, hold no result at all, or (run.json) hold two sides.
 pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestError> {
-    let text = utf8(bytes, label)?;
-    let at_line = |fault: Fault| IngestError::Malformed {
-        label: label.to_owned(),
-        format,
-        line: line_of(text.as_bytes(), fault.at),
-        what: fault.what.into_owned(),
-    };
-    let on_line = |fault: LineFault| IngestError::Malformed {
-        label: label.to_owned(),
-        format,
-        line: fault.line,
-        what: fault.what.into_owned(),
-    };
-    let mut run = match format {
-        Format::GoogleBenchmarkJson => google_benchmark::read_json(text).map_err(at_line)?,
-        Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text).map_err(on_line)?,
-        Format::GoogleBenchmarkConsole => google_benchmark::read_console(text).map_err(on_line)?,
-    };
-    if run.benchmarks.is_empty() {
-        return Err(IngestError::NoResults { label: label.to_owned(), format });
+    let mut sides = read_sides(bytes, format, label)?;
+    match (sides.pop(), sides.pop()) {
+        (Some((_, run)), None) => Ok(run),
+        (None, _) => Err(IngestError::NoResults { label: label.to_owned(), format }),
+        (Some(_), Some(_)) => {
+            Err(IngestError::SeveralSides { label: label.to_owned(), sides: "both base and head".to_owned() })
+        }
     }
-    run.origin = Origin { format: format.as_str().to_owned(), label: label.to_owned() };
-    Ok(run)
 }
 
 /// Reads one file of whatever format its content shows.
@@ -41,7 +29,60 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
 /// # Errors
 /// When no format claims the content, and as [`read`].
 pub fn read_detected(bytes: &[u8], label: &str) -> Result<Run, IngestError> {
-    let format =
-        Format::detect(bytes).ok_or_else(|| IngestError::Unrecognised { label: label.to_owned() })?;
-    read(bytes, format, label)
+    read(bytes, detected(bytes, label)?, label)
+}
+
+/// Reads every side of one file: benchgate's own files name theirs, foreign ones have one without a name.
+///
+/// # Errors
+/// As [`read`], without the last.
+pub fn read_sides(
+    bytes: &[u8],
+    format: Format,
+    label: &str,
+) -> Result<Vec<(Option<SideName>, Run)>, IngestError> {
+    if format == Format::RunJson {
+        let sides = run_json::read(bytes, label)?;
+        return Ok(sides.into_iter().map(|(side, run)| (Some(side), run)).collect());
+    }
+    let text = utf8(bytes, label)?;
+    let mut run = foreign(text, format, label).map_err(|fault| IngestError::Malformed {
+        label: label.to_owned(),
+        format,
+        line: fault.line,
+        what: fault.what.into_owned(),
+    })?;
+    if run.benchmarks.is_empty() {
+        return Err(IngestError::NoResults { label: label.to_owned(), format });
+    }
+    run.origin = Origin { format: format.as_str().to_owned(), label: label.to_owned() };
+    Ok(vec![(None, run)])
+}
+
+fn detected(bytes: &[u8], label: &str) -> Result<Format, IngestError> {
+    Format::detect(bytes).ok_or_else(|| IngestError::Unrecognised { label: label.to_owned() })
+}
+
+fn foreign(text: &str, format: Format, label: &str) -> Result<Run, LineFault> {
+    match format {
+        // Read by `read_sides`, from the bytes themselves.
+        Format::RunJson => Ok(Run::default()),
+        Format::GoogleBenchmarkJson => google_benchmark::read_json(text)
+            .map_err(|fault: Fault| LineFault { line: line_of(text.as_bytes(), fault.at), what: fault.what }),
+        Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text),
+        Format::GoogleBenchmarkConsole => google_benchmark::read_console(text),
+        Format::IreeRunModule => iree_run_module::read(text),
+        Format::LatencyCsv => latency_csv::read(text),
+        Format::ResultsJsonl => torchbench::read(text),
+        Format::CompileBenchmarkJson => compile_benchmark::read_json(text),
+        Format::CompileBenchmarkMarkdown => compile_benchmark::read_markdown(text),
+        Format::ConvLibrary => conv_library::read(text),
+        Format::HyperfineJson => hyperfine::read(text),
+        Format::PytestBenchmarkJson => pytest_benchmark::read(text),
+        Format::NvbenchJson => nvbench::read(text),
+        Format::CriterionEstimates => criterion::read_estimates(text, label),
+        Format::CriterionSample => criterion::read_sample(text, label),
+        Format::Benchfmt => benchfmt::read(text),
+        Format::JmhJson => jmh::read(text),
+    }
 }

@@ -136,6 +136,12 @@ lint_codes! {
     DroppedMetric "dropped-metric" Note,
         "A side metric of this row holds values that are not measurements, and was left out.",
         "Nothing to do where only the latency matters; otherwise look at the tool's log.";
+    WarmupDropped "warmup-dropped" Note,
+        "The tool's first repetitions compile and warm up, so they were left out, as its own reports do.",
+        "Nothing to do; the detail says how many were left out.";
+    WarmupIncluded "warmup-included" Inconclusive,
+        "The tool's first repetitions compile and warm up, and too few follow to leave them out.",
+        "Repeat more often: `--repeat=10`.";
     RoundedTime "rounded-time" Inconclusive,
         "The tool printed the time with so few digits that rounding alone exceeds the smallest change worth a red.",
         "Keep JSON or CSV instead of the console's text: `--benchmark_out=result.json`.";

@@ -1,0 +1,251 @@
+//! How fast two large Google Benchmark files are compared, against a typed serde_json parse of the same
+//! bytes, and against google/benchmark's own `tools/compare.py` where its path is given:
+//!
+//! ```text
+//! cargo bench --bench compare -- [--benchmarks 5000] [--repetitions 20] [--rounds 7]
+//!                                [--compare-py path/to/tools/compare.py] [--many 200]
+//! ```
+//!
+//! Every contender runs in a process of its own, in turn, so that peak memory is its own and drift of
+//! the machine hits all alike. Printed: the median of the rounds, ratios, and peak resident memory.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use benchgate::gate;
+use benchgate::ingest::{self, Format};
+use serde::Deserialize;
+
+/// What a comparison needs of a file, for serde_json: borrowed where it can be, the rest ignored.
+#[derive(Deserialize)]
+struct TypedFile<'a> {
+    #[serde(borrow)]
+    context: TypedContext<'a>,
+    #[serde(borrow)]
+    benchmarks: Vec<TypedRow<'a>>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "read for their cost")]
+struct TypedContext<'a> {
+    #[serde(borrow)]
+    date: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    host_name: Option<Cow<'a, str>>,
+    num_cpus: Option<u32>,
+    cpu_scaling_enabled: Option<bool>,
+    load_avg: Option<Vec<f64>>,
+    #[serde(borrow)]
+    library_build_type: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "read for their cost")]
+struct TypedRow<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    run_name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    run_type: Option<Cow<'a, str>>,
+    repetitions: Option<u32>,
+    repetition_index: Option<u32>,
+    real_time: Option<f64>,
+    cpu_time: Option<f64>,
+    #[serde(borrow)]
+    time_unit: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    aggregate_name: Option<Cow<'a, str>>,
+    error_occurred: Option<bool>,
+    #[serde(borrow)]
+    error_message: Option<Cow<'a, str>>,
+    items_per_second: Option<f64>,
+}
+
+/// SplitMix64: the same files every time.
+struct Stream(u64);
+
+impl Stream {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A file as the tool writes it; the repetitions spread by about 1 %.
+fn generate(path: &Path, seed: u64, benchmarks: usize, repetitions: usize) {
+    let mut stream = Stream(seed);
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    out.write_all(
+        b"{\n  \"context\": {\n    \"date\": \"2026-11-20T21:44:00+00:00\",\n    \"host_name\": \"vm\",\n    \"executable\": \"iree-benchmark-module\",\n    \"num_cpus\": 2,\n    \"mhz_per_cpu\": 2596,\n    \"cpu_scaling_enabled\": false,\n    \"load_avg\": [0.871582,1.3208,1.71729],\n    \"library_version\": \"v1.9.5\",\n    \"library_build_type\": \"release\",\n    \"json_schema_version\": 1\n  },\n  \"benchmarks\": [\n",
+    )
+    .unwrap();
+    let mut row = String::new();
+    for benchmark in 0..benchmarks {
+        let base = 10f64.powf(1.0 + 2.0 * Stream(benchmark as u64).unit());
+        for repetition in 0..repetitions {
+            let real = base * (1.0 + 0.02 * (stream.unit() - 0.5));
+            let name = format!("BM_dispatch_{benchmark}_matmul_4x197x197x48_f32/process_time/real_time");
+            row.clear();
+            write!(
+                row,
+                "    {{\n      \"name\": \"{name}\",\n      \"family_index\": {benchmark},\n      \"per_family_instance_index\": 0,\n      \"run_name\": \"{name}\",\n      \"run_type\": \"iteration\",\n      \"repetitions\": {repetitions},\n      \"repetition_index\": {repetition},\n      \"threads\": 1,\n      \"iterations\": 12,\n      \"real_time\": {real:.16e},\n      \"cpu_time\": {:.16e},\n      \"time_unit\": \"ms\",\n      \"items_per_second\": {:.16e}\n    }}",
+                real * 0.99,
+                1e3 / real,
+            )
+            .unwrap();
+            let last = benchmark + 1 == benchmarks && repetition + 1 == repetitions;
+            row.push_str(if last { "\n" } else { ",\n" });
+            out.write_all(row.as_bytes()).unwrap();
+        }
+    }
+    out.write_all(b"  ]\n}\n").unwrap();
+    out.flush().unwrap();
+}
+
+/// One contender on its files: seconds and what it saw, so that nothing is optimised away.
+fn contend(mode: &str, files: &[PathBuf]) -> f64 {
+    let start = Instant::now();
+    let seen = match mode {
+        "typed" => {
+            // Both kept at once, as a comparison has to.
+            let bytes: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+            let parsed: Vec<TypedFile<'_>> =
+                bytes.iter().map(|bytes| serde_json::from_slice(bytes).unwrap()).collect();
+            parsed
+                .iter()
+                .map(|file| file.benchmarks.len() + usize::from(file.context.num_cpus.is_some()))
+                .sum()
+        }
+        "read" => files.iter().map(|file| read(file).benchmarks.len()).sum(),
+        "join" => {
+            let mut joiner = ingest::Joiner::new();
+            for file in files {
+                joiner.push(read(file));
+            }
+            joiner.finish().unwrap().benchmarks.len()
+        }
+        "compare" => {
+            let runs: Vec<_> = files.iter().map(|file| read(file)).collect();
+            let options = gate::CompareOptions { seed: 1, today: "2026-11-20".to_owned() };
+            gate::compare(&runs[0], &runs[1], &gate::Policy::default(), &options).rows.len()
+        }
+        other => panic!("no contender {other}"),
+    };
+    assert!(seen > 0);
+    start.elapsed().as_secs_f64()
+}
+
+fn read(file: &Path) -> benchgate::model::Run {
+    let bytes = std::fs::read(file).unwrap();
+    ingest::read(&bytes, Format::detect(&bytes).unwrap(), &file.display().to_string()).unwrap()
+}
+
+/// Peak resident memory of this process, MiB.
+fn peak_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib =
+        peak.and_then(|peak| peak.trim().strip_suffix("kB")).and_then(|kib| kib.trim().parse::<f64>().ok());
+    kib.unwrap_or(f64::NAN) / 1024.0
+}
+
+/// Runs one contender in a process of its own: seconds and peak MiB.
+fn child(mode: &str, files: &[PathBuf]) -> (f64, f64) {
+    let output =
+        Command::new(std::env::current_exe().unwrap()).arg("--child").arg(mode).args(files).output().unwrap();
+    assert!(output.status.success(), "{mode}: {}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (seconds, peak) = text.trim().split_once(' ').unwrap();
+    (seconds.parse().unwrap(), peak.parse().unwrap())
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn option(arguments: &[String], name: &str) -> Option<String> {
+    let at = arguments.iter().position(|argument| argument == name)?;
+    arguments.get(at + 1).cloned()
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "--child") {
+        let files: Vec<PathBuf> = arguments[2..].iter().map(PathBuf::from).collect();
+        let seconds = contend(&arguments[1], &files);
+        println!("{seconds} {}", peak_mib());
+        return;
+    }
+    let number =
+        |name: &str, default: usize| option(&arguments, name).map_or(default, |value| value.parse().unwrap());
+    let (benchmarks, repetitions) = (number("--benchmarks", 5000), number("--repetitions", 20));
+    let folder = tempfile::tempdir().unwrap();
+    let files = [folder.path().join("base.json"), folder.path().join("head.json")];
+    for (seed, file) in files.iter().enumerate() {
+        generate(file, seed as u64 + 1, benchmarks, repetitions);
+    }
+    let mib = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum::<u64>() as f64 / 1048576.0;
+    println!("two files of {benchmarks} x {repetitions}, {mib:.1} MiB together");
+
+    let modes = ["typed", "read", "compare"];
+    let mut seconds = vec![Vec::new(); modes.len()];
+    let mut peaks = vec![Vec::new(); modes.len()];
+    for _ in 0..number("--rounds", 7) {
+        for (at, mode) in modes.iter().enumerate() {
+            let (time, peak) = child(mode, &files);
+            seconds[at].push(time);
+            peaks[at].push(peak);
+        }
+    }
+    let typed = median(&mut seconds[0]);
+    let mut compare = f64::NAN;
+    for (at, mode) in modes.iter().enumerate() {
+        let (time, peak) = (median(&mut seconds[at]), median(&mut peaks[at]));
+        println!(
+            "{mode:8} {:8.1} ms  {:5.2} x typed  {:6.0} MiB/s  peak {peak:6.1} MiB = {:4.2} x files",
+            time * 1e3,
+            time / typed,
+            mib / time,
+            peak / mib
+        );
+        compare = time;
+    }
+    if let Some(script) = option(&arguments, "--compare-py") {
+        let start = Instant::now();
+        let output = Command::new("python3").arg(script).arg("benchmarks").args(&files).output().unwrap();
+        let time = start.elapsed().as_secs_f64();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "compare.py failed: {said}");
+        println!("compare.py {time:.1} s = {:.0} x compare", time / compare);
+    }
+    many(folder.path(), number("--many", 200), benchmarks, repetitions);
+}
+
+/// Joining twice the files takes twice the time, and memory grows by the samples kept.
+fn many(folder: &Path, count: usize, benchmarks: usize, repetitions: usize) {
+    if count == 0 {
+        return;
+    }
+    let (benchmarks, repetitions) = ((benchmarks / 50).max(1), repetitions);
+    let files: Vec<PathBuf> = (0..count).map(|at| folder.join(format!("process-{at}.json"))).collect();
+    for (at, file) in files.iter().enumerate() {
+        generate(file, 100 + at as u64, benchmarks, repetitions);
+    }
+    for part in [count / 4, count / 2, count] {
+        let (time, peak) = child("join", &files[..part]);
+        println!(
+            "join {part:4} files of {benchmarks} x {repetitions}: {:7.1} ms, peak {peak:6.1} MiB",
+            time * 1e3
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! The Go benchmark format, which benchstat reads: `BenchmarkName-8  1000  123 ns/op  45 B/op`, with
+//! `key: value` lines above. Lines of one name are the repetitions of one process.
+//!
+//! Source: <https://go.googlesource.com/proposal/+/master/design/14313-benchmark-format.md>.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::model::{Benchmark, Better, Context, Lint, LintCode, Metric, Run, Stage, Unit};
+
+use super::build::{fail, own_metric, processes, time_unit};
+use super::error::{LineFault, line_fault};
+use super::text::lines;
+
+/// Units beyond this in one benchmark are an attack, not a benchmark.
+const MAX_UNITS: usize = 64;
+
+/// Whether this line is a result.
+pub(super) fn is_result(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let name = words.next().and_then(|name| name.strip_prefix("Benchmark"));
+    let named = name.is_some_and(|name| !name.starts_with(char::is_lowercase));
+    named
+        && words.next().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+        && words.next().is_some_and(|word| word.parse::<f64>().is_ok())
+        && words.next().is_some_and(|word| word.contains('/'))
+}
+
+/// One name's lines together.
+#[derive(Default)]
+struct Rows {
+    name: String,
+    labels: BTreeMap<String, String>,
+    units: Vec<(String, Vec<f64>)>,
+    failed: Option<String>,
+    cut: bool,
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut list: Vec<Rows> = Vec::new();
+    let mut index: HashMap<String, usize> = HashMap::new();
+    let mut config: BTreeMap<String, String> = BTreeMap::new();
+    for line in lines(text) {
+        let mut words = line.text.split_ascii_whitespace();
+        let Some(first) = words.next() else { continue };
+        let (name, why) = match first.strip_prefix("Benchmark") {
+            Some(name) if !name.starts_with(char::is_lowercase) => (first, None),
+            _ => match failure(line.text) {
+                Some(name) => (name, Some("the test framework says FAIL")),
+                None => {
+                    configure(line.text, &mut config);
+                    continue;
+                }
+            },
+        };
+        let rest: Vec<&str> = words.collect();
+        // A name alone is printed first when the benchmark logs something.
+        if why.is_none() && rest.is_empty() && line.terminated {
+            continue;
+        }
+        let name = config.get("pkg").map_or_else(|| name.to_owned(), |pkg| format!("{pkg}/{name}"));
+        let at = *index.entry(name).or_insert_with_key(|name| {
+            list.push(Rows { name: name.clone(), ..Rows::default() });
+            list.len() - 1
+        });
+        let rows = &mut list[at];
+        if rows.labels.is_empty() {
+            rows.labels.clone_from(&config);
+        }
+        match why {
+            Some(why) => rows.failed = Some(why.to_owned()),
+            None => rows.take(&rest).map_err(|what| line_fault(line.number, what))?,
+        }
+        rows.cut |= !line.terminated;
+    }
+    let context = Context { num_cpus: None, ..Context::default() };
+    Ok(Run { benchmarks: list.into_iter().map(Rows::finish).collect(), context, ..Run::default() })
+}
+
+/// `--- FAIL: BenchmarkName`
+fn failure(line: &str) -> Option<&str> {
+    let name = line.trim_start().strip_prefix("--- FAIL: ")?.split_ascii_whitespace().next()?;
+    name.starts_with("Benchmark").then_some(name)
+}
+
+/// `goos: linux`; a key begins with a lower-case letter and has no space.
+fn configure(line: &str, config: &mut BTreeMap<String, String>) {
+    let Some((key, value)) = line.split_once(':') else { return };
+    let plain = key.starts_with(char::is_lowercase) && !key.contains(char::is_whitespace);
+    if plain && (config.len() < MAX_UNITS || config.contains_key(key)) {
+        config.insert(key.to_owned(), value.trim().to_owned());
+    }
+}
+
+impl Rows {
+    fn take(&mut self, rest: &[&str]) -> Result<(), String> {
+        let [iterations, values @ ..] = rest else { return Err("a result without values".to_owned()) };
+        if iterations.parse::<u64>().is_err() {
+            return Err(format!("`{}` is no count of iterations", short(iterations)));
+        }
+        if values.is_empty() || values.len() % 2 != 0 {
+            return Err("every value needs a unit".to_owned());
+        }
+        for pair in values.chunks_exact(2) {
+            let value: f64 = pair[0].parse().map_err(|_| format!("`{}` is no number", short(pair[0])))?;
+            match self.units.iter().position(|(unit, _)| unit == pair[1]) {
+                Some(at) => self.units[at].1.push(value),
+                None if self.units.len() < MAX_UNITS => self.units.push((pair[1].to_owned(), vec![value])),
+                None => return Err(format!("more than {MAX_UNITS} units")),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Benchmark {
+        let mut benchmark = Benchmark::new(&self.name);
+        benchmark.labels = self.labels;
+        if let Some(why) = self.failed {
+            fail(&mut benchmark, Stage::Benchmark, why);
+            return benchmark;
+        }
+        for (unit, values) in self.units {
+            let (metric, scale) = metric(&unit);
+            processes(&mut benchmark, metric, scale, vec![values]);
+        }
+        if self.cut {
+            benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+        }
+        benchmark
+    }
+}
+
+/// What a unit measures, and its scale to the metric's own.
+fn metric(unit: &str) -> (Metric, f64) {
+    if let Some(scale) = unit.strip_suffix("/op").and_then(time_unit) {
+        return (Metric::LATENCY, scale);
+    }
+    let better = if unit.ends_with("/s") { Better::Higher } else { Better::Lower };
+    (own_metric(unit.to_owned(), Unit::Other(unit.to_owned().into()), better), 1.0)
+}
+
+/// A word for a message.
+fn short(word: &str) -> &str {
+    word.get(..40).unwrap_or(word)
+}

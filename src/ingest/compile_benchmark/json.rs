@@ -1,0 +1,86 @@
+//! The JSON artifact, one model on one device: `{"model", "device", "results": [{"backend", …}]}`. Spellings
+//! of the same field differ between its versions, so each known one is taken.
+
+use serde::Deserialize;
+
+use crate::model::{Benchmark, Metric, Run, Stage, Summary};
+
+use super::super::build::{ByName, fail, processes, summary};
+use super::super::error::LineFault;
+use super::super::json::parse;
+use super::named;
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    device: Option<String>,
+    #[serde(alias = "runs", default)]
+    num_runs: Option<u64>,
+    results: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    backend: String,
+    #[serde(alias = "mean_ms", alias = "latency_ms", default)]
+    mean_latency_ms: Option<f64>,
+    #[serde(alias = "std_ms", alias = "stddev_ms", default)]
+    std_latency_ms: Option<f64>,
+    #[serde(alias = "median_ms", default)]
+    median_latency_ms: Option<f64>,
+    #[serde(alias = "times_ms", alias = "samples_ms", default)]
+    latencies_ms: Option<Vec<Option<f64>>>,
+    #[serde(alias = "compile_time", alias = "compile_s", default)]
+    compile_time_s: Option<f64>,
+    #[serde(default)]
+    success: Option<bool>,
+    #[serde(alias = "reason", alias = "failure", default)]
+    error: Option<String>,
+}
+
+/// Reads the whole file.
+pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: File = parse(text, &mut rewritten)?;
+    let mut benchmarks = ByName::default();
+    for entry in &file.results {
+        benchmarks.push(benchmark(entry, &file));
+    }
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+fn benchmark(entry: &Entry, file: &File) -> Benchmark {
+    let mut benchmark = named(file.model.as_deref(), file.device.as_deref(), &entry.backend);
+    let error = entry.error.as_deref().filter(|error| !error.is_empty());
+    if error.is_some() || entry.success == Some(false) {
+        fail(&mut benchmark, Stage::Compile, error.unwrap_or_default());
+        return benchmark;
+    }
+    match (&entry.latencies_ms, entry.mean_latency_ms.or(entry.median_latency_ms)) {
+        (Some(times), _) if !times.is_empty() => {
+            let samples = times.iter().map(|time| time.unwrap_or(f64::NAN)).collect();
+            processes(&mut benchmark, Metric::LATENCY, 1e6, vec![samples]);
+        }
+        (_, Some(_)) => {
+            let stated = Summary {
+                n: file.num_runs,
+                mean: entry.mean_latency_ms,
+                median: entry.median_latency_ms,
+                stddev: entry.std_latency_ms,
+                ..Summary::default()
+            };
+            summary(&mut benchmark, Metric::LATENCY, 1e6, stated);
+        }
+        (_, None) => {
+            fail(&mut benchmark, Stage::Benchmark, "no latency");
+            return benchmark;
+        }
+    }
+    if let Some(time) = entry.compile_time_s {
+        let stated = Summary { mean: Some(time), ..Summary::default() };
+        summary(&mut benchmark, Metric::COMPILE_TIME, 1e9, stated);
+    }
+    benchmark
+}

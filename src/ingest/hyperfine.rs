@@ -1,0 +1,91 @@
+//! hyperfine's `--export-json`. Every run of a command is a fresh process, the sampling unit.
+
+use serde::Deserialize;
+
+use crate::model::{Benchmark, Metric, Run, Stage, Summary};
+
+use super::build::{ByName, fail, processes, summary};
+use super::error::LineFault;
+use super::json::{Value, parse};
+
+#[derive(Deserialize)]
+struct File {
+    results: Vec<Command>,
+}
+
+/// Times are in seconds.
+#[derive(Deserialize)]
+struct Command {
+    command: String,
+    mean: Value,
+    #[serde(default)]
+    stddev: Option<f64>,
+    #[serde(default)]
+    median: Option<f64>,
+    #[serde(default)]
+    user: Option<f64>,
+    #[serde(default)]
+    system: Option<f64>,
+    #[serde(default)]
+    min: Option<f64>,
+    #[serde(default)]
+    max: Option<f64>,
+    #[serde(default)]
+    times: Option<Vec<Option<f64>>>,
+    #[serde(default)]
+    memory_usage_byte: Option<Vec<f64>>,
+    #[serde(default)]
+    exit_codes: Vec<Option<i64>>,
+    #[serde(default)]
+    parameters: std::collections::BTreeMap<String, serde_json::Value>,
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: File = parse(text, &mut rewritten)?;
+    let mut benchmarks = ByName::default();
+    file.results.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push(benchmark));
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+fn benchmark(command: Command) -> Benchmark {
+    let mut benchmark = Benchmark::new(&command.command);
+    for (name, value) in &command.parameters {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        benchmark.labels.insert(name.clone(), value);
+    }
+    // `--ignore-failure` keeps the times of runs that failed.
+    let failed = command.exit_codes.iter().filter(|code| **code != Some(0)).count();
+    if failed > 0 {
+        let all = command.exit_codes.len();
+        fail(&mut benchmark, Stage::Benchmark, format!("{failed} of {all} runs did not exit with 0"));
+        return benchmark;
+    }
+    match command.times.filter(|times| !times.is_empty()) {
+        Some(times) => {
+            let each = times.into_iter().map(|time| vec![time.unwrap_or(f64::NAN)]).collect();
+            processes(&mut benchmark, Metric::LATENCY, 1e9, each);
+        }
+        None => {
+            let stated = Summary {
+                n: None,
+                mean: Some(command.mean.0),
+                median: command.median,
+                stddev: command.stddev,
+                min: command.min,
+                max: command.max,
+            };
+            summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
+        }
+    }
+    if let (Some(user), Some(system)) = (command.user, command.system) {
+        let mean = Summary { mean: Some(user + system), ..Summary::default() };
+        summary(&mut benchmark, Metric::CPU_TIME, 1e9, mean);
+    }
+    if let Some(memory) = command.memory_usage_byte.filter(|memory| !memory.is_empty()) {
+        let each = memory.into_iter().map(|bytes| vec![bytes]).collect();
+        processes(&mut benchmark, Metric::PEAK_HOST_MEMORY, 1.0, each);
+    }
+    benchmark
+}

@@ -1,0 +1,82 @@
+//! JMH's `-rf json`: every fork is a fresh JVM, so a fork is a process.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::model::{Benchmark, Lint, LintCode, Metric, Run, Stage, Summary, Unit};
+
+use super::build::{ByName, fail, own_metric, processes, summary, time_unit};
+use super::error::LineFault;
+use super::json::{Value, parse};
+
+#[derive(Deserialize)]
+struct Entry {
+    benchmark: String,
+    mode: String,
+    #[serde(default)]
+    params: Option<BTreeMap<String, String>>,
+    #[serde(rename = "primaryMetric")]
+    primary: Primary,
+}
+
+#[derive(Deserialize)]
+struct Primary {
+    score: Value,
+    #[serde(rename = "scoreUnit")]
+    unit: String,
+    /// By fork, then by iteration.
+    #[serde(default, rename = "rawData")]
+    raw: Vec<Vec<Option<f64>>>,
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: Vec<Entry> = parse(text, &mut rewritten)?;
+    let mut benchmarks = ByName::default();
+    file.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push(benchmark));
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+fn benchmark(entry: Entry) -> Benchmark {
+    let mut name = format!("{}/{}", entry.benchmark, entry.mode);
+    for (param, value) in entry.params.iter().flatten() {
+        name.push_str(&format!("/{param}={value}"));
+    }
+    let mut benchmark = Benchmark::new(name);
+    benchmark.labels.insert("mode".to_owned(), entry.mode);
+    benchmark.labels.extend(entry.params.into_iter().flatten());
+    let Some((metric, scale)) = metric(&entry.primary.unit) else {
+        let detail = format!("score unit `{}`", entry.primary.unit);
+        benchmark.lints.push(Lint::new(LintCode::UnknownUnit, detail));
+        return benchmark;
+    };
+    let forks: Vec<Vec<f64>> = entry
+        .primary
+        .raw
+        .iter()
+        .filter(|fork| !fork.is_empty())
+        .map(|fork| fork.iter().map(|score| score.unwrap_or(f64::NAN)).collect())
+        .collect();
+    if !forks.is_empty() {
+        processes(&mut benchmark, metric, scale, forks);
+    } else if entry.primary.score.0.is_nan() {
+        fail(&mut benchmark, Stage::Benchmark, "the score is NaN and no iteration was kept");
+    } else {
+        // The error beside the score is an interval of unstated n, not a deviation.
+        let stated = Summary { mean: Some(entry.primary.score.0), ..Summary::default() };
+        summary(&mut benchmark, metric, scale, stated);
+    }
+    benchmark
+}
+
+/// `us/op` is a time for an operation, `ops/ms` a throughput.
+fn metric(unit: &str) -> Option<(Metric, f64)> {
+    if let Some(time) = unit.strip_suffix("/op") {
+        return Some((Metric::LATENCY, time_unit(time)?));
+    }
+    let per = time_unit(unit.strip_prefix("ops/")?)?;
+    let throughput = own_metric("throughput", Unit::PerSecond, Metric::THROUGHPUT.better);
+    Some((throughput, 1e9 / per))
+}

@@ -1,0 +1,102 @@
+//! Typed JSON for the formats whose files are small: serde_json, and what Python and JavaScript write
+//! beyond it.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::error::{LineFault, line_fault, line_of};
+
+/// Parses one document. Bare `NaN` and `Infinity`, which Python's json writes, count as null; readers turn
+/// a null where a number belongs into a lint.
+pub(super) fn parse<'a, T: Deserialize<'a>>(
+    text: &'a str,
+    rewritten: &'a mut String,
+) -> Result<T, LineFault> {
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(value),
+        Err(first) => match without_bare_words(text) {
+            Cow::Borrowed(_) => Err(explain(&first)),
+            Cow::Owned(text) => {
+                *rewritten = text;
+                serde_json::from_str(rewritten).map_err(|error| explain(&error))
+            }
+        },
+    }
+}
+
+/// Parses the documents of a JSON Lines file and hands each on; a document may also span lines.
+pub(super) fn parse_stream<T: DeserializeOwned>(
+    text: &str,
+    mut take: impl FnMut(T) -> Result<(), String>,
+) -> Result<(), LineFault> {
+    let text = without_bare_words(text);
+    let mut stream = serde_json::Deserializer::from_str(&text).into_iter::<T>();
+    loop {
+        let before = stream.byte_offset();
+        let Some(value) = stream.next() else { return Ok(()) };
+        let value = value.map_err(|error| explain(&error))?;
+        take(value).map_err(|what| {
+            let start = text[before..].find('{').map_or(before, |at| before + at);
+            line_fault(line_of(text.as_bytes(), start), what)
+        })?;
+    }
+}
+
+fn explain(error: &serde_json::Error) -> LineFault {
+    let text = error.to_string();
+    // The line is a field of its own; serde_json repeats it at the end of its message.
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    line_fault(error.line().max(1) as u64, what.to_owned())
+}
+
+/// The text with `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`.
+fn without_bare_words(text: &str) -> Cow<'_, str> {
+    if !text.contains("NaN") && !text.contains("Infinity") {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let (mut in_string, mut escaped) = (false, false);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if in_string {
+            in_string = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+        } else if let Some(word) =
+            ["NaN", "-NaN", "Infinity", "-Infinity"].iter().find(|word| rest.starts_with(**word))
+        {
+            out.push_str("null");
+            rest = &rest[word.len()..];
+            continue;
+        } else {
+            in_string = c == '"';
+        }
+        out.push(c);
+        rest = &rest[c.len_utf8()..];
+    }
+    Cow::Owned(out)
+}
+
+/// A number that may be null, or one of the words some tools write as a string (`"NaN"`).
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(from = "Loose<'_>")]
+pub(super) struct Value(pub f64);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Loose<'a> {
+    Number(f64),
+    Word(#[serde(borrow)] Cow<'a, str>),
+    Null(()),
+}
+
+impl From<Loose<'_>> for Value {
+    fn from(loose: Loose<'_>) -> Self {
+        Self(match loose {
+            Loose::Number(value) => value,
+            Loose::Word(word) => word.trim().parse().unwrap_or(f64::NAN),
+            Loose::Null(()) => f64::NAN,
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! The suites' own `latency.csv` and `iree_latency.csv`: `timestamp, model, device or target, time`.
+//!
+//! The time is in milliseconds unless the header says otherwise; instead of it stands `error` or
+//! `unsupported`. Runs append, so every row of a name is one more process.
+
+use std::collections::HashMap;
+
+use crate::model::{
+    Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Stage,
+};
+
+use super::build::{fail, time_unit};
+use super::error::{LineFault, line_fault};
+use super::text::lines;
+
+/// What one name's rows hold together.
+struct Rows {
+    benchmark: Benchmark,
+    times: Vec<Process>,
+    rows: u64,
+    errors: u64,
+    unsupported: u64,
+    zero: u64,
+    not_finite: u64,
+}
+
+/// Where the four columns stand.
+#[derive(Clone, Copy)]
+struct Columns {
+    model: usize,
+    target: usize,
+    time: usize,
+    count: usize,
+    /// Nanoseconds in the unit of the time column.
+    scale: f64,
+}
+
+/// Whether this line is the head or a row of such a file.
+pub(super) fn is_row(line: &str) -> bool {
+    if header(line).is_some() {
+        return true;
+    }
+    let cells: Vec<&str> = line.split(',').map(str::trim).take(5).collect();
+    cells.len() == 4
+        && cells[0].len() >= 8
+        && cells[0].starts_with(|c: char| c.is_ascii_digit())
+        && cells[0].contains(['-', ':'])
+        && !cells[1].is_empty()
+        && !cells[2].is_empty()
+        && (matches!(cells[3], "error" | "unsupported") || cells[3].parse::<f64>().is_ok())
+}
+
+fn header(line: &str) -> Option<Columns> {
+    let cells: Vec<String> =
+        line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).take(32).collect();
+    let find = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
+    let time = cells.iter().position(|cell| {
+        cell != "timestamp"
+            && (cell.starts_with("time") || cell.starts_with("latency") || cell.ends_with("_ms"))
+    })?;
+    let unit = ["ms", "us", "ns", "s"].into_iter().find(|unit| {
+        cells[time].ends_with(&format!("_{unit}")) || cells[time].ends_with(&format!("({unit})"))
+    });
+    Some(Columns {
+        model: find(&["model"])?,
+        target: find(&["device", "target", "backend"])?,
+        time,
+        count: cells.len(),
+        scale: time_unit(unit.unwrap_or("ms"))?,
+    })
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut columns = Columns { model: 1, target: 2, time: 3, count: 4, scale: 1e6 };
+    let mut list: Vec<Rows> = Vec::new();
+    let mut index: HashMap<String, usize> = HashMap::new();
+    for line in lines(text) {
+        if line.text.trim().is_empty() {
+            continue;
+        }
+        if let Some(found) = header(line.text) {
+            columns = found;
+            continue;
+        }
+        let cells: Vec<&str> =
+            line.text.split(',').map(|cell| cell.trim().trim_matches('"')).take(33).collect();
+        if cells.len() != columns.count {
+            let what = format!("{} fields where {} belong", cells.len(), columns.count);
+            return Err(line_fault(line.number, what));
+        }
+        let (model, target, time) = (cells[columns.model], cells[columns.target], cells[columns.time]);
+        if model.is_empty() || target.is_empty() {
+            return Err(line_fault(line.number, "a row without a model or a device"));
+        }
+        let name = format!("{model}/{target}");
+        let at = *index.entry(name).or_insert_with_key(|name| {
+            list.push(Rows::new(name, model, target));
+            list.len() - 1
+        });
+        let rows = &mut list[at];
+        rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
+        // The time may stand last, where a cut number is still a number.
+        if !line.terminated {
+            rows.benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+        }
+    }
+    Ok(Run { benchmarks: list.into_iter().map(Rows::finish).collect(), ..Run::default() })
+}
+
+impl Rows {
+    fn new(name: &str, model: &str, target: &str) -> Self {
+        let mut benchmark = Benchmark::new("");
+        benchmark.name = BenchmarkName::new(name);
+        benchmark.labels.insert("model".to_owned(), model.to_owned());
+        benchmark.labels.insert("target".to_owned(), target.to_owned());
+        Self { benchmark, times: Vec::new(), rows: 0, errors: 0, unsupported: 0, zero: 0, not_finite: 0 }
+    }
+
+    fn take(&mut self, time: &str, scale: f64) -> Result<(), &'static str> {
+        self.rows += 1;
+        match time {
+            "error" => self.errors += 1,
+            "unsupported" => self.unsupported += 1,
+            _ => {
+                let value =
+                    time.parse::<f64>().map_err(|_| "neither a time nor error nor unsupported")? * scale;
+                if !value.is_finite() {
+                    self.not_finite += 1;
+                } else if value <= 0.0 {
+                    self.zero += 1;
+                } else {
+                    self.times.push(Process { samples: vec![value], slot: None, started: None });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Benchmark {
+        let Self { mut benchmark, times, rows, errors, unsupported, zero, not_finite } = self;
+        if errors > 0 {
+            fail(&mut benchmark, Stage::Benchmark, format!("`error` in {errors} of {rows} rows"));
+            return benchmark;
+        }
+        if unsupported == rows {
+            benchmark.outcome =
+                Outcome::Unsupported { reason: "declared unsupported in the file".to_owned() };
+            return benchmark;
+        }
+        let mut lint = |code, count: u64, what: &str| {
+            if count > 0 {
+                benchmark.lints.push(Lint::new(code, format!("{count} of {rows} {what}")));
+            }
+        };
+        lint(LintCode::SkippedRow, unsupported, "rows say unsupported");
+        lint(LintCode::ZeroTime, zero, "times are zero or less");
+        lint(LintCode::NonFinite, not_finite, "times are NaN or infinite");
+        if times.len() == 1 && rows == 1 {
+            benchmark.lints.push(Lint::new(LintCode::SingleRepetition, "one row"));
+        }
+        if !times.is_empty() {
+            let series = Series::Processes(times);
+            benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series });
+        }
+        benchmark
+    }
+}

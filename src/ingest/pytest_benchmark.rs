@@ -1,0 +1,120 @@
+//! pytest-benchmark's JSON (`--benchmark-json`, `--benchmark-save`): rounds of one Python process, in
+//! seconds, with `data` or only their statistics.
+
+use serde::Deserialize;
+
+use crate::model::{Benchmark, Context, Metric, Run, Stage, Summary};
+
+use super::build::{ByName, fail, processes, summary};
+use super::error::LineFault;
+use super::json::parse;
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    machine_info: Option<Machine>,
+    #[serde(default)]
+    commit_info: Option<Commit>,
+    benchmarks: Vec<Entry>,
+    #[serde(default)]
+    datetime: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Machine {
+    #[serde(default)]
+    node: Option<String>,
+    #[serde(default)]
+    cpu: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Commit {
+    #[serde(default)]
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(default)]
+    group: Option<String>,
+    name: String,
+    #[serde(default)]
+    fullname: Option<String>,
+    #[serde(default)]
+    param: Option<serde_json::Value>,
+    stats: Option<Stats>,
+}
+
+#[derive(Deserialize)]
+struct Stats {
+    #[serde(default)]
+    min: Option<f64>,
+    #[serde(default)]
+    max: Option<f64>,
+    #[serde(default)]
+    mean: Option<f64>,
+    #[serde(default)]
+    stddev: Option<f64>,
+    #[serde(default)]
+    median: Option<f64>,
+    #[serde(default)]
+    rounds: Option<u64>,
+    #[serde(default)]
+    data: Option<Vec<Option<f64>>>,
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: File = parse(text, &mut rewritten)?;
+    let mut benchmarks = ByName::default();
+    file.benchmarks.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push(benchmark));
+    let cpus = |machine: &Machine| {
+        let count = machine.cpu.as_ref()?.get("count")?.as_u64()?;
+        u32::try_from(count).ok()
+    };
+    let context = Context {
+        date: file.datetime,
+        num_cpus: file.machine_info.as_ref().and_then(cpus),
+        host_name: file.machine_info.and_then(|machine| machine.node),
+        ..Context::default()
+    };
+    let commit = file.commit_info.and_then(|commit| commit.id);
+    Ok(Run { benchmarks: benchmarks.finish(), context, commit, ..Run::default() })
+}
+
+fn benchmark(entry: Entry) -> Benchmark {
+    let mut benchmark = Benchmark::new(entry.fullname.as_ref().unwrap_or(&entry.name));
+    if let Some(group) = entry.group {
+        benchmark.labels.insert("group".to_owned(), group);
+    }
+    if let Some(param) = entry.param.as_ref().and_then(serde_json::Value::as_str) {
+        benchmark.labels.insert("param".to_owned(), param.to_owned());
+    }
+    let Some(stats) = entry.stats else {
+        fail(&mut benchmark, Stage::Benchmark, "no statistics");
+        return benchmark;
+    };
+    match stats.data.filter(|data| !data.is_empty()) {
+        Some(data) => {
+            let samples = data.into_iter().map(|round| round.unwrap_or(f64::NAN)).collect();
+            processes(&mut benchmark, Metric::LATENCY, 1e9, vec![samples]);
+        }
+        None if stats.mean.is_none() && stats.median.is_none() => {
+            fail(&mut benchmark, Stage::Benchmark, "neither rounds nor a mean");
+        }
+        None => {
+            let stated = Summary {
+                n: stats.rounds,
+                mean: stats.mean,
+                median: stats.median,
+                stddev: stats.stddev,
+                min: stats.min,
+                max: stats.max,
+            };
+            summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
+        }
+    }
+    benchmark
+}
