@@ -138,6 +138,11 @@ fn rounding_to_bf16_is_caught() {
 }
 
 #[test]
+fn rounding_to_f16_is_caught() {
+    caught(|x| x.iter_mut().for_each(|x| *x = half::f16::from_f32(*x).to_f32()));
+}
+
+#[test]
 fn a_zeroed_last_percent_is_caught() {
     caught(|x| {
         let from = x.len() * 99 / 100;
