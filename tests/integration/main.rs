@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod command_line;
+mod configuration;
 mod gate;
 mod harness;
 mod ingest;
