@@ -329,6 +329,22 @@ fn an_endless_file_is_refused() {
     assert!(error.to_string().contains("larger than"), "{error}");
 }
 
+#[test]
+fn deep_nesting_is_an_error_and_not_a_crash() {
+    let deep = 200_000;
+    for text in [
+        format!("x = {}", "[".repeat(deep)),
+        format!("x = {}1{}", "[".repeat(deep), "]".repeat(deep)),
+        format!("x = {}", "{a=".repeat(deep)),
+        format!("{}a = 1", "a.".repeat(deep)),
+        format!("[{}a]\nb = 1", "a.".repeat(deep)),
+        format!("[[{}a]]\nb = 1", "a.".repeat(deep)),
+        format!("x = {{ {}a = 1 }}", "a.".repeat(deep)),
+    ] {
+        assert!(parse(&text, Path::new("b.toml")).is_err());
+    }
+}
+
 proptest! {
     #[test]
     fn arbitrary_text_never_panics(text in "\\PC*") {
