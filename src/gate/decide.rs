@@ -5,17 +5,27 @@ use crate::stats::Effect;
 use crate::stats::multiplicity::{benjamini_hochberg, holm, holm_levels};
 use crate::stats::spending::Looks;
 
+use super::estimate::Paired;
 use super::{Interval, MetricPolicy, Policy, Reason, SideStats};
 
 /// Exponent of the spending function for reds: most of the budget is kept for the last looks, yet a
-/// change that is many times the noise can stop at the first.
+/// change that is many times the noise stops early (Kim and DeMets 1987, rho = 3 resembles
+/// O'Brien and Fleming's boundary).
 const RED_RHO: f64 = 3.0;
 /// The same for greens: spent evenly, because most rows are unchanged and should stop early.
 const GREEN_RHO: f64 = 1.0;
+/// Blocks before a red by location, unless every head process is beyond every base process. Whatever
+/// noise is like, if it is as likely to favour base as head, n blocks agree by chance once in 2^n; below
+/// six nothing about the noise could be checked.
+const FIRST_RED: u32 = 6;
+/// Share of a paired row's red budget for its location; the rest is for its stability.
+const LOCATION_SHARE: f64 = 0.8;
+/// At the last look, a row whose stability is more doubtful than this is not green.
+const STABILITY_DOUBT: f64 = 0.05;
 /// Power that the minimum detectable effect is stated for.
 pub const MDE_POWER: f64 = 0.9;
 
-/// What must be decided about one noisy row, turned so that positive is worse.
+/// What must be decided about one noisy row. Effects are costs: positive is worse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     pub effect: Effect,
@@ -24,44 +34,141 @@ pub struct Question {
     /// Largest log change that a green may hide.
     pub tolerance: f64,
     /// Share of the red and of the green budget that this look is worth.
-    pub red_share: f64,
-    pub green_share: f64,
-    pub fatal: bool,
+    red_share: f64,
+    green_share: f64,
+    /// One-sided p for stability where this look judges it.
+    p_stability: Option<f64>,
+    /// Head was slow more often, so that more blocks are wanted before a green.
+    doubtful: bool,
+    fatal: bool,
+    classical: Option<Classical>,
+}
+
+/// The p-values of a classical test, which replace the effect's own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Classical {
+    /// One-sided, head worse and head better than base.
+    pub p_worse: f64,
+    pub p_better: f64,
+    /// One-sided p of "head is worse than base by the tolerance or more".
+    pub p_equivalent: f64,
+    pub beyond_floor: bool,
+    pub below_floor: bool,
+}
+
+/// The floor of a row on the log scale: the larger of its relative part and its absolute part, the
+/// latter measured on the smaller side so that swapping the sides changes nothing.
+pub fn log_floor(rule: &MetricPolicy, base: &SideStats, head: &SideStats) -> f64 {
+    let smaller = base.location.min(head.location);
+    let absolute = if smaller > 0.0 { (rule.floor.absolute.max(0.0) / smaller).ln_1p() } else { 0.0 };
+    rule.floor.relative.max(0.0).ln_1p().max(absolute)
+}
+
+/// The tolerance on the log scale; never below the floor.
+pub fn log_tolerance(rule: &MetricPolicy, floor: f64) -> f64 {
+    rule.tolerance.max(0.0).ln_1p().max(floor)
 }
 
 impl Question {
-    /// `worse` is +1 where a larger value is worse. `blocks` is zero for unpaired rows.
-    pub fn new(
-        effect: Effect,
-        worse: f64,
-        rule: &MetricPolicy,
-        sides: (&SideStats, &SideStats),
-        policy: &Policy,
-        blocks: u32,
-    ) -> Self {
-        let (base, head) = sides;
-        let smaller = base.location.min(head.location);
-        let absolute = if smaller > 0.0 { (rule.floor.absolute.max(0.0) / smaller).ln_1p() } else { 0.0 };
-        let floor = rule.floor.relative.max(0.0).ln_1p().max(absolute);
-        let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
-        let share = |rho| if blocks == 0 { 1.0 } else { looks.share(blocks, rho) };
+    /// About independent processes or a history: one look, no stability.
+    pub fn unpaired(effect: Effect, rule: &MetricPolicy, floor: f64) -> Self {
         Self {
-            effect: if worse < 0.0 { effect.swapped() } else { effect },
+            effect,
             floor,
-            tolerance: rule.tolerance.max(0.0).ln_1p().max(floor),
-            red_share: share(RED_RHO),
-            green_share: share(GREEN_RHO),
+            tolerance: log_tolerance(rule, floor),
+            red_share: 1.0,
+            green_share: 1.0,
+            p_stability: None,
+            doubtful: false,
             fatal: rule.fatal,
+            classical: None,
         }
     }
 
-    /// p of "not worse than the floor", as if all budget were spent at this look.
+    /// About blocks, at the look that their number makes.
+    pub fn paired(paired: &Paired, rule: &MetricPolicy, floor: f64, policy: &Policy) -> Self {
+        let blocks = paired.counts.blocks;
+        let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
+        let last = blocks >= looks.last();
+        let may_be_red = blocks >= FIRST_RED.min(looks.last()) || paired.separated;
+        let doubtful = if last {
+            paired.p_stability < STABILITY_DOUBT
+        } else {
+            paired.counts.head_slower > paired.counts.base_slower
+        };
+        Self {
+            red_share: if may_be_red { LOCATION_SHARE * looks.share(blocks, RED_RHO) } else { 0.0 },
+            green_share: looks.share(blocks, GREEN_RHO),
+            p_stability: last.then_some(paired.p_stability),
+            doubtful,
+            ..Self::unpaired(paired.effect, rule, floor)
+        }
+    }
+
+    /// Answered by a classical test.
+    pub fn classical(effect: Effect, rule: &MetricPolicy, floor: f64, classical: Classical) -> Self {
+        Self { classical: Some(classical), ..Self::unpaired(effect, rule, floor) }
+    }
+
+    /// p of "not worse by location", as if all budget were spent on it at this look.
+    fn p_location(&self) -> f64 {
+        match self.classical {
+            Some(test) => test.p_worse,
+            None => (self.effect.p_above(self.floor) / self.red_share).min(1.0),
+        }
+    }
+
+    fn p_unstable(&self) -> f64 {
+        self.p_stability.map_or(1.0, |p| (p / (1.0 - LOCATION_SHARE)).min(1.0))
+    }
+
     fn p_worse(&self) -> f64 {
-        (self.effect.p_above(self.floor) / self.red_share).min(1.0)
+        self.p_location().min(self.p_unstable())
     }
 
     fn p_better(&self) -> f64 {
-        (self.effect.p_below(-self.floor) / self.red_share).min(1.0)
+        match self.classical {
+            Some(test) => test.p_better,
+            None => (self.effect.p_below(-self.floor) / self.red_share).min(1.0),
+        }
+    }
+
+    fn is_green(&self, alpha: f64) -> bool {
+        let within = match self.classical {
+            Some(test) => test.p_equivalent <= alpha,
+            None => self.effect.upper(alpha * self.green_share) < self.tolerance,
+        };
+        within && !self.doubtful
+    }
+
+    /// The verdict, its reason, and the one-sided level of the interval that decided.
+    fn judge(&self, worse_level: f64, better_level: f64, alpha: f64) -> (Verdict, Reason, f64) {
+        let beyond = self.classical.is_none_or(|test| test.beyond_floor);
+        let below = self.classical.is_none_or(|test| test.below_floor);
+        let red_level = worse_level * self.red_share;
+        if self.p_location() <= worse_level && beyond {
+            return (Verdict::Regressed, Reason::BeyondFloor, red_level);
+        }
+        if self.p_unstable() <= worse_level {
+            return (Verdict::Regressed, Reason::Stability, red_level);
+        }
+        if self.p_better() <= better_level && below && !self.doubtful {
+            return (Verdict::Improved, Reason::BelowFloor, better_level * self.red_share);
+        }
+        // No correction over rows: "every row is within tolerance" is an intersection of claims, each
+        // of which must be shown, so the whole is at most as likely wrong as one of them (Berger 1982,
+        // Technometrics 24:295–300).
+        if self.is_green(alpha) {
+            return (Verdict::Pass, Reason::WithinTolerance, alpha * self.green_share);
+        }
+        let reason = if self.doubtful && self.effect.upper(alpha * self.green_share) < self.tolerance {
+            Reason::Stability
+        } else {
+            Reason::Open
+        };
+        // Below the first red look no level was spent; the green one is what was asked.
+        let level = if red_level > 0.0 { red_level } else { alpha * self.green_share };
+        (Verdict::Inconclusive, reason, level)
     }
 }
 
@@ -79,56 +186,38 @@ pub struct Decision {
     pub minimum_detectable: f64,
 }
 
-/// Decides all questions of a comparison at once. Fatal and other rows are two families: a report
-/// only row must not cost a fatal one its power. `worse` holds each question's direction.
+/// Decides all questions of a comparison at once. Fatal and other rows are two families: a row that
+/// is only reported must not cost a fatal one its power. `worse` holds each metric's direction.
 pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy) -> Vec<Decision> {
     let mut decisions: Vec<Option<Decision>> = vec![None; questions.len()];
     for fatal in [true, false] {
         let family: Vec<usize> = (0..questions.len()).filter(|&i| questions[i].fatal == fatal).collect();
         let of = |f: fn(&Question) -> f64| family.iter().map(|&i| f(&questions[i])).collect::<Vec<f64>>();
-        let (p_worse, p_better) = (of(Question::p_worse), of(Question::p_better));
+        let p_worse = of(Question::p_worse);
         let adjusted = holm(&p_worse);
         let levels = holm_levels(&p_worse, policy.alpha);
-        let better_levels = holm_levels(&p_better, policy.alpha);
+        let better_levels = holm_levels(&of(Question::p_better), policy.alpha);
         let listing = benjamini_hochberg(&p_worse);
         for (at, &index) in family.iter().enumerate() {
             let question = &questions[index];
-            let raw = question.effect.p_above(question.floor);
-            let (verdict, reason, level) =
-                judge(question, (p_worse[at], levels[at]), (p_better[at], better_levels[at]), policy.alpha);
+            let (verdict, reason, level) = question.judge(levels[at], better_levels[at], policy.alpha);
+            let share = if question.red_share > 0.0 { question.red_share } else { question.green_share };
             decisions[index] = Some(Decision {
                 verdict,
                 reason,
                 interval: interval(&question.effect, level, worse[index]),
-                p_worse: raw,
+                p_worse: question
+                    .classical
+                    .map_or_else(|| question.effect.p_above(question.floor), |t| t.p_worse),
                 p_adjusted: adjusted[at],
                 q_value: listing[at],
                 minimum_detectable: (question.floor
-                    + question.effect.detectable(levels[at] * question.red_share, MDE_POWER))
+                    + question.effect.detectable(levels[at] * share, MDE_POWER))
                 .exp_m1(),
             });
         }
     }
     decisions.into_iter().flatten().collect()
-}
-
-/// Verdict, reason, and the one-sided level that decided.
-fn judge(question: &Question, worse: (f64, f64), better: (f64, f64), alpha: f64) -> (Verdict, Reason, f64) {
-    let (p_worse, worse_level) = worse;
-    let (p_better, better_level) = better;
-    if p_worse <= worse_level {
-        return (Verdict::Regressed, Reason::BeyondFloor, worse_level * question.red_share);
-    }
-    if p_better <= better_level {
-        return (Verdict::Improved, Reason::BelowFloor, better_level * question.red_share);
-    }
-    // No correction over rows: "every row is within tolerance" is an intersection of claims, each of
-    // which must be shown, so the whole is at most as likely wrong as one of them (Berger 1982).
-    let green_level = alpha * question.green_share;
-    if question.effect.upper(green_level) < question.tolerance {
-        return (Verdict::Pass, Reason::WithinTolerance, green_level);
-    }
-    (Verdict::Inconclusive, Reason::Open, worse_level * question.red_share)
 }
 
 fn interval(effect: &Effect, level: f64, worse: f64) -> Interval {

@@ -1,20 +1,25 @@
 //! L2: pairs two runs, compares them under a policy, and decides. Never prints, does no IO.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod classical;
 mod compare;
 mod comparison;
 mod context;
 mod decide;
+mod diagnosis;
+mod draft;
+mod estimate;
+mod evidence;
+mod history;
 mod matching;
 mod overall;
 mod policy;
-mod question;
 mod rules;
 mod sequential;
 mod series;
 mod status;
 
-pub use compare::{CompareOptions, compare};
+pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
     Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, WaiverUse,
 };

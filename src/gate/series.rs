@@ -1,18 +1,25 @@
 //! One side's values of one metric, made ready for statistics: checked, located, described.
 
-use crate::model::{Lint, LintCode, MetricKind, MetricSeries, Series, Summary};
+use crate::model::{Better, BlockSlot, Lint, LintCode, MetricKind, MetricSeries, Series, Summary};
 use crate::stats::describe;
 
 use super::SideStats;
+
+/// Where in a process's repetitions its location lies. Interference only adds time, so the lower part
+/// of the repetitions is what the code does when left alone (Chen and Revels 2016, arXiv:1608.04295,
+/// argue for the minimum); the quartile doesn't hang on one lucky repetition as the minimum does.
+const LOCATION_QUANTILE: f64 = 0.25;
 
 /// The values of one side that can be used.
 #[derive(Debug, Clone)]
 pub struct Readings {
     pub stats: SideStats,
-    /// One per process.
-    pub locations: Vec<f64>,
+    /// One per process: its undisturbed location, as a cost (log scale, larger is worse).
+    pub clean: Vec<f64>,
+    /// One per process: the median of its repetitions, as a cost.
+    pub middle: Vec<f64>,
     /// Place of each process in the paired schedule, where it has one.
-    pub slots: Vec<Option<crate::model::BlockSlot>>,
+    pub slots: Vec<Option<BlockSlot>>,
     /// Coefficient of variation of repetitions inside a process, the median over processes.
     pub within_cv: Option<f64>,
     /// Repetitions of a typical process.
@@ -38,12 +45,13 @@ fn unusable(value: f64, exact: bool) -> Option<Lint> {
 /// Reads a series, or says why it can't be used.
 pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     let exact_kind = series.metric.kind == MetricKind::Exact;
+    let better = series.metric.better;
     match &series.series {
         Series::Exact(value) => {
             if let Some(lint) = unusable(*value, exact_kind) {
                 return Err(lint);
             }
-            let mut readings = from_processes(&[(vec![*value], None)]);
+            let mut readings = from_processes(&[(vec![*value], None)], better);
             readings.exact = exact_kind.then_some(*value);
             Ok(readings)
         }
@@ -57,18 +65,32 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
                 return Err(lint);
             }
             let groups: Vec<_> = kept.iter().map(|p| (p.samples.clone(), p.slot)).collect();
-            let mut readings = from_processes(&groups);
+            let mut readings = from_processes(&groups, better);
             let first = readings.samples[0];
             let constant = readings.samples.iter().all(|&v| v == first);
             readings.exact = (exact_kind && constant).then_some(first);
             Ok(readings)
         }
-        Series::Summaries(summaries) => from_summaries(summaries),
+        Series::Summaries(summaries) => from_summaries(summaries, better),
     }
 }
 
-fn from_processes(groups: &[(Vec<f64>, Option<crate::model::BlockSlot>)]) -> Readings {
-    let locations: Vec<f64> = groups.iter().filter_map(|(samples, _)| describe::median(samples)).collect();
+/// A value as a cost: its logarithm, turned so that larger is worse.
+fn cost(value: f64, better: Better) -> f64 {
+    match better {
+        Better::Lower => value.ln(),
+        Better::Higher => -value.ln(),
+    }
+}
+
+fn from_processes(groups: &[(Vec<f64>, Option<BlockSlot>)], better: Better) -> Readings {
+    let quantile = match better {
+        Better::Lower => LOCATION_QUANTILE,
+        Better::Higher => 1.0 - LOCATION_QUANTILE,
+    };
+    let sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, _)| describe::sorted(samples)).collect();
+    let at = |q: f64| sorted.iter().filter_map(|s| describe::quantile_sorted(s, q)).collect::<Vec<f64>>();
+    let locations = at(quantile);
     let samples: Vec<f64> = groups.iter().flat_map(|(samples, _)| samples.iter().copied()).collect();
     let cvs: Vec<f64> = groups
         .iter()
@@ -89,7 +111,8 @@ fn from_processes(groups: &[(Vec<f64>, Option<crate::model::BlockSlot>)]) -> Rea
             min: samples.iter().copied().fold(f64::INFINITY, f64::min),
             max: samples.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         },
-        locations,
+        clean: locations.iter().map(|&v| cost(v, better)).collect(),
+        middle: at(0.5).iter().map(|&v| cost(v, better)).collect(),
         slots: groups.iter().map(|(_, slot)| *slot).collect(),
         within_cv: describe::median(&cvs),
         repetitions: describe::median(&counts).unwrap_or(1.0),
@@ -99,7 +122,7 @@ fn from_processes(groups: &[(Vec<f64>, Option<crate::model::BlockSlot>)]) -> Rea
     }
 }
 
-fn from_summaries(summaries: &[Summary]) -> Result<Readings, Lint> {
+fn from_summaries(summaries: &[Summary], better: Better) -> Result<Readings, Lint> {
     let mut locations = Vec::new();
     let (mut count, mut weighted, mut squares, mut freedom) = (0_u64, 0.0, 0.0, 0.0);
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -141,7 +164,8 @@ fn from_summaries(summaries: &[Summary]) -> Result<Readings, Lint> {
         },
         slots: vec![None; locations.len()],
         repetitions: count as f64 / locations.len() as f64,
-        locations,
+        clean: locations.iter().map(|&v| cost(v, better)).collect(),
+        middle: locations.iter().map(|&v| cost(v, better)).collect(),
         within_cv: describe::median(&cvs),
         samples: Vec::new(),
         exact: None,

@@ -166,6 +166,9 @@ lint_codes! {
     FewSessions "few-sessions" Note,
         "The baseline has too few sessions to show how much sessions differ; an assumed spread was used.",
         "Let the nightly job add sessions, or declare the spread (`between-cv`).";
+    Intermittent "intermittent" Note,
+        "Head was slow in more of its processes than base, although its undisturbed speed is the same.",
+        "Look for what differs from start to start: allocation, placement, autotuning, caches.";
     Unmatched "unmatched" Note,
         "No benchmark of the other side has this name.",
         "Rename it on both sides, or accept that it can't be compared.";

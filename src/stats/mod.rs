@@ -1,11 +1,14 @@
 //! L1, pure: locations, intervals, tests, corrections, power. statrs underneath; seeds are arguments.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod classical;
 pub mod describe;
+pub mod diagnose;
 mod effect;
 pub mod multiplicity;
-pub mod paired;
+pub mod robust;
 pub mod spending;
+pub mod stability;
 pub mod unpaired;
 
-pub use effect::Effect;
+pub use effect::{Effect, student_quantile, student_tail};

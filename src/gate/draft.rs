@@ -1,0 +1,237 @@
+//! Rows before the error budget is shared out: what each benchmark and metric is evidence of.
+
+use crate::model::{
+    Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, MetricSeries, Run, SideName, Verdict,
+};
+
+use super::decide::{decide_exact, log_floor};
+use super::evidence::{Evidence, gather, prior_spread};
+use super::history;
+use super::matching::Matched;
+use super::rules::Rules;
+use super::series::{self, Readings};
+use super::{Estimate, Method, MetricPolicy, Reason, Row};
+use super::{context, diagnosis, status};
+
+/// A row before the error budget is shared out among all rows.
+pub struct Draft {
+    pub row: Row,
+    /// What is left to decide; `None` where the row is settled.
+    pub open: Option<Open>,
+}
+
+/// An undecided row.
+pub struct Open {
+    pub evidence: Evidence,
+    /// The lint that forbids a verdict, whatever the numbers say.
+    pub forbidden: Option<Lint>,
+    /// +1 where a larger value is worse.
+    pub worse: f64,
+    pub rule: MetricPolicy,
+    /// Log scale.
+    pub floor: f64,
+    pub base: Readings,
+    pub head: Readings,
+    pub calibrated: Option<crate::model::Spread>,
+}
+
+impl Draft {
+    fn settled(row: Row) -> Self {
+        Self { row, open: None }
+    }
+}
+
+/// What all rows of a comparison share.
+pub struct Session<'a> {
+    /// Both sides were measured together, so that their blocks pair up.
+    pub together: bool,
+    pub base: &'a Run,
+    pub head: &'a Run,
+    /// The stored sessions that head is judged against, where that is asked.
+    pub history: Option<&'a [Run]>,
+    pub forbidden: Option<Lint>,
+}
+
+fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reason, fatal: bool) -> Row {
+    let lints = [pair.base, pair.head].into_iter().flatten().flat_map(|side| side.lints.iter().cloned());
+    Row {
+        benchmark: name.clone(),
+        metric: None,
+        target: context::target(pair),
+        verdict,
+        reason,
+        fatal,
+        estimate: None,
+        base: None,
+        head: None,
+        policy: None,
+        base_verification: pair.base.and_then(|side| side.verification.clone()),
+        head_verification: pair.head.and_then(|side| side.verification.clone()),
+        lints: context::deduplicate(lints.collect()),
+        waiver: None,
+    }
+}
+
+/// All rows of one benchmark.
+pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Vec<Draft> {
+    let Some(any) = pair.any() else { return Vec::new() };
+    let name = &any.name;
+    if let Some(status) = status::of_outcomes(pair) {
+        let mut row = blank(name, pair, status.verdict, status.reason, status.fatal);
+        if pair.base.is_none() || pair.head.is_none() {
+            row.lints.push(Lint::new(LintCode::Unmatched, "only one side has it"));
+        }
+        return vec![Draft::settled(row)];
+    }
+    let (Some(base), Some(head)) = (pair.base, pair.head) else { return Vec::new() };
+    let mut drafts = Vec::new();
+    if let Some(status) = status::of_verification(base, head) {
+        drafts.push(Draft::settled(blank(name, pair, status.verdict, status.reason, status.fatal)));
+    }
+    let identical = status::identical(base, head);
+    for series in &head.metrics {
+        let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
+        let rule = rules.metric(name, &series.metric);
+        let mut row = template();
+        row.metric = Some(series.metric.clone());
+        row.fatal = rule.fatal;
+        row.policy = Some(rule);
+        drafts.push(match base.metric(&series.metric.name) {
+            None => {
+                row.verdict = Verdict::Missing;
+                row.reason = Reason::MetricOnlyOn(SideName::Head);
+                // Base never promised this metric.
+                row.fatal = false;
+                Draft::settled(row)
+            }
+            Some(partner) => metric_draft(row, (base, partner), (head, series), identical, session, rules),
+        });
+    }
+    for series in base.metrics.iter().filter(|series| head.metric(&series.metric.name).is_none()) {
+        let rule = rules.metric(name, &series.metric);
+        let mut row = blank(name, pair, Verdict::Missing, Reason::MetricOnlyOn(SideName::Base), rule.fatal);
+        row.metric = Some(series.metric.clone());
+        row.policy = Some(rule);
+        drafts.push(Draft::settled(row));
+    }
+    if drafts.is_empty() {
+        drafts.push(Draft::settled(if identical {
+            blank(name, pair, Verdict::Pass, Reason::Identical, true)
+        } else {
+            let reason = Reason::TooLittle("no metric was measured on either side".to_owned());
+            blank(name, pair, Verdict::Error, reason, true)
+        }));
+    }
+    drafts
+}
+
+/// One metric that both sides have.
+fn metric_draft(
+    mut row: Row,
+    base: (&Benchmark, &MetricSeries),
+    head: (&Benchmark, &MetricSeries),
+    identical: bool,
+    session: &Session<'_>,
+    rules: &Rules<'_>,
+) -> Draft {
+    let ((base, base_series), (head, head_series)) = (base, head);
+    let metric = &head_series.metric;
+    let readings = (series::read(base_series), series::read(head_series));
+    row.base = readings.0.as_ref().ok().map(|r| r.stats.clone());
+    row.head = readings.1.as_ref().ok().map(|r| r.stats.clone());
+    if base_series.metric.unit != metric.unit || base_series.metric.better != metric.better {
+        let (base, head) = (base_series.metric.unit.to_string(), metric.unit.to_string());
+        row.lints.push(Lint::new(LintCode::UnitMismatch, format!("{base} / {head}")));
+        row.verdict = Verdict::Error;
+        row.reason = Reason::UnitMismatch { base, head };
+        return Draft::settled(row);
+    }
+    let (base_readings, head_readings) = match readings {
+        (Ok(base), Ok(head)) => (base, head),
+        (Err(lint), _) | (_, Err(lint)) => {
+            row.lints.push(lint.clone());
+            row.verdict = Verdict::Error;
+            row.reason = Reason::Unusable(lint);
+            return Draft::settled(row);
+        }
+    };
+    let ratio = head_readings.stats.location / base_readings.stats.location;
+    let estimate = |method, ratio| Estimate {
+        method,
+        ratio,
+        interval: None,
+        p_worse: None,
+        p_adjusted: None,
+        q_value: None,
+        p_stability: None,
+        blocks: 0,
+        minimum_detectable: None,
+    };
+    let worse = match metric.better {
+        Better::Lower => 1.0,
+        Better::Higher => -1.0,
+    };
+    if let (Some(base), Some(head)) = (base_readings.exact, head_readings.exact) {
+        let rule = rules.metric(&row.benchmark, metric);
+        (row.verdict, row.reason) = decide_exact(base, head, worse, &rule);
+        row.estimate = Some(estimate(Method::Exact, if base == head { 1.0 } else { head / base }));
+        return Draft::settled(row);
+    }
+    if identical {
+        row.verdict = Verdict::Pass;
+        row.reason = Reason::Identical;
+        row.estimate = Some(estimate(Method::Identical, ratio));
+        return Draft::settled(row);
+    }
+    if let Some(lint) = context::forbidding(&row.lints).cloned()
+        && lint.code.consequence() == Consequence::Error
+    {
+        row.verdict = Verdict::Error;
+        row.reason = Reason::Unusable(lint);
+        return Draft::settled(row);
+    }
+    let calibrated = [session.head, session.base].into_iter().find_map(|run| {
+        let spreads = &run.calibration.as_ref()?.spreads;
+        spreads.get(&(row.benchmark.clone(), metric.name.to_string()))
+    });
+    let gpu = context::on_gpu(head) || context::on_gpu(base);
+    let declared = rules.between_cv(&row.benchmark, metric);
+    let evidence = match session.history {
+        Some(sessions) => {
+            history::gather(sessions, &row.benchmark, metric, &head_readings, calibrated, declared, gpu)
+        }
+        None => {
+            gather(&base_readings, &head_readings, session.together, prior_spread(calibrated, declared, gpu))
+        }
+    };
+    row.lints.extend(diagnosis::of_row(&base_readings, &head_readings, evidence.as_ref().ok()));
+    match evidence {
+        Err(why) => {
+            row.verdict = Verdict::Inconclusive;
+            row.reason = Reason::TooLittle(why);
+            row.estimate = Some(estimate(Method::Unpaired, ratio));
+            Draft::settled(row)
+        }
+        Ok(evidence) => {
+            if let Evidence::Known { lints, .. } = &evidence {
+                row.lints.extend(lints.iter().cloned());
+            }
+            row.lints = context::deduplicate(row.lints);
+            row.estimate = Some(estimate(Method::Paired, ratio));
+            let rule = rules.metric(&row.benchmark, metric);
+            let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
+            let forbidden = context::forbidding(&row.lints).or(session.forbidden.as_ref()).cloned();
+            let open = Open {
+                evidence,
+                forbidden,
+                worse,
+                rule,
+                floor,
+                base: base_readings,
+                head: head_readings,
+                calibrated: calibrated.copied(),
+            };
+            Draft { row, open: Some(open) }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What two series of one metric are evidence of: paired blocks where they pair up, else independent
+//! processes.
+
+use std::collections::BTreeMap;
+
+use crate::model::{BlockSlot, Lint, LintCode, Spread};
+use crate::stats::unpaired::Processes;
+use crate::stats::{Effect, describe, unpaired};
+
+use super::Method;
+use super::series::Readings;
+
+/// Evidence about one row, as costs: larger is worse, whatever the metric's direction.
+#[derive(Debug, Clone)]
+pub enum Evidence {
+    /// ABBA blocks; their effect is estimated together with the neighbouring rows'.
+    Paired(Vec<Block>),
+    /// An effect that needs no neighbours.
+    Known { effect: Effect, method: Method, lints: Vec<Lint> },
+}
+
+/// What is known of a benchmark's spread before its own processes are looked at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriorSpread {
+    /// Standard deviation between processes, as a fraction.
+    pub between: f64,
+    pub source: SpreadSource,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpreadSource {
+    Calibrated,
+    Declared,
+    Default,
+}
+
+impl SpreadSource {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Calibrated => "calibrated",
+            Self::Declared => "declared",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// Printed default where nothing measured or declared the spread between processes of a GPU target.
+/// A GPU's processes differ by clock and placement; 2 % is the upper end of what pinned ones show.
+pub const DEFAULT_GPU_BETWEEN_CV: f64 = 0.02;
+/// The same for processors: 5 % is the middle of what unpinned, otherwise idle machines show.
+pub const DEFAULT_CPU_BETWEEN_CV: f64 = 0.05;
+
+/// A spread that was measured or declared by people who may have meant nothing by zero.
+pub fn usable(value: &f64) -> bool {
+    value.is_finite() && *value > 0.0
+}
+
+/// Declaration first, then calibration, then the default for the kind of device.
+pub fn prior_spread(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> PriorSpread {
+    if let Some(between) = declared.filter(usable) {
+        return PriorSpread { between, source: SpreadSource::Declared };
+    }
+    if let Some(between) = calibrated.and_then(|spread| spread.between_processes).filter(usable) {
+        return PriorSpread { between, source: SpreadSource::Calibrated };
+    }
+    let between = if gpu { DEFAULT_GPU_BETWEEN_CV } else { DEFAULT_CPU_BETWEEN_CV };
+    PriorSpread { between, source: SpreadSource::Default }
+}
+
+/// One process of a block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    pub slot: u8,
+    pub clean: f64,
+    pub middle: f64,
+}
+
+/// The processes of one block, by side, in the order they ran.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Block {
+    pub number: u32,
+    pub base: Vec<Reading>,
+    pub head: Vec<Reading>,
+}
+
+impl Block {
+    /// How much worse head is in this block: the difference of the two sides' undisturbed costs. A side's
+    /// undisturbed cost is that of its faster process, so that a regime of the host has to cover both
+    /// to count. Sides with different numbers of processes are averaged instead, because the faster of
+    /// two is faster than one for no reason of the code.
+    pub fn difference(&self) -> Option<f64> {
+        let costs = |side: &[Reading]| side.iter().map(|r| r.clean).collect::<Vec<f64>>();
+        let (base, head) = (costs(&self.base), costs(&self.head));
+        if base.len() == head.len() {
+            let lowest = |side: Vec<f64>| side.into_iter().reduce(f64::min);
+            return Some(lowest(head)? - lowest(base)?);
+        }
+        Some(describe::mean(&head)? - describe::mean(&base)?)
+    }
+}
+
+/// Blocks that hold at least one process of each side, in order. `None` where a process has no slot.
+fn blocks(base: &Readings, head: &Readings) -> Option<Vec<Block>> {
+    let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
+    let mut put = |readings: &Readings, is_head: bool| -> Option<()> {
+        for (at, slot) in readings.slots.iter().enumerate() {
+            let BlockSlot { block: number, slot } = (*slot)?;
+            let block = blocks.entry(number).or_default();
+            block.number = number;
+            let side = if is_head { &mut block.head } else { &mut block.base };
+            side.push(Reading { slot, clean: readings.clean[at], middle: readings.middle[at] });
+        }
+        Some(())
+    };
+    put(base, false)?;
+    put(head, true)?;
+    let mut blocks: Vec<Block> =
+        blocks.into_values().filter(|b| !b.base.is_empty() && !b.head.is_empty()).collect();
+    for block in &mut blocks {
+        block.base.sort_by_key(|reading| reading.slot);
+        block.head.sort_by_key(|reading| reading.slot);
+    }
+    Some(blocks)
+}
+
+/// The evidence of head against base, or why there is none.
+pub fn gather(
+    base: &Readings,
+    head: &Readings,
+    same_session: bool,
+    prior: PriorSpread,
+) -> Result<Evidence, String> {
+    if same_session && let Some(blocks) = blocks(base, head) {
+        return match blocks.len() {
+            found @ 0..=1 => Err(format!("{found} paired blocks; two are the least that can be judged")),
+            _ => Ok(Evidence::Paired(blocks)),
+        };
+    }
+    let mut lints = Vec::new();
+    // A file with samples and one with summaries only meet at the median.
+    let summaries = base.summaries_only || head.summaries_only;
+    let prior = PriorSpread { between: floor_of_spread(base, head, prior), ..prior };
+    let assumed = base.clean.len() == 1 || head.clean.len() == 1;
+    if assumed && prior.source != SpreadSource::Calibrated {
+        let detail =
+            format!("{} spread between processes of {:.1} %", prior.source.as_str(), prior.between * 100.0);
+        lints.push(Lint::new(LintCode::AssumedSpread, detail));
+    }
+    let side = |readings: &Readings| {
+        let within = readings.within_cv.unwrap_or(0.0);
+        Processes {
+            log_locations: if summaries { readings.middle.clone() } else { readings.clean.clone() },
+            within: within * within / readings.repetitions.max(1.0),
+            between_sd: prior.between,
+        }
+    };
+    let effect = unpaired::effect(&side(base), &side(head)).ok_or("a side has no process")?;
+    let method = if summaries { Method::Summaries } else { Method::Unpaired };
+    Ok(Evidence::Known { effect, method, lints })
+}
+
+/// A default is a guess, and repetitions can refute it: processes differ at least as much as the
+/// repetitions inside one do.
+fn floor_of_spread(base: &Readings, head: &Readings, prior: PriorSpread) -> f64 {
+    let within = [base.within_cv, head.within_cv].into_iter().flatten().fold(0.0, f64::max);
+    match prior.source {
+        SpreadSource::Default => prior.between.max(within),
+        SpreadSource::Calibrated | SpreadSource::Declared => prior.between,
+    }
+}

@@ -1,0 +1,87 @@
+//! One session against the stored sessions of a baseline: another day, maybe another chip.
+
+use crate::model::{BenchmarkName, Lint, LintCode, Metric, Run, Spread};
+use crate::stats::{describe, unpaired};
+
+use super::Method;
+use super::evidence::{Evidence, SpreadSource, usable};
+use super::series::{self, Readings};
+
+/// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
+/// nor policy says better: clocks and temperatures of another day, as a log ratio.
+pub const DEFAULT_GPU_SESSION_CV: f64 = 0.03;
+/// The same for processors.
+pub const DEFAULT_CPU_SESSION_CV: f64 = 0.05;
+/// Sessions from which the history's own spread outweighs what was assumed (it is worth four degrees
+/// of freedom).
+const ENOUGH_SESSIONS: usize = 5;
+
+/// The sessions that head may be compared with: those of its testbed. Where either side has no
+/// fingerprint nothing is known, and the comparison's own lints say so.
+pub fn same_testbed(head: &Run, sessions: &[Run]) -> Vec<Run> {
+    let same = |session: &&Run| match (&session.testbed, &head.testbed) {
+        (Some(stored), Some(head)) => stored.id == head.id,
+        _ => true,
+    };
+    sessions.iter().filter(same).cloned().collect()
+}
+
+/// What the reader should know of the history.
+pub fn notes(stored: usize, used: usize) -> Vec<String> {
+    let mut notes = vec![format!("compared with {used} stored sessions; how much sessions differ counts")];
+    if used < stored {
+        notes.push(format!("{} stored sessions of other testbeds were left out", stored - used));
+    }
+    notes
+}
+
+/// The cost of one benchmark in one session: the median over its processes.
+fn session_cost(readings: &Readings, summaries: bool) -> Option<f64> {
+    describe::median(if summaries { &readings.middle } else { &readings.clean })
+}
+
+/// Head's session against the history of this row.
+pub fn gather(
+    sessions: &[Run],
+    name: &BenchmarkName,
+    metric: &Metric,
+    head: &Readings,
+    calibrated: Option<&Spread>,
+    declared: Option<f64>,
+    gpu: bool,
+) -> Result<Evidence, String> {
+    let stored: Vec<Readings> = sessions
+        .iter()
+        .filter_map(|run| run.benchmarks.iter().find(|benchmark| benchmark.name == *name))
+        .filter(|benchmark| benchmark.outcome.is_ok())
+        .filter_map(|benchmark| benchmark.metric(&metric.name))
+        .filter(|series| series.metric.unit == metric.unit)
+        .filter_map(|series| series::read(series).ok())
+        .collect();
+    let summaries = head.summaries_only || stored.iter().any(|readings| readings.summaries_only);
+    let costs: Vec<f64> = stored.iter().filter_map(|readings| session_cost(readings, summaries)).collect();
+    let now = session_cost(head, summaries).ok_or("head has no process")?;
+    let (between, source) = prior(calibrated, declared, gpu);
+    let mut lints = Vec::new();
+    if costs.len() < ENOUGH_SESSIONS && source != SpreadSource::Calibrated {
+        let detail = format!(
+            "{} stored sessions, {} spread between sessions of {:.1} %",
+            costs.len(),
+            source.as_str(),
+            between * 100.0
+        );
+        lints.push(Lint::new(LintCode::FewSessions, detail));
+    }
+    let effect = unpaired::against_history(&costs, now, between).ok_or("no stored session has this row")?;
+    Ok(Evidence::Known { effect, method: Method::History, lints })
+}
+
+fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64, SpreadSource) {
+    if let Some(between) = declared.filter(usable) {
+        return (between, SpreadSource::Declared);
+    }
+    if let Some(between) = calibrated.and_then(|spread| spread.between_sessions).filter(usable) {
+        return (between, SpreadSource::Calibrated);
+    }
+    (if gpu { DEFAULT_GPU_SESSION_CV } else { DEFAULT_CPU_SESSION_CV }, SpreadSource::Default)
+}

@@ -1,0 +1,74 @@
+//! What else a set of processes shows: two modes, drift, an effect of the order.
+
+use super::describe;
+
+/// Two groups of values, and how far apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Modes {
+    pub low: f64,
+    pub high: f64,
+    /// Share of values in the upper group.
+    pub upper: f64,
+}
+
+/// Values a mode needs: two could be a pair of outliers.
+const LEAST_IN_MODE: usize = 3;
+/// Ashman's D (Ashman, Bird and Zepf 1994, AJ 108:2348) from which two groups are apart. They propose
+/// 2 for a known split; the best of all splits of one normal sample reaches about 4.
+const SEPARATION: f64 = 5.0;
+
+/// The best split of the values into two groups, if it separates them by more than `least`.
+pub fn bimodal(values: &[f64], least: f64) -> Option<Modes> {
+    let sorted = describe::sorted(values);
+    if sorted.len() < 2 * LEAST_IN_MODE {
+        return None;
+    }
+    let gap = |at: usize| sorted[at] - sorted[at - 1];
+    let at = (LEAST_IN_MODE..=sorted.len() - LEAST_IN_MODE).max_by(|&a, &b| gap(a).total_cmp(&gap(b)))?;
+    let (below, above) = sorted.split_at(at);
+    let (low, high) = (describe::mean(below)?, describe::mean(above)?);
+    let spread = (describe::variance(below)? + describe::variance(above)?).sqrt();
+    let apart = high - low > least && (high - low) * std::f64::consts::SQRT_2 > SEPARATION * spread;
+    apart.then(|| Modes { low, high, upper: above.len() as f64 / sorted.len() as f64 })
+}
+
+/// The trend of a sequence: Theil and Sen's slope per step, if Kendall's S says at two-sided `z` that
+/// there is one.
+pub fn drift(values: &[f64], z: f64) -> Option<f64> {
+    let n = values.len();
+    if n < 6 {
+        return None;
+    }
+    let mut slopes = Vec::with_capacity(n * (n - 1) / 2);
+    let mut score = 0.0;
+    for (i, &earlier) in values.iter().enumerate() {
+        for (j, &later) in values.iter().enumerate().skip(i + 1) {
+            slopes.push((later - earlier) / (j - i) as f64);
+            score += (later - earlier).partial_cmp(&0.0).map_or(0.0, |order| f64::from(order as i8));
+        }
+    }
+    let n = n as f64;
+    let deviation = (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
+    ((f64::abs(score) - 1.0) / deviation > z).then(|| describe::median(&slopes)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_groups_of_processes_are_seen_and_one_outlier_is_not() {
+        let two = [0.0, 0.01, 0.02, 0.01, 0.30, 0.31, 0.29, 0.30];
+        assert!(bimodal(&two, 0.03).is_some_and(|modes| modes.upper == 0.5));
+        assert_eq!(bimodal(&[0.0, 0.01, 0.02, 0.01, 0.0, 0.01, 0.02, 0.9], 0.03), None);
+        assert_eq!(bimodal(&[0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07], 0.03), None);
+    }
+
+    #[test]
+    fn a_steady_climb_is_drift_and_a_zigzag_is_not() {
+        let climb: Vec<f64> = (0..10).map(|i| f64::from(i) * 0.01).collect();
+        assert!((drift(&climb, 2.58).unwrap() - 0.01).abs() < 1e-12);
+        let zigzag: Vec<f64> = (0..10).map(|i| f64::from(i % 2)).collect();
+        assert_eq!(drift(&zigzag, 2.58), None);
+    }
+}
