@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
+use crate::gate::{NumericsTolerance, Policy};
+
 use super::fields::{Kind, Section};
+use super::policy::percent;
 use super::sections;
 
 /// A configuration that uses every table; the reference shows it and a test parses it.
@@ -42,8 +45,47 @@ pub fn reference() -> String {
     let mut page = format!("{INTRODUCTION}```toml\n{EXAMPLE}```\n");
     let mut done = Vec::new();
     section(&sections::ROOT, "Top level", &mut done, &mut page);
+    metric_defaults(&mut page);
+    numerics_defaults(&mut page);
     page
 }
+
+fn metric_defaults(page: &mut String) {
+    page.push_str(
+        "\n## Defaults of `[gate.metric.*]`\n\n| metric | floor | tolerance | fatal |\n|---|---|---|---|\n",
+    );
+    for (name, policy) in Policy::default().metrics {
+        let (floor, tolerance) = (percent(policy.floor.relative), percent(policy.tolerance));
+        put(page, format_args!("| `{name}` | {floor} | {tolerance} | {} |\n", policy.fatal));
+    }
+}
+
+fn numerics_defaults(page: &mut String) {
+    page.push_str("\n## Defaults of `[numerics.*]`\n\n");
+    page.push_str(NUMERICS);
+    page.push_str("\n| type | atol | rtol | stol | max-error | min-cosine |\n|---|---|---|---|---|---|\n");
+    // Integers and booleans are all alike: equal or wrong.
+    for tolerance in NumericsTolerance::defaults().into_iter().filter(|tolerance| tolerance.rtol > 0.0) {
+        let NumericsTolerance { dtype, atol, rtol, stol, max_error, min_cosine } = tolerance;
+        put(
+            page,
+            format_args!("| `{dtype}` | {atol:e} | {rtol:e} | {stol:e} | {max_error:e} | {min_cosine} |\n"),
+        );
+    }
+    page.push_str("| integers, `bool` | 0 | 0 | 0 | | |\n");
+}
+
+const NUMERICS: &str = "\
+The typical magnitude m is the root mean square of the reference's finite elements, but at most 16 times the
+median of those that are not zero, so that a mask of −1e38 does not make every error small. Rounding error scales
+with m and not with the element: that is what `stol` is for. `max-error` catches what is small in every
+element and present in all of them, such as a scale of 1.001 or arithmetic in TF32 where f32 was promised.
+
+NaN and Inf where the reference is finite fail, and so does the reverse. Where both are NaN, or the same Inf,
+they agree. An output that is beyond its bounds still passes when an fp64 reference shows that it is no
+further from the truth than eager is (root mean square within 2 times, largest error within 4 times).
+Another shape, type or number of outputs fails; the signedness of integers is not compared, since MLIR has none.
+";
 
 fn section(
     section_of: &'static Section,

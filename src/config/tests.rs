@@ -324,6 +324,14 @@ fn the_policy_of_a_base_is_read_whatever_else_its_file_holds() {
 }
 
 #[test]
+fn bytes_that_are_not_text_are_refused_with_their_place() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), b"[suite]\n\xff").unwrap();
+    let error = load(file.path()).unwrap_err();
+    assert!(error.to_string().ends_with("it is not UTF-8 text (first at byte 8)"), "{error}");
+}
+
+#[test]
 fn an_endless_file_is_refused() {
     let error = load(Path::new("/dev/zero")).unwrap_err();
     assert!(error.to_string().contains("larger than"), "{error}");
