@@ -3,6 +3,7 @@
 
 mod compare;
 mod completions;
+mod convert;
 mod error;
 mod gate;
 mod run;
@@ -66,6 +67,7 @@ pub enum Command {
     Run(run::Args),
     Compare(compare::Args),
     Gate(gate::Args),
+    Convert(convert::Args),
     Completions(completions::Args),
 }
 
@@ -86,6 +88,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(args) => run::run(args, &terminal),
         Command::Compare(args) => compare::run(args, &terminal),
         Command::Gate(args) => gate::run(args, &terminal),
+        Command::Convert(args) => convert::run(args, &terminal),
         Command::Completions(args) => completions::run(args, &terminal),
     };
     match result {

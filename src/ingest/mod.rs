@@ -1,7 +1,8 @@
 //! L1, pure: one file per foreign format, bytes → [`crate::model::Run`].
 //!
 //! Strict: what can't be trusted is an error, a failed outcome or a lint, never a number. Formats are told
-//! apart by content ([`detect`]); several files of one side join as its processes ([`Joiner`]).
+//! apart by content ([`fn@detect`]); several files of one side join as its processes ([`Joiner`]).
+//! [`export()`] writes a run in the formats that others read.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod benchfmt;
@@ -11,6 +12,7 @@ mod conv_library;
 mod criterion;
 mod detect;
 mod error;
+mod export;
 mod format;
 mod google_benchmark;
 mod hyperfine;
@@ -29,6 +31,7 @@ mod torchbench;
 
 pub use detect::detect;
 pub use error::IngestError;
+pub use export::{ExportFormat, Exported, export};
 pub use format::Format;
 pub use join::{Joiner, join};
 pub use read::{read, read_detected, read_sides};

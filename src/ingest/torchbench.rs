@@ -27,6 +27,9 @@ struct Line {
     metrics: BTreeMap<String, Measured>,
     #[serde(default)]
     iterations_per_run: Option<u64>,
+    /// Written by benchgate, whose repetitions are warm from the first.
+    #[serde(default)]
+    warmup_repetitions: Option<usize>,
     #[serde(default)]
     timestamp: Option<serde_json::Value>,
     #[serde(default)]
@@ -121,7 +124,7 @@ fn benchmark(line: Line) -> Result<Benchmark, String> {
         }
         None => {}
     }
-    add_metrics(&mut benchmark, &line.metrics);
+    add_metrics(&mut benchmark, &line.metrics, line.warmup_repetitions.unwrap_or(WARMUP));
     if benchmark.metric("latency").is_none() && benchmark.lints.is_empty() {
         fail(&mut benchmark, Stage::Benchmark, "no `per_iter_time` and no `total_time`");
     }
@@ -139,7 +142,7 @@ fn verify(benchmark: &mut Benchmark, code: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, Measured>) {
+fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, Measured>, warmup: usize) {
     // The latency first; a file without it has the total of each repetition.
     let latency = ["per_iter_time", "total_time"].into_iter().find(|name| metrics.contains_key(*name));
     let ordered =
@@ -168,21 +171,25 @@ fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, Measured>) 
         let warm = name.ends_with("total_time") || name.ends_with("per_iter_time");
         // A graph is compiled once in a process, in whichever repetition needs it first.
         let values = if name.starts_with("xla_CompileTime") { vec![values.iter().sum()] } else { values };
-        let values = if warm { without_warmup(benchmark, values, Some(name) == latency) } else { values };
+        let values =
+            if warm { without_warmup(benchmark, values, warmup, Some(name) == latency) } else { values };
         processes(benchmark, metric, if timed { 1e9 } else { 1.0 }, vec![values]);
     }
 }
 
-fn without_warmup(benchmark: &mut Benchmark, mut values: Vec<f64>, main: bool) -> Vec<f64> {
+fn without_warmup(benchmark: &mut Benchmark, mut values: Vec<f64>, warmup: usize, main: bool) -> Vec<f64> {
     let all = values.len();
-    if all > WARMUP {
-        values.drain(..WARMUP);
+    if warmup == 0 {
+        return values;
+    }
+    if all > warmup {
+        values.drain(..warmup);
         if main {
-            let detail = format!("the first {WARMUP} of {all} repetitions");
+            let detail = format!("the first {warmup} of {all} repetitions");
             benchmark.lints.push(Lint::new(LintCode::WarmupDropped, detail));
         }
     } else if main && all > 0 {
-        let detail = format!("{all} repetitions, of which {WARMUP} warm up");
+        let detail = format!("{all} repetitions, of which {warmup} warm up");
         benchmark.lints.push(Lint::new(LintCode::WarmupIncluded, detail));
     }
     values

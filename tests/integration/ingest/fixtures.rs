@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{describe, fixture_path};
 
 use benchgate::ingest;
+use benchgate::model::Run;
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -15,6 +16,20 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
+}
+
+/// Every fixture that is meant to be readable, read.
+pub(super) fn readable_fixtures() -> Vec<(String, Run)> {
+    let root = fixture_path("");
+    let mut found = Vec::new();
+    files(&root, &mut found);
+    found.sort();
+    let read = |file: PathBuf| {
+        let name = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        let run = ingest::read_detected(&std::fs::read(&file).unwrap(), &name).ok()?;
+        Some((name, run))
+    };
+    found.into_iter().filter_map(read).collect()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Every foreign format, read through the public seam from captured tool output.
 
+mod converted;
 mod fixtures;
 mod google_benchmark;
 mod joined;

@@ -1,0 +1,141 @@
+//! `benchgate convert`.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::exit_code::ExitCode;
+use crate::ingest::{self, ExportFormat, Format, IngestError};
+use crate::model::{Run, SideName};
+
+use super::{CliError, Terminal};
+
+/// Write a result in another format
+///
+/// Reads any format that `compare` reads, strictly: what can't be trusted is an error or a finding.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  benchgate convert bench.json results.jsonl
+  benchgate convert run.json head.csv --side head
+  iree-benchmark-module … | benchgate convert - out.json --to google-benchmark")]
+pub struct Args {
+    /// The result to read; `-` is standard input
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// The file to write; `-` is standard output
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    /// Format of IN; told from its content unless given
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    format_in: Option<Format>,
+    /// Format of OUT: run-json, google-benchmark, results-jsonl, csv; told from OUT's ending unless given
+    #[arg(long, value_name = "FORMAT", value_parser = parse_export)]
+    to: Option<ExportFormat>,
+    /// Which side of a run.json with two
+    #[arg(long, value_name = "SIDE", value_parser = parse_side)]
+    side: Option<SideName>,
+}
+
+fn parse_format(name: &str) -> Result<Format, String> {
+    Format::parse(name).ok_or_else(|| {
+        let known: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
+        format!("known formats are {}", known.join(", "))
+    })
+}
+
+fn parse_export(name: &str) -> Result<ExportFormat, String> {
+    ExportFormat::parse(name).ok_or_else(|| {
+        let known = ExportFormat::ALL.map(ExportFormat::as_str);
+        format!("known formats are {}", known.join(", "))
+    })
+}
+
+fn parse_side(name: &str) -> Result<SideName, String> {
+    let known = SideName::BOTH.into_iter().find(|side| side.as_str() == name);
+    known.ok_or_else(|| "a side is base or head".to_owned())
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let to = args.to.or_else(|| by_ending(&args.output)).ok_or_else(|| CliError::Usage {
+        message: format!("the ending of {} does not tell a format", args.output.display()),
+        hint: Some("say it: `--to run-json`, google-benchmark, results-jsonl or csv".to_owned()),
+    })?;
+    let label = if is_dash(&args.input) { "-".to_owned() } else { args.input.display().to_string() };
+    let bytes = read_input(&args.input, &label)?;
+    let run = pick_side(&bytes, args, &label)?;
+    let now = jiff::Timestamp::now().to_string();
+    let exported = ingest::export(&run, to, &now);
+    write_output(&args.output, &exported.bytes, terminal)?;
+    for sentence in &exported.lost {
+        terminal.note(&format!("note: {sentence}"));
+    }
+    if !is_dash(&args.output) {
+        let count = run.benchmarks.len();
+        terminal.note(&format!("wrote {count} benchmarks as {to} to {}", args.output.display()));
+    }
+    Ok(ExitCode::Pass)
+}
+
+fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// `.json` could be several formats; benchgate's own is the one that loses nothing.
+fn by_ending(output: &Path) -> Option<ExportFormat> {
+    match output.extension()?.to_str()? {
+        "jsonl" => Some(ExportFormat::ResultsJsonl),
+        "csv" => Some(ExportFormat::Csv),
+        "json" => Some(ExportFormat::RunJson),
+        _ => None,
+    }
+}
+
+fn read_input(input: &Path, label: &str) -> Result<Vec<u8>, CliError> {
+    let read = if is_dash(input) {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(input)
+    };
+    read.map_err(|error| CliError::Input { message: format!("failed to read {label}: {error}"), hint: None })
+}
+
+fn pick_side(bytes: &[u8], args: &Args, label: &str) -> Result<Run, CliError> {
+    let unreadable = |error: IngestError| {
+        let hint = match &error {
+            IngestError::Unrecognised { .. } => Some("say what it is: `--format-in FORMAT`".to_owned()),
+            IngestError::SeveralSides { .. } => Some("say which: `--side base` or `--side head`".to_owned()),
+            _ => None,
+        };
+        CliError::Input { message: format!("failed to {error}"), hint }
+    };
+    let format = match args.format_in.or_else(|| Format::detect(bytes)) {
+        Some(format) => format,
+        None => return Err(unreadable(IngestError::Unrecognised { label: label.to_owned() })),
+    };
+    let Some(wanted) = args.side else { return ingest::read(bytes, format, label).map_err(unreadable) };
+    let sides = ingest::read_sides(bytes, format, label).map_err(unreadable)?;
+    let found = sides.into_iter().find(|(side, _)| *side == Some(wanted));
+    found.map(|(_, run)| run).ok_or_else(|| CliError::Input {
+        message: format!("failed to find the side {} in {label}", wanted.as_str()),
+        hint: Some("only a run.json with two sides has a choice; leave `--side` out".to_owned()),
+    })
+}
+
+/// The file appears whole or not at all.
+fn write_output(output: &Path, bytes: &[u8], terminal: &Terminal) -> Result<(), CliError> {
+    if is_dash(output) {
+        terminal.print(&String::from_utf8_lossy(bytes));
+        return Ok(());
+    }
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || -> std::io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(output).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|error| CliError::Usage {
+        message: format!("failed to write {}: {error}", output.display()),
+        hint: None,
+    })
+}

@@ -1,0 +1,75 @@
+//! One line a value. Long rather than wide, so that metrics, processes and statistics need no convention.
+
+use std::io::Write;
+
+use crate::model::{Benchmark, Outcome, Run, Series};
+
+use super::Exported;
+
+const HEADER: [&str; 9] =
+    ["benchmark", "outcome", "why", "metric", "unit", "statistic", "process", "repetition", "value"];
+
+pub(super) fn write(run: &Run) -> Exported {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    // A Vec takes every byte, and csv fails for nothing else.
+    let mut put = |row: [&str; 9]| drop(out.write_record(row));
+    put(HEADER);
+    for benchmark in &run.benchmarks {
+        rows(benchmark, &mut put);
+    }
+    let mut bytes = out.into_inner().unwrap_or_default();
+    drop(bytes.flush());
+    Exported { bytes, lost: Vec::new() }
+}
+
+fn rows(benchmark: &Benchmark, put: &mut impl FnMut([&str; 9])) {
+    let name = benchmark.name.as_str();
+    let (outcome, why) = match &benchmark.outcome {
+        Outcome::Ok => ("ok", String::new()),
+        Outcome::Unsupported { reason } => ("unsupported", reason.clone()),
+        Outcome::Skipped { reason } => ("skipped", reason.clone()),
+        Outcome::Failed { stage, why } => ("failed", format!("{stage}: {why}")),
+    };
+    if benchmark.metrics.is_empty() {
+        let why = if why.is_empty() { super::why_unmeasured(benchmark) } else { why.clone() };
+        put([name, outcome, &why, "", "", "", "", "", ""]);
+    }
+    for series in &benchmark.metrics {
+        let (metric, unit) = (series.metric.name.as_ref(), series.metric.unit.as_str());
+        match &series.series {
+            Series::Processes(processes) => {
+                for (process, number) in processes.iter().zip(0u64..) {
+                    let number = number.to_string();
+                    for (sample, repetition) in process.samples.iter().zip(0u64..) {
+                        let (repetition, value) = (repetition.to_string(), sample.to_string());
+                        put([name, outcome, &why, metric, unit, "sample", &number, &repetition, &value]);
+                    }
+                }
+            }
+            Series::Summaries(summaries) => {
+                for (summary, number) in summaries.iter().zip(0u64..) {
+                    let number = number.to_string();
+                    let n = summary.n.map(|n| n.to_string());
+                    if let Some(n) = &n {
+                        put([name, outcome, &why, metric, "count", "n", &number, "", n]);
+                    }
+                    let stated = [
+                        ("mean", summary.mean),
+                        ("median", summary.median),
+                        ("stddev", summary.stddev),
+                        ("min", summary.min),
+                        ("max", summary.max),
+                    ];
+                    for (statistic, value) in stated {
+                        if let Some(value) = value.map(|value| value.to_string()) {
+                            put([name, outcome, &why, metric, unit, statistic, &number, "", &value]);
+                        }
+                    }
+                }
+            }
+            Series::Exact(value) => {
+                put([name, outcome, &why, metric, unit, "exact", "", "", &value.to_string()]);
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The way back: a run as a file other tools read.
+
+mod csv;
+mod google_benchmark;
+mod results_jsonl;
+mod run_json;
+
+use std::fmt;
+
+use crate::model::{Benchmark, Run, Series};
+
+/// A format that runs are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExportFormat {
+    /// benchgate's own run.json.
+    RunJson,
+    /// Google Benchmark JSON; the repetitions of all processes stand one after another.
+    GoogleBenchmark,
+    /// results.jsonl of the torchbench runner, one line a process.
+    ResultsJsonl,
+    /// One line a value, for spreadsheets and data frames.
+    Csv,
+}
+
+impl ExportFormat {
+    pub const ALL: [Self; 4] = [Self::RunJson, Self::GoogleBenchmark, Self::ResultsJsonl, Self::Csv];
+
+    /// The kebab-case name, as `--to` takes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RunJson => "run-json",
+            Self::GoogleBenchmark => "google-benchmark",
+            Self::ResultsJsonl => "results-jsonl",
+            Self::Csv => "csv",
+        }
+    }
+
+    /// The inverse of [`ExportFormat::as_str`].
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.as_str() == name)
+    }
+}
+
+impl fmt::Display for ExportFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A written run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    pub bytes: Vec<u8>,
+    /// What the format could not hold, in sentences; empty when nothing was lost.
+    pub lost: Vec<String>,
+}
+
+/// Writes a run. `now` (RFC 3339) stands in where the run does not know when it was measured.
+pub fn export(run: &Run, format: ExportFormat, now: &str) -> Exported {
+    match format {
+        ExportFormat::RunJson => run_json::write(run, now),
+        ExportFormat::GoogleBenchmark => google_benchmark::write(run),
+        ExportFormat::ResultsJsonl => results_jsonl::write(run),
+        ExportFormat::Csv => csv::write(run),
+    }
+}
+
+/// Why a benchmark has no latency although nothing says that it failed.
+fn why_unmeasured(benchmark: &Benchmark) -> String {
+    let lint = benchmark.lints.first();
+    lint.map_or_else(
+        || "no latency was measured".to_owned(),
+        |lint| format!("{}: {}", lint.code, lint.detail),
+    )
+}
+
+/// `3 benchmarks` and their first name, for a sentence about what was lost.
+fn count_benchmarks(run: &Run, lossy: impl Fn(&Benchmark) -> bool) -> Option<(usize, &str)> {
+    let mut hit = run.benchmarks.iter().filter(|benchmark| lossy(benchmark));
+    let first = hit.next()?;
+    Some((1 + hit.count(), first.name.as_str()))
+}
+
+fn only_summaries(benchmark: &Benchmark) -> bool {
+    benchmark.metrics.iter().any(|metric| matches!(metric.series, Series::Summaries(_)))
+}
+
+fn several_processes(benchmark: &Benchmark) -> bool {
+    let count = |series: &Series| match series {
+        Series::Processes(processes) => processes.len(),
+        Series::Summaries(summaries) => summaries.len(),
+        Series::Exact(_) => 1,
+    };
+    benchmark.metrics.iter().any(|metric| count(&metric.series) > 1)
+}

@@ -1,0 +1,190 @@
+//! run.json, through `record`'s own writer. What a foreign file does not know stands as unknown.
+
+use std::collections::BTreeMap;
+
+use crate::model::{
+    Benchmark, BenchmarkName, Calibration, LintCode, MetricKind, Run, Series, SideName, Spread,
+};
+use crate::record::{
+    ArtifactRecord, BenchmarkRecord, CalibrationRecord, ContextRecord, Design, LintRecord, MeasureRecord,
+    MetricRecord, Number, OutcomeRecord, ProcessRecord, RunFile, RunSchema, SideRecord, SlotRecord,
+    SpreadRecord, TestbedRecord, ToolchainRecord, ValueRecord, VerificationRecord, Word,
+};
+
+use super::{Exported, count_benchmarks, only_summaries};
+
+pub(super) fn write(run: &Run, now: &str) -> Exported {
+    let created = measured_at(run, now);
+    let mut metrics: Vec<MetricRecord> = Vec::new();
+    let mut order = 0;
+    let benchmarks: Vec<BenchmarkRecord> = run
+        .benchmarks
+        .iter()
+        .map(|benchmark| {
+            for series in &benchmark.metrics {
+                if metrics.iter().all(|known| known.name != series.metric.name) {
+                    metrics.push(MetricRecord::from(&series.metric));
+                }
+            }
+            record(benchmark, &created, &mut order)
+        })
+        .collect();
+    let repetitions =
+        benchmarks.iter().flat_map(|benchmark| &benchmark.processes).flat_map(|p| p.samples.values());
+    let repetitions = repetitions.map(Vec::len).max().unwrap_or(0);
+    let file = RunFile {
+        schema: RunSchema,
+        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        suite: run.suite.clone().unwrap_or_else(|| "converted".to_owned()),
+        session: run.session.clone().unwrap_or_else(|| format!("converted from {}", run.origin.label)),
+        created: created.clone(),
+        complete: run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput),
+        design: Design::Single,
+        seed: 0,
+        measure: MeasureRecord {
+            repetitions: u32::try_from(repetitions).unwrap_or(u32::MAX),
+            min_time_ns: 0,
+            warmup_ns: 0,
+            processes: None,
+            min_blocks: None,
+            max_blocks: None,
+            cpus: None,
+        },
+        testbed: testbed(run),
+        metrics,
+        sides: vec![SideRecord {
+            name: Word(SideName::Head),
+            commit: run.commit.clone(),
+            dirty: None,
+            toolchain: run.toolchain.as_ref().map(ToolchainRecord::from),
+            flags: Vec::new(),
+            run_flags: Vec::new(),
+            context: Some(ContextRecord::from(&run.context)),
+            benchmarks,
+        }],
+        calibration: run.calibration.as_ref().map(calibration),
+        lints: run.lints.iter().map(LintRecord::from).collect(),
+    };
+    let mut lost = Vec::new();
+    if let Some((count, first)) = count_benchmarks(run, only_summaries) {
+        lost.push(format!(
+            "run.json keeps repetitions: {count} benchmarks (the first is {first}) have summaries only, of which the mean is kept"
+        ));
+    }
+    Exported { bytes: file.to_json(), lost }
+}
+
+/// When the tool says it ran, where that is a time `record` accepts.
+fn measured_at(run: &Run, now: &str) -> String {
+    let stated = run.context.date.as_deref().filter(|date| date.parse::<jiff::Timestamp>().is_ok());
+    stated.unwrap_or(now).to_owned()
+}
+
+/// The host's name is the only fact that most tools tell.
+fn testbed(run: &Run) -> TestbedRecord {
+    if let Some(testbed) = &run.testbed {
+        return TestbedRecord::from(testbed);
+    }
+    let id = run.context.host_name.clone().unwrap_or_else(|| "unknown".to_owned());
+    let mut facts = BTreeMap::new();
+    if let Some(host) = &run.context.host_name {
+        facts.insert("host-name".to_owned(), host.clone());
+    }
+    TestbedRecord { id, facts, notes: BTreeMap::new() }
+}
+
+fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRecord {
+    let mut processes: Vec<ProcessRecord> = Vec::new();
+    let mut values = Vec::new();
+    for series in &benchmark.metrics {
+        let name = series.metric.name.to_string();
+        // By process: samples, slot, start.
+        let taken: Vec<(Vec<f64>, Option<SlotRecord>, Option<&str>)> = match &series.series {
+            Series::Exact(value) => {
+                values.push(ValueRecord { metric: name, value: Number(*value) });
+                continue;
+            }
+            Series::Summaries(summaries) => summaries
+                .iter()
+                .filter_map(|summary| Some((vec![summary.mean.or(summary.median)?], None, None)))
+                .collect(),
+            Series::Processes(all) => all
+                .iter()
+                .map(|process| {
+                    let slot = process.slot.map(|slot| SlotRecord { block: slot.block, slot: slot.slot });
+                    (process.samples.clone(), slot, process.started.as_deref())
+                })
+                .collect(),
+        };
+        for (at, (samples, slot, started)) in taken.into_iter().enumerate() {
+            if processes.len() == at {
+                processes.push(process(*order, started.unwrap_or(created), slot));
+                *order += 1;
+            }
+            processes[at].samples.insert(name.clone(), samples.into_iter().map(Number).collect());
+        }
+    }
+    let mut lints: Vec<LintRecord> = benchmark.lints.iter().map(LintRecord::from).collect();
+    let noisy_summary = benchmark.metrics.iter().any(|series| {
+        series.metric.kind == MetricKind::Noisy
+            && matches!(&series.series, Series::Summaries(s) if s.len() == 1)
+    });
+    // A mean that stands for many repetitions must not be taken for one that was measured once and well.
+    if noisy_summary && benchmark.lints.iter().all(|lint| lint.code != LintCode::SingleRepetition) {
+        let detail = "one mean stands for the repetitions it was taken of".to_owned();
+        lints.push(LintRecord { code: Word(LintCode::SingleRepetition), detail });
+    }
+    BenchmarkRecord {
+        name: benchmark.name.to_string(),
+        labels: benchmark.labels.clone(),
+        outcome: OutcomeRecord::from(&benchmark.outcome),
+        artifact: benchmark.artifact.as_ref().map(|artifact| ArtifactRecord {
+            vmfb_sha256: artifact.vmfb_sha256.clone(),
+            vmfb_bytes: exact(benchmark, "vmfb-size").unwrap_or(0),
+            execution_sha256: artifact.execution_sha256.clone(),
+            dispatch_count: exact(benchmark, "dispatch-count"),
+        }),
+        stages: Vec::new(),
+        verification: benchmark.verification.as_ref().map(VerificationRecord::from),
+        processes,
+        values,
+        lints,
+    }
+}
+
+fn exact(benchmark: &Benchmark, metric: &str) -> Option<u64> {
+    match benchmark.metric(metric)?.series {
+        Series::Exact(value) if (0.0..9e15).contains(&value) => Some(value as u64),
+        _ => None,
+    }
+}
+
+fn calibration(calibration: &Calibration) -> CalibrationRecord {
+    let spread = |((benchmark, metric), spread): (&(BenchmarkName, String), &Spread)| SpreadRecord {
+        benchmark: benchmark.to_string(),
+        metric: metric.clone(),
+        within_process: spread.within_process.map(Number),
+        between_processes: spread.between_processes.map(Number),
+        between_blocks: spread.between_blocks.map(Number),
+        between_sessions: spread.between_sessions.map(Number),
+    };
+    CalibrationRecord {
+        source: calibration.source.clone(),
+        spreads: calibration.spreads.iter().map(spread).collect(),
+    }
+}
+
+fn process(order: u32, started: &str, slot: Option<SlotRecord>) -> ProcessRecord {
+    ProcessRecord {
+        slot,
+        order,
+        started: started.to_owned(),
+        seconds: Number(0.0),
+        failure: None,
+        peak_memory_bytes: None,
+        load_avg: Vec::new(),
+        log: None,
+        iterations: None,
+        samples: BTreeMap::new(),
+    }
+}

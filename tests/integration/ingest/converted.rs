@@ -1,0 +1,137 @@
+use benchgate::ingest::{self, ExportFormat, Format};
+use benchgate::model::{Outcome, Run, Series};
+
+use super::fixtures::readable_fixtures;
+use super::{benchmark, fixture};
+use crate::harness::World;
+
+const NOW: &str = "2026-11-20T12:00:00Z";
+
+/// Every latency of a run that a format with one process a file can hold, by name.
+fn latencies(run: &Run) -> Vec<(String, Vec<f64>)> {
+    let mut all = Vec::new();
+    for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
+        if let Some(latency) = benchmark.metric("latency") {
+            let values = match &latency.series {
+                Series::Processes(processes) => {
+                    processes.iter().flat_map(|process| process.samples.clone()).collect()
+                }
+                Series::Summaries(summaries) => {
+                    summaries.iter().filter_map(|summary| summary.mean.or(summary.median)).collect()
+                }
+                Series::Exact(value) => vec![*value],
+            };
+            all.push((benchmark.name.to_string(), values));
+        }
+    }
+    all
+}
+
+#[test]
+fn what_is_written_is_read_back_with_the_same_names_and_latencies() {
+    for (name, run) in readable_fixtures() {
+        for format in [ExportFormat::RunJson, ExportFormat::GoogleBenchmark] {
+            let written = ingest::export(&run, format, NOW);
+            let back =
+                ingest::read_detected(&written.bytes, "back").unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(latencies(&back), latencies(&run), "{name} as {format}");
+            let names = |run: &Run| run.benchmarks.iter().map(|b| b.name.clone()).collect::<Vec<_>>();
+            assert_eq!(names(&back), names(&run), "{name} as {format}");
+        }
+    }
+}
+
+#[test]
+fn no_conversion_turns_a_failure_into_a_measurement() {
+    for (name, run) in readable_fixtures() {
+        for format in [ExportFormat::RunJson, ExportFormat::GoogleBenchmark, ExportFormat::ResultsJsonl] {
+            let written = ingest::export(&run, format, NOW);
+            let back = ingest::read_detected(&written.bytes, "back").unwrap();
+            assert_eq!(back.benchmarks.len(), run.benchmarks.len(), "{name} as {format}");
+            for (before, after) in run.benchmarks.iter().zip(&back.benchmarks) {
+                if !before.outcome.is_ok() {
+                    assert!(!after.outcome.is_ok(), "{name} as {format}: {}", before.name);
+                }
+                if before.metric("latency").is_none() {
+                    assert!(after.metric("latency").is_none(), "{name} as {format}: {}", before.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_torchbench_file_survives_its_own_format() {
+    let run = fixture("torchbench/results.jsonl");
+    let written = ingest::export(&run, ExportFormat::ResultsJsonl, NOW);
+    let back = ingest::read(&written.bytes, Format::ResultsJsonl, "back").unwrap();
+    for (before, after) in run.benchmarks.iter().zip(&back.benchmarks) {
+        assert_eq!(before.name, after.name);
+        let round = |values: Vec<(String, Vec<f64>)>| {
+            values
+                .into_iter()
+                .map(|(name, v)| (name, v.into_iter().map(f64::round).collect()))
+                .collect::<Vec<(String, Vec<f64>)>>()
+        };
+        assert_eq!(round(latencies(&run)), round(latencies(&back)));
+    }
+}
+
+#[test]
+fn several_processes_in_one_google_benchmark_file_are_said_to_be_lost() {
+    let run = fixture("jmh/results.json");
+    let written = ingest::export(&run, ExportFormat::GoogleBenchmark, NOW);
+    assert!(written.lost[0].contains("processes became repetitions"), "{:?}", written.lost);
+    assert_eq!(ingest::export(&run, ExportFormat::Csv, NOW).lost, Vec::<String>::new());
+}
+
+#[test]
+fn a_summary_written_to_run_json_can_not_be_judged_as_if_it_had_been_measured_well() {
+    let run = fixture("google_benchmark/aggregates-only.json");
+    let written = ingest::export(&run, ExportFormat::RunJson, NOW);
+    let back = ingest::read_detected(&written.bytes, "back").unwrap();
+    let codes = super::codes(benchmark(&back, "BM_abs/process_time/real_time"));
+    assert!(codes.contains(&benchgate::model::LintCode::SingleRepetition), "{codes:?}");
+}
+
+#[test]
+fn csv_has_one_line_for_each_value() {
+    let run = fixture("google_benchmark/errored.json");
+    let text = String::from_utf8(ingest::export(&run, ExportFormat::Csv, NOW).bytes).unwrap();
+    insta::assert_snapshot!(text);
+    let run = fixture("google_benchmark/abs.csv");
+    insta::assert_snapshot!(String::from_utf8(ingest::export(&run, ExportFormat::Csv, NOW).bytes).unwrap());
+}
+
+#[test]
+fn the_command_writes_the_file_whole_and_says_what_was_lost() {
+    let world = World::new();
+    world.write("jmh.json", std::fs::read(super::fixture_path("jmh/results.json")).unwrap());
+    let outcome = world.run(["convert", "jmh.json", "out.json", "--to", "google-benchmark"]).expect_code(0);
+    assert!(outcome.stderr.contains("processes became repetitions"), "{}", outcome.stderr);
+    let back = ingest::read_detected(world.read("out.json").as_bytes(), "out").unwrap();
+    assert_eq!(back.origin.format, "google-benchmark-json");
+    assert!(matches!(back.benchmarks[3].outcome, Outcome::Failed { .. }));
+}
+
+#[test]
+fn the_command_reads_standard_input_and_tells_the_format_from_the_ending() {
+    let world = World::new();
+    let input = std::fs::read(super::fixture_path("google_benchmark/abs.console")).unwrap();
+    world.run_with_input(["convert", "-", "out.csv"], &input).expect_code(0);
+    assert!(world.read("out.csv").starts_with("benchmark,outcome,why,metric"));
+    let outcome = world.run_with_input(["convert", "-", "out.xyz"], &input).expect_code(2);
+    assert!(outcome.stderr.contains("--to"), "{}", outcome.stderr);
+}
+
+#[test]
+fn an_unreadable_input_leaves_no_file_and_exits_with_21() {
+    let world = World::new();
+    world.write("bad.csv", std::fs::read(super::fixture_path("latency_csv/bad-time.csv")).unwrap());
+    let outcome = world.run(["convert", "bad.csv", "out.json"]).expect_code(21);
+    assert!(outcome.stderr.contains("bad.csv as latency-csv, line 2"), "{}", outcome.stderr);
+    assert!(!world.work().join("out.json").exists());
+    world.write("odd.txt", "nothing here\n");
+    let outcome = world.run(["convert", "odd.txt", "out.json"]).expect_code(21);
+    assert!(outcome.stderr.contains("--format-in"), "{}", outcome.stderr);
+}
