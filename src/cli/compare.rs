@@ -1,13 +1,144 @@
 //! `benchgate compare`.
 
 use crate::exit_code::ExitCode;
+use crate::gate::{CompareOptions, compare};
+use crate::ingest::Format;
+use crate::model::{Consequence, LintCode};
 
+use super::inputs::{self, Loaded};
+use super::policy_args::PolicyArgs;
+use super::rendering::{ReportArgs, ReportFormat};
 use super::{CliError, Terminal};
 
 /// Compare two results and judge the difference
+///
+/// Reads benchgate's own run.json and the formats of other tools, told by content. Prints a table and
+/// ends with the exit code of the verdict (docs/exit-codes.md).
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The result to compare with: PATH, PATH#base, PATH#head, a quoted glob, or - for stdin. A run.json
+    /// that holds both sides needs no second file
+    #[arg(value_name = "BASE", required_unless_present_any = ["explain", "base"])]
+    base_file: Option<String>,
+    /// The result to judge
+    #[arg(value_name = "HEAD")]
+    head_file: Option<String>,
+    /// A file or quoted glob of the base side; several are read as processes of one run
+    #[arg(long, value_name = "FILE", requires = "head", conflicts_with_all = ["base_file", "head_file"])]
+    base: Vec<String>,
+    /// A file or quoted glob of the head side
+    #[arg(long, value_name = "FILE", requires = "base")]
+    head: Vec<String>,
+    /// Read foreign files as this format instead of telling it from their content
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    format_in: Option<Format>,
+    /// Seed of everything that is resampled; the same files, policy and seed give the same bytes
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Say what a finding means and what to do about it
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["base_file", "head_file", "base", "head"])]
+    explain: Option<String>,
+    #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
 
-pub fn run(_args: &Args, _terminal: &Terminal) -> Result<ExitCode, CliError> {
-    Err(CliError::Internal { message: "not written yet".into() })
+const EXAMPLES: &str = "\
+Examples:
+  benchgate compare base.json head.json             two results of iree-benchmark-module or benchgate
+  benchgate compare run.json                        both sides of one run
+  benchgate compare old/run.json#head run.json#head the heads of two runs
+  benchgate compare 'base-*.json' 'head-*.json'     several processes a side
+  iree-benchmark-module … | benchgate compare base.json -
+  benchgate compare base.json head.json --format markdown --output report.md
+  benchgate compare --explain single-repetition";
+
+fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
+    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+    let values =
+        Format::ALL.iter().map(|format| PossibleValue::new(format.as_str()).help(format.description()));
+    // Every possible value is a format's own name.
+    PossibleValuesParser::new(values).try_map(|name| Format::parse(&name).ok_or("no such format"))
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if let Some(code) = &args.explain {
+        return explain(code, terminal);
+    }
+    let policy = args.policy.resolve()?;
+    let destination = args.report.open()?;
+    let (base, head) = load(args)?;
+    // Waivers end with a day, and the day is that of the machine that judges.
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
+    let options = CompareOptions { seed: args.seed, today };
+    let mut comparison = compare(&base.run, &head.run, &policy, &options);
+    for (side, notes) in [("base", base.notes), ("head", head.notes)] {
+        comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
+    }
+    // At a terminal the command stands just above; a report travels without it.
+    let reproduce = (args.report.format != ReportFormat::Table).then(command_line);
+    args.report.write(&comparison, reproduce, destination, terminal)?;
+    Ok(if args.policy.warn_only { ExitCode::Pass } else { comparison.exit_code })
+}
+
+fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {
+    let named = |file: &Option<String>| file.iter().cloned().collect::<Vec<String>>();
+    let (base, head) = if args.base.is_empty() {
+        (named(&args.base_file), named(&args.head_file))
+    } else {
+        (args.base.clone(), args.head.clone())
+    };
+    let (base, head) = (inputs::expand(&base)?, inputs::expand(&head)?);
+    if inputs::shares_stdin(&[&base, &head]) {
+        return Err(CliError::Usage {
+            message: "stdin (-) was given more than once".to_owned(),
+            hint: Some("write one of the results to a file".to_owned()),
+        });
+    }
+    match (base.as_slice(), head.as_slice()) {
+        ([both], []) => inputs::load_both(both),
+        _ => Ok((inputs::load_side(&base, args.format_in)?, inputs::load_side(&head, args.format_in)?)),
+    }
+}
+
+/// The command as it was given, quoted for a shell.
+fn command_line() -> String {
+    let words = std::env::args().skip(1).map(|word| {
+        let plain =
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,%:+@".contains(c));
+        if plain { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    });
+    std::iter::once("benchgate".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let Some(lint) = LintCode::parse(code) else {
+        let nearest = LintCode::ALL
+            .iter()
+            .map(|known| (strsim::osa_distance(known.as_str(), code), known.as_str()))
+            .min()
+            .filter(|(distance, known)| *distance <= known.len().min(code.len()) / 2);
+        let known: Vec<&str> = LintCode::ALL.iter().map(|known| known.as_str()).collect();
+        let hint = match nearest {
+            Some((_, nearest)) => format!("did you mean {nearest}?"),
+            None => format!("the codes are {}", known.join(", ")),
+        };
+        return Err(CliError::Usage {
+            message: format!("there is no finding with the code {}", crate::report::clean(code)),
+            hint: Some(hint),
+        });
+    };
+    let consequence = match lint.consequence() {
+        Consequence::Note => "it is said and changes no verdict",
+        Consequence::Inconclusive => "the row can be neither green nor red",
+        Consequence::Error => "the row can't be judged",
+    };
+    terminal.print(&format!(
+        "{lint}\n  meaning      {}\n  consequence  {consequence}\n  fix          {}\n",
+        lint.description(),
+        lint.fix()
+    ));
+    Ok(ExitCode::Pass)
 }

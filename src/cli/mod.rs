@@ -6,6 +6,10 @@ mod completions;
 mod convert;
 mod error;
 mod gate;
+mod inputs;
+mod policy_args;
+mod progress;
+mod rendering;
 mod run;
 mod terminal;
 mod tools;
@@ -65,7 +69,7 @@ pub enum ColorWhen {
 pub enum Command {
     Tools(tools::Args),
     Run(run::Args),
-    Compare(compare::Args),
+    Compare(Box<compare::Args>),
     Gate(gate::Args),
     Convert(convert::Args),
     Completions(completions::Args),

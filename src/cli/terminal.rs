@@ -2,6 +2,10 @@
 
 use std::io::{IsTerminal, Write};
 
+use crate::model::Progress;
+use crate::report::harmless;
+
+use super::progress;
 use super::{CliError, ColorWhen, Global};
 
 /// Where results, progress and errors are printed.
@@ -24,6 +28,28 @@ impl Terminal {
         Self { color, quiet: global.quiet, interactive: std::io::stderr().is_terminal() && !ci }
     }
 
+    /// Whether what goes to stdout may carry colours.
+    pub fn colors_stdout(&self) -> bool {
+        match self.color {
+            anstream::ColorChoice::Auto => {
+                anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+            }
+            choice => choice != anstream::ColorChoice::Never,
+        }
+    }
+
+    /// Columns of the terminal; `COLUMNS` where it is not one, else 80.
+    pub fn width(&self) -> u16 {
+        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let shown = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
+        shown.or(asked).unwrap_or(80).clamp(40, 500)
+    }
+
+    /// Who shows the wait: bars where a person watches, lines in logs, nobody when quiet.
+    pub fn progress(&self) -> Box<dyn Progress> {
+        progress::listener(self)
+    }
+
     /// Prints a result. A closed pipe (`| head`) ends output quietly.
     pub fn print(&self, text: &str) {
         let mut out = anstream::AutoStream::new(std::io::stdout(), self.color);
@@ -42,9 +68,11 @@ impl Terminal {
     pub fn error(&self, error: &CliError) {
         let bold_red = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
         let cyan = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Cyan.into()));
-        let mut text = format!("{bold_red}error{bold_red:#}: {error}\n");
+        // Messages quote files and names, which may come from anybody.
+        let message = harmless(&error.to_string());
+        let mut text = format!("{bold_red}error{bold_red:#}: {message}\n");
         if let Some(hint) = error.hint() {
-            text.push_str(&format!("{cyan}hint{cyan:#}: {hint}\n"));
+            text.push_str(&format!("{cyan}hint{cyan:#}: {}\n", harmless(hint)));
         }
         self.eprint(&text);
     }

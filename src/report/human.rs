@@ -32,6 +32,9 @@ pub(super) fn change_of(base: Option<f64>, head: Option<f64>, unit: &Unit) -> St
 
 /// A wait: `41 ms`, `3.2 s`, `4 min 10 s`.
 pub fn duration(duration: Duration) -> String {
+    if duration.is_zero() {
+        return "0 s".to_owned();
+    }
     let seconds = duration.as_secs_f64();
     const MINUTE: u64 = 60;
     if duration.as_secs() < MINUTE {
@@ -117,7 +120,7 @@ fn signed(percents: f64) -> String {
     }
     let digits = decimals(percents.abs());
     if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
-        format!("±{digits}")
+        "±0".to_owned()
     } else if percents > 0.0 {
         format!("+{digits}")
     } else {

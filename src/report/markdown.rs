@@ -36,6 +36,11 @@ fn page(view: &View<'_>, rows: usize) -> String {
     let (word, rest) = view.headline.split_once(':').unwrap_or((&view.headline, ""));
     page.line(&format!("**{word}**:{rest}"));
     page.table("What changed", &view.changed);
+    for geomean in view.geomeans(false) {
+        let target = geomean.target.as_ref().map(|name| format!(" on {}", code(name))).unwrap_or_default();
+        let (metric, change) = (code(&geomean.metric.name), text(&super::view::geomean(geomean)));
+        page.line(&format!("\nGeometric mean of {} {metric} rows{target}: {change}", geomean.rows));
+    }
     page.list("Wrong outputs", &view.diverged);
     page.list("Failed or missing", &view.failed);
     page.table("Still open", &view.open);

@@ -22,5 +22,5 @@ pub use human::{duration, percent, quantity};
 pub use json::{comparison_file, json};
 pub use junit::junit;
 pub use markdown::{MarkdownOptions, markdown};
-pub use terminal::{TerminalOptions, clean, terminal};
+pub use terminal::{TerminalOptions, clean, harmless, terminal};
 pub use view::{Fact, LintGroup, RowView, View};

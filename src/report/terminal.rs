@@ -57,6 +57,11 @@ fn waived<'a>(view: &View<'a>) -> Vec<RowView<'a>> {
     rows.into_iter().flatten().filter(|row| row.row.waiver.is_some()).cloned().collect()
 }
 
+/// A message of several lines that may quote strangers, made fit for a terminal and a log.
+pub fn harmless(text: &str) -> String {
+    text.split('\n').map(|line| disarm(&clean(line))).collect::<Vec<_>>().join("\n")
+}
+
 fn disarm(line: &str) -> String {
     let start = line.len() - line.trim_start().len();
     if line[start..].starts_with("::") {
@@ -156,20 +161,12 @@ impl Page {
             let line = format!("{} more {what} not decide: --all shows them.", silent.len());
             self.prose(&line, "", "");
         }
-        for geomean in &view.comparison.geomeans {
-            let bounds = geomean
-                .interval
-                .map(|bounds| super::human::interval(bounds.low, bounds.high, geomean.ratio))
-                .map(|bounds| format!(" ({bounds})"))
-                .unwrap_or_default();
+        for geomean in view.geomeans(self.options.all) {
             let target =
                 geomean.target.as_deref().map(|name| format!(" on {}", clean(name))).unwrap_or_default();
-            self.line(&format!(
-                "Geometric mean of {} {} rows{target}: {}{bounds}",
-                geomean.rows,
-                clean(&geomean.metric.name),
-                super::human::change(geomean.ratio)
-            ));
+            let metric = clean(&geomean.metric.name);
+            let text = super::view::geomean(geomean);
+            self.line(&format!("Geometric mean of {} {metric} rows{target}: {text}", geomean.rows));
         }
         if let Some(legend) = &view.legend {
             self.prose(legend, "", "");

@@ -8,7 +8,8 @@ use crate::record::ComparisonFile;
 use super::markdown::{cell, code, text};
 use super::samples::{every_reason, hostile, measured, of_rows, quickstart};
 use super::{
-    MarkdownOptions, TerminalOptions, View, clean, comparison_file, csv, json, junit, markdown, terminal,
+    MarkdownOptions, TerminalOptions, View, clean, comparison_file, csv, harmless, json, junit, markdown,
+    terminal,
 };
 
 const NARROW: TerminalOptions = TerminalOptions { width: 80, color: false, all: false };
@@ -176,6 +177,11 @@ fn text_outside_code_links_to_nothing() {
     assert_eq!(text("see https://a.b and www.c.d"), "see https&#58;&#8203;//a.b and www&#46;&#8203;c.d");
     assert_eq!(text("<b>*x*</b>"), "&#60;b&#62;&#42;x&#42;&#60;/b&#62;");
     assert_eq!(text("12.5 %, +1 (both)"), "12.5 %, +1 (both)");
+}
+
+#[test]
+fn a_message_keeps_its_lines_and_commands_nobody() {
+    assert_eq!(harmless("one\n  ::error::two\u{1b}[0m"), "one\n  ∷ error::two\u{fffd}[0m");
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::gate::{Comparison, Method, Reason, Row, RunSummary, SideStats};
-use crate::model::{Consequence, LintCode, Unit, Verdict};
+use crate::gate::{Comparison, Geomean, Method, Reason, Row, RunSummary, SideStats};
+use crate::model::{Consequence, LintCode, SideName, Unit, Verdict};
 
-use super::human::{change_of, interval, percent, significant};
+use super::human::{change, change_of, interval, percent, significant};
 use super::words;
 
 /// A comparison, ready to be laid out.
@@ -98,6 +98,15 @@ impl<'a> View<'a> {
         view.changed.sort_by(by_importance);
         view.reported.sort_by(by_importance);
         view
+    }
+
+    /// The means worth saying: the mean of one row is that row, and a mean of what decides nothing is
+    /// only said when `all` is asked for.
+    pub fn geomeans(&self, all: bool) -> Vec<&'a Geomean> {
+        let named = &self.comparison.policy.metrics;
+        let decides = |name: &str| named.iter().any(|(known, policy)| known == name && policy.fatal);
+        let worth = |geomean: &&Geomean| geomean.rows > 1 && (all || decides(&geomean.metric.name));
+        self.comparison.geomeans.iter().filter(worth).collect()
     }
 
     fn section(&mut self, row: &Row, some_decide: bool) -> &mut Vec<RowView<'a>> {
@@ -320,7 +329,22 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
         }
     };
     for lint in &comparison.lints {
-        add(None, lint.code, &lint.detail);
+        // What is true of both sides is said once.
+        let of_side = |side: SideName| format!("{side}: ");
+        let on_both = |detail: &str, other: SideName| {
+            let partner = format!("{}{detail}", of_side(other));
+            comparison.lints.iter().any(|known| known.code == lint.code && known.detail == partner)
+        };
+        match (
+            lint.detail.strip_prefix(&of_side(SideName::Base)),
+            lint.detail.strip_prefix(&of_side(SideName::Head)),
+        ) {
+            (Some(detail), _) if on_both(detail, SideName::Head) => {
+                add(None, lint.code, &format!("both sides: {detail}"));
+            }
+            (_, Some(detail)) if on_both(detail, SideName::Base) => {}
+            _ => add(None, lint.code, &lint.detail),
+        }
     }
     for row in &comparison.rows {
         for lint in &row.lints {
@@ -370,6 +394,13 @@ fn facts(base: &RunSummary, head: &RunSummary) -> Vec<Fact> {
         present(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     });
     facts
+}
+
+/// A mean's change and interval: `−36.0 % (−37.0 … −35.0 %)`.
+pub(super) fn geomean(geomean: &Geomean) -> String {
+    let bounds = geomean.interval.map(|bounds| interval(bounds.low, bounds.high, geomean.ratio));
+    let bounds = bounds.map(|bounds| format!(" ({bounds})")).unwrap_or_default();
+    format!("{}{bounds}", change(geomean.ratio))
 }
 
 /// The unit of a row, for renderers that print raw numbers.

@@ -3,6 +3,7 @@
 
 mod command_line;
 mod configuration;
+mod compare;
 mod gate;
 mod harness;
 mod ingest;

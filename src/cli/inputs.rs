@@ -1,0 +1,321 @@
+//! Results from files: which file, which side of it, and several files as the processes of one side.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::ingest::{self, Format, Joiner};
+use crate::model::{Run, SideName};
+use crate::record::{RunFile, RunSchema};
+
+use super::CliError;
+
+/// What stands for stdin.
+const STDIN: &str = "-";
+
+/// One input as it was asked for: `PATH`, `PATH#base`, `PATH#head` or `-`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    path: String,
+    side: Option<SideName>,
+}
+
+impl Input {
+    /// `exists` says whether a file has exactly this name: a name that ends in `#head` may be a name.
+    fn parse(text: &str, exists: impl Fn(&str) -> bool) -> Self {
+        for side in SideName::BOTH {
+            if let Some(path) = text.strip_suffix(side.as_str()).and_then(|rest| rest.strip_suffix('#'))
+                && !exists(text)
+            {
+                return Self { path: path.to_owned(), side: Some(side) };
+            }
+        }
+        Self { path: text.to_owned(), side: None }
+    }
+}
+
+/// A run and what the reader should know about how it came together.
+#[derive(Debug)]
+pub struct Loaded {
+    pub run: Run,
+    pub notes: Vec<String>,
+}
+
+/// The files that these names and globs mean, in a stable order.
+///
+/// # Errors
+/// A glob that matches nothing or can't be read.
+pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
+    let mut inputs = Vec::new();
+    for name in names {
+        let input = Input::parse(name, |text| Path::new(text).exists());
+        if input.path == STDIN || Path::new(&input.path).exists() || !is_glob(&input.path) {
+            inputs.push(input);
+            continue;
+        }
+        let found = matches(&input.path)?;
+        if found.is_empty() {
+            return Err(CliError::Input {
+                message: format!("failed to find a file that matches {}", input.path),
+                hint: Some("quote the pattern so that benchgate sees it, and check the folder".to_owned()),
+            });
+        }
+        inputs.extend(found.into_iter().map(|path| Input { path, side: input.side }));
+    }
+    Ok(inputs)
+}
+
+fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
+}
+
+/// Files below the pattern's fixed folders that match it.
+fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
+    let glob = globset::GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
+        CliError::Usage {
+            message: format!("failed to read the pattern {pattern}: {}", error.kind()),
+            hint: None,
+        }
+    })?;
+    let matcher = glob.compile_matcher();
+    let parts: Vec<&str> = pattern.split('/').collect();
+    let fixed = parts.iter().take_while(|part| !is_glob(part)).count().min(parts.len() - 1);
+    let root = match parts[..fixed].join("/") {
+        folder if folder.is_empty() && pattern.starts_with('/') => PathBuf::from("/"),
+        folder => PathBuf::from(folder),
+    };
+    // `**` may go deeper than the pattern has parts; links are not followed, so it ends.
+    let depth = if pattern.contains("**") { usize::MAX } else { parts.len() - fixed };
+    let mut found = Vec::new();
+    walk(&root, depth, &mut |path| {
+        if let Some(text) = path.to_str()
+            && matcher.is_match(text)
+        {
+            found.push(text.to_owned());
+        }
+    });
+    found.sort();
+    Ok(found)
+}
+
+/// Calls `visit` with every file at most `depth` levels below `folder`.
+fn walk(folder: &Path, depth: usize, visit: &mut impl FnMut(&Path)) {
+    let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    // A folder that can't be listed has no matches; the caller says when nothing matched.
+    let Ok(entries) = std::fs::read_dir(listed) else { return };
+    for entry in entries.flatten() {
+        let path = folder.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 1 => walk(&path, depth - 1, visit),
+            Ok(kind) if !kind.is_dir() => visit(&path),
+            _ => {}
+        }
+    }
+}
+
+/// Reads one side from its files; more than one are joined as its processes.
+///
+/// # Errors
+/// Input that can't be read, is not whole, or does not belong together.
+pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, CliError> {
+    let mut joiner = Joiner::new();
+    let mut notes = Vec::new();
+    let mut first: Option<Run> = None;
+    for input in inputs {
+        let mut run = load_one(input, format)?;
+        if inputs.len() > 1 {
+            if run.session.take().is_some() {
+                forget_blocks(&mut run);
+            }
+            if let Some(first) = &first {
+                belongs_together(first, &run)?;
+            } else {
+                first = Some(Run { benchmarks: Vec::new(), ..run.clone() });
+            }
+        }
+        joiner.push(run);
+    }
+    let Some(mut run) = joiner.finish() else {
+        return Err(CliError::Usage { message: "no file was given for one side".to_owned(), hint: None });
+    };
+    if inputs.len() > 1 {
+        run.origin.label = format!("{} and {} more", run.origin.label, inputs.len() - 1);
+        notes.push(format!("{} files were joined as processes of one side", inputs.len()));
+    }
+    Ok(Loaded { run, notes })
+}
+
+/// Blocks are numbered within a session, so those of different sessions don't pair up.
+fn forget_blocks(run: &mut Run) {
+    for metric in run.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
+        if let crate::model::Series::Processes(processes) = &mut metric.series {
+            for process in processes {
+                process.slot = None;
+            }
+        }
+    }
+}
+
+fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
+    let differs = if first.toolchain != next.toolchain {
+        Some("different tools")
+    } else if first.commit != next.commit {
+        Some("different commits")
+    } else if first.testbed.as_ref().map(|testbed| &testbed.id)
+        != next.testbed.as_ref().map(|testbed| &testbed.id)
+    {
+        Some("different machines")
+    } else {
+        None
+    };
+    match differs {
+        None => Ok(()),
+        Some(what) => Err(CliError::Failed {
+            message: format!("{} and {} come from {what}", first.origin.label, next.origin.label),
+            hint: Some(
+                "files of one side are read as processes of one run; compare these with each other instead"
+                    .to_owned(),
+            ),
+        }),
+    }
+}
+
+/// Both sides of one two-sided run.json.
+///
+/// # Errors
+/// Input that can't be read or has one side only.
+pub fn load_both(input: &Input) -> Result<(Loaded, Loaded), CliError> {
+    let bytes = read(&input.path)?;
+    let one_side = |what: String| CliError::Usage {
+        message: what,
+        hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
+    };
+    if input.side.is_some() || Format::detect(&bytes).is_some() || !is_record(&bytes) {
+        return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
+    }
+    let mut runs = runs_of(&bytes, &input.path)?;
+    match (runs.pop(), runs.pop()) {
+        (Some((SideName::Head, head)), Some((SideName::Base, base))) => {
+            let loaded = |run| Loaded { run, notes: Vec::new() };
+            Ok((loaded(base), loaded(head)))
+        }
+        _ => Err(one_side(format!("{} holds one side", input.path))),
+    }
+}
+
+fn load_one(input: &Input, format: Option<Format>) -> Result<Run, CliError> {
+    let bytes = read(&input.path)?;
+    match format.or_else(|| Format::detect(&bytes)) {
+        Some(format) => ingest::read(&bytes, format, &input.path).map_err(|error| unreadable(&error)),
+        None if is_record(&bytes) => pick(runs_of(&bytes, &input.path)?, input),
+        None => ingest::read_detected(&bytes, &input.path).map_err(|error| unreadable(&error)),
+    }
+}
+
+/// Whether these bytes mean to be a record of benchgate's own, whole or not.
+fn is_record(bytes: &[u8]) -> bool {
+    const MARK: &[u8] = b"\"benchgate/";
+    bytes.trim_ascii_start().first() == Some(&b'{') && bytes.windows(MARK.len()).any(|window| window == MARK)
+}
+
+fn runs_of(bytes: &[u8], label: &str) -> Result<Vec<(SideName, Run)>, CliError> {
+    let file = RunFile::from_slice(bytes).map_err(|error| {
+        use crate::record::RecordError;
+        let hint = match &error {
+            RecordError::Truncated { .. } => {
+                "the copy or the writer was cut short: copy it again, or run the suite again (it resumes)"
+            }
+            RecordError::Version { .. } => "install the benchgate that the message names",
+            RecordError::Syntax { .. } | RecordError::Shape { .. } | RecordError::Inconsistent { .. } => {
+                "run files are written by `benchgate run` and described by schemas/run.json"
+            }
+        };
+        let sort = if error.place().is_some() { format!(" as {},", RunSchema::NAME) } else { ":".to_owned() };
+        CliError::Input {
+            message: format!("failed to read {label}{sort} {error}"),
+            hint: Some(hint.to_owned()),
+        }
+    })?;
+    if !file.complete {
+        return Err(CliError::Failed {
+            message: format!("{label} is an interrupted run; it can't be judged"),
+            hint: Some("run the suite again: it resumes where it stopped".to_owned()),
+        });
+    }
+    Ok(file.runs(label))
+}
+
+/// The side that was asked for, or the only one.
+fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> {
+    let path = &input.path;
+    let several = runs.len() > 1;
+    let at = match input.side {
+        Some(wanted) => runs
+            .iter()
+            .position(|(side, _)| *side == wanted)
+            .ok_or_else(|| CliError::Input { message: format!("{path} has no side {wanted}"), hint: None })?,
+        None if !several => 0,
+        None => {
+            return Err(CliError::Usage {
+                message: format!("{path} holds both sides"),
+                hint: Some(format!(
+                    "say which: {path}#base or {path}#head; alone, `benchgate compare {path}` compares them"
+                )),
+            });
+        }
+    };
+    let (side, mut run) = runs.swap_remove(at);
+    if several {
+        run.origin.label = format!("{path}#{side}");
+    }
+    Ok(run)
+}
+
+fn unreadable(error: &ingest::IngestError) -> CliError {
+    let hint = match error {
+        ingest::IngestError::Unrecognised { .. } => {
+            let known: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
+            format!("benchgate reads its own run.json and {}; `--format-in` names one", known.join(", "))
+        }
+        ingest::IngestError::NoResults { .. } => "an empty result would pass for the wrong reason".to_owned(),
+        _ => "look at that line; if a tool wrote it, let it finish and write it again".to_owned(),
+    };
+    CliError::Input { message: format!("failed to {error}"), hint: Some(hint) }
+}
+
+fn read(path: &str) -> Result<Vec<u8>, CliError> {
+    let mut bytes = Vec::new();
+    let result = if path == STDIN {
+        std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
+    } else {
+        std::fs::read(path).map(|content| bytes = content)
+    };
+    result
+        .map(|()| bytes)
+        .map_err(|error| CliError::Input { message: format!("failed to read {path}: {error}"), hint: None })
+}
+
+/// Whether stdin is asked for more than once.
+pub fn shares_stdin(inputs: &[&[Input]]) -> bool {
+    inputs.iter().flat_map(|inputs| inputs.iter()).filter(|input| input.path == STDIN).count() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_is_chosen_after_the_hash_unless_that_is_the_files_name() {
+        let side = Input::parse("run.json#head", |_| false);
+        assert_eq!(side, Input { path: "run.json".into(), side: Some(SideName::Head) });
+        let name = Input::parse("run.json#head", |_| true);
+        assert_eq!(name, Input { path: "run.json#head".into(), side: None });
+        assert_eq!(Input::parse("a#b.json", |_| false).path, "a#b.json");
+    }
+
+    #[test]
+    fn a_record_is_told_by_its_mark_wherever_it_stands() {
+        assert!(is_record(b" {\"a\": 1, \"schema\": \"benchgate/run/v9\"}"));
+        assert!(!is_record(b"{\"context\": {}}"));
+        assert!(!is_record(b"\"benchgate/run/v1\""));
+    }
+}

@@ -1,0 +1,193 @@
+//! What is allowed, from the command line over a policy file over the defaults.
+
+use std::path::PathBuf;
+
+use crate::config;
+use crate::gate::{FailOn, Policy, TestKind};
+use crate::model::Verdict;
+
+use super::CliError;
+
+/// Options that change what a verdict allows.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Policy")]
+pub struct PolicyArgs {
+    /// Take the policy of this benchgate.toml; the options below override it
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Smallest change worth a red, for every metric that decides [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = fraction)]
+    pub floor: Option<f64>,
+    /// Largest change a green may hide, for every metric that decides [default: 3%]
+    #[arg(long, value_name = "PERCENT", value_parser = fraction)]
+    pub tolerance: Option<f64>,
+    /// Chance that an unchanged suite turns red [default: 0.01]
+    #[arg(long, value_name = "P", value_parser = probability)]
+    pub alpha: Option<f64>,
+    /// Spread between processes, where the files don't show it [default: 2% on GPUs, 5% on CPUs]
+    #[arg(long, value_name = "PERCENT", value_parser = fraction)]
+    pub between_cv: Option<f64>,
+    /// Which test decides
+    #[arg(long, value_name = "TEST")]
+    pub test: Option<Test>,
+    /// Verdicts that end in a non-zero exit code [default: regressed,diverged,error,missing]
+    #[arg(long, value_name = "VERDICTS", value_delimiter = ',', value_parser = failing_verdict)]
+    pub fail_on: Option<Vec<Verdict>>,
+    /// Say the verdict and exit with 0
+    #[arg(long)]
+    pub warn_only: bool,
+}
+
+/// Which test decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Test {
+    /// Paired where blocks pair up, else processes with the spread between them
+    Auto,
+    /// Welch's t on all repetitions, as classical tools do
+    Welch,
+    /// Mann-Whitney's U on all repetitions, as google/benchmark's compare.py does
+    MannWhitney,
+}
+
+impl PolicyArgs {
+    /// The policy that holds.
+    ///
+    /// # Errors
+    /// A policy file that can't be used, and options that contradict each other.
+    pub fn resolve(&self) -> Result<Policy, CliError> {
+        let mut policy = match &self.policy {
+            None => Policy::default(),
+            Some(file) => {
+                config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
+                    message: format!("failed to {error}"),
+                    hint: Some("docs/configuration.md describes every key".to_owned()),
+                })?
+            }
+        };
+        if let (Some(floor), Some(tolerance)) = (self.floor, self.tolerance)
+            && tolerance < floor
+        {
+            return Err(CliError::Usage {
+                message: format!(
+                    "--tolerance {} is below --floor {}: a change between them could be neither red nor green",
+                    percent(tolerance),
+                    percent(floor)
+                ),
+                hint: Some("give a tolerance that is at least the floor".to_owned()),
+            });
+        }
+        for (_, metric) in policy.metrics.iter_mut().filter(|(_, metric)| metric.fatal) {
+            if let Some(floor) = self.floor {
+                metric.floor.relative = floor;
+                // A floor above the tolerance would leave changes that are neither red nor green.
+                metric.tolerance = metric.tolerance.max(floor);
+            }
+            if let Some(tolerance) = self.tolerance {
+                metric.tolerance = tolerance;
+                metric.floor.relative = metric.floor.relative.min(tolerance);
+            }
+        }
+        // What is given for everything holds for everything: an override that knew better would make
+        // the option a lie.
+        for rule in &mut policy.overrides {
+            rule.floor_relative = if self.floor.is_some() { None } else { rule.floor_relative };
+            rule.tolerance = if self.tolerance.is_some() { None } else { rule.tolerance };
+            rule.between_cv = if self.between_cv.is_some() { None } else { rule.between_cv };
+        }
+        policy.alpha = self.alpha.unwrap_or(policy.alpha);
+        policy.between_cv = self.between_cv.or(policy.between_cv);
+        match self.test {
+            Some(Test::Auto) => policy.test = TestKind::Auto,
+            Some(Test::Welch) => policy.test = TestKind::Welch,
+            Some(Test::MannWhitney) => policy.test = TestKind::MannWhitney,
+            None => {}
+        }
+        if let Some(verdicts) = &self.fail_on {
+            policy.fail_on = FailOn(verdicts.clone());
+        }
+        Ok(policy)
+    }
+}
+
+fn percent(fraction: f64) -> String {
+    crate::report::percent(fraction)
+}
+
+/// `1%` or `0.01`. A bare number of 1 or more is refused: nobody means 100 %, and a floor a hundred
+/// times too large lets everything pass.
+fn fraction(text: &str) -> Result<f64, String> {
+    let (number, scale) = match text.trim().strip_suffix('%') {
+        Some(number) => (number.trim(), 100.0),
+        None => (text.trim(), 1.0),
+    };
+    let value: f64 =
+        number.parse().map_err(|_| "expected a percentage like 1% or a fraction like 0.01".to_owned())?;
+    let fraction = value / scale;
+    if !fraction.is_finite() || fraction < 0.0 {
+        return Err("expected a number that is not negative".to_owned());
+    }
+    if fraction >= 1.0 {
+        return Err(format!("expected less than 100 %; did you mean {number}%?"));
+    }
+    Ok(fraction)
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value < 0.5 => Ok(value),
+        _ => Err("expected more than 0 and less than 0.5".to_owned()),
+    }
+}
+
+fn failing_verdict(text: &str) -> Result<Verdict, String> {
+    match Verdict::parse(text) {
+        Some(Verdict::Pass | Verdict::Improved) => Err(format!("{text} is no failure")),
+        Some(verdict) => Ok(verdict),
+        None => Err("expected regressed, diverged, error, missing or inconclusive".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentage_and_a_fraction_mean_the_same() {
+        assert_eq!(fraction("1%"), Ok(0.01));
+        assert_eq!(fraction("1 %"), Ok(0.01));
+        assert_eq!(fraction("0.01"), Ok(0.01));
+    }
+
+    #[test]
+    fn a_bare_one_is_refused_because_nobody_means_a_hundred_percent() {
+        assert_eq!(fraction("1"), Err("expected less than 100 %; did you mean 1%?".to_owned()));
+        assert!(fraction("-1%").is_err());
+        assert!(fraction("NaN").is_err());
+        assert!(fraction("much").is_err());
+    }
+
+    #[test]
+    fn passing_is_never_a_failure() {
+        assert!(failing_verdict("pass").is_err());
+        assert_eq!(failing_verdict("inconclusive"), Ok(Verdict::Inconclusive));
+    }
+
+    #[test]
+    fn a_higher_floor_lifts_the_tolerance_with_it() {
+        let args = PolicyArgs {
+            policy: None,
+            floor: Some(0.05),
+            tolerance: None,
+            alpha: None,
+            between_cv: None,
+            test: None,
+            fail_on: None,
+            warn_only: false,
+        };
+        let policy = args.resolve().unwrap();
+        let (_, latency) = policy.metrics.iter().find(|(name, _)| name == "latency").unwrap();
+        assert_eq!((latency.floor.relative, latency.tolerance), (0.05, 0.05));
+        let contradiction = PolicyArgs { tolerance: Some(0.03), ..args };
+        assert!(contradiction.resolve().is_err());
+    }
+}

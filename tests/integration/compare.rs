@@ -1,0 +1,362 @@
+//! `benchgate compare`, as a person or a job runs it.
+
+use std::path::PathBuf;
+
+use benchgate::model::{Metric, SideName};
+use benchgate::record::{
+    BenchmarkRecord, Design, MeasureRecord, MetricRecord, Number, OutcomeRecord, OutcomeStatus,
+    ProcessRecord, RunFile, RunSchema, SideRecord, SlotRecord, TestbedRecord,
+};
+
+use crate::harness::World;
+
+const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
+
+fn captured(name: &str) -> String {
+    let folder =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tool_output/google_benchmark");
+    folder.join(name).to_str().unwrap().to_owned()
+}
+
+/// A paired run of 12 blocks: `mlp` at the given ratio, `conv` unchanged. The noise is a fixed
+/// sequence, so that every run of the tests sees the same files.
+fn paired(ratio: f64) -> RunFile {
+    let names = [("mlp/cpu/main", ratio), ("conv/cpu/main", 1.0)];
+    let side = |name: SideName| {
+        let benchmarks = names.iter().enumerate().map(|(which, (benchmark, ratio))| {
+            let ratio = if name == SideName::Head { *ratio } else { 1.0 };
+            let slots = if name == SideName::Base { [0, 3] } else { [1, 2] };
+            let processes =
+                (0..12_u32).flat_map(|block| slots.map(|slot| (block, slot))).map(|(block, slot)| {
+                    let order = block * 8 + u32::from(slot) * 2 + which as u32;
+                    // Between −0.4 % and +0.4 %, different in every slot.
+                    let noise = f64::from((order * 7919 + 13) % 17) / 17.0 * 0.008 - 0.004;
+                    let sample = |repetition: u32| {
+                        Number(1e6 * ratio * (1.0 + noise) + f64::from(repetition % 3) * 100.0)
+                    };
+                    ProcessRecord {
+                        slot: Some(SlotRecord { block, slot }),
+                        order,
+                        started: "2026-11-20T21:00:00Z".to_owned(),
+                        seconds: Number(0.3),
+                        failure: None,
+                        peak_memory_bytes: None,
+                        load_avg: Vec::new(),
+                        log: None,
+                        iterations: None,
+                        samples: [("latency".to_owned(), (0..8).map(sample).collect())].into(),
+                    }
+                });
+            BenchmarkRecord {
+                name: (*benchmark).to_owned(),
+                labels: [("target".to_owned(), "cpu".to_owned())].into(),
+                outcome: OutcomeRecord { status: OutcomeStatus::Ok, stage: None, why: None },
+                artifact: None,
+                stages: Vec::new(),
+                verification: None,
+                processes: processes.collect(),
+                values: Vec::new(),
+                lints: Vec::new(),
+            }
+        });
+        SideRecord {
+            name: name.into(),
+            commit: None,
+            dirty: None,
+            toolchain: None,
+            flags: Vec::new(),
+            run_flags: Vec::new(),
+            context: None,
+            benchmarks: benchmarks.collect(),
+        }
+    };
+    RunFile {
+        schema: RunSchema,
+        benchgate: "0.1.0".to_owned(),
+        suite: "two".to_owned(),
+        session: "s1".to_owned(),
+        created: "2026-11-20T21:00:00Z".to_owned(),
+        complete: true,
+        design: Design::Abba,
+        seed: 1,
+        measure: MeasureRecord {
+            repetitions: 8,
+            min_time_ns: 50_000_000,
+            warmup_ns: 0,
+            processes: None,
+            min_blocks: Some(4),
+            max_blocks: Some(12),
+            cpus: None,
+        },
+        testbed: TestbedRecord { id: "t1".to_owned(), ..TestbedRecord::default() },
+        metrics: vec![MetricRecord::from(&Metric::LATENCY)],
+        sides: SideName::BOTH.map(side).into(),
+        calibration: None,
+        lints: Vec::new(),
+    }
+}
+
+#[test]
+fn a_slower_head_exits_with_10_and_an_unchanged_one_with_0() {
+    let world = World::new();
+    world.write("slow.json", paired(1.2).to_json());
+    let slow = world.run(["compare", "slow.json"]).expect_code(10);
+    assert!(slow.stdout.starts_with("Regressed: 1 of 2 benchmarks regressed, 1 passed."), "{}", slow.stdout);
+    assert!(slow.stdout.contains("+20.0 % slower"), "{}", slow.stdout);
+    world.write("same.json", paired(1.0).to_json());
+    let same = world.run(["compare", "same.json"]).expect_code(0);
+    assert!(same.stdout.starts_with("Pass: 2 of 2 benchmarks passed."), "{}", same.stdout);
+    world.write("fast.json", paired(0.25).to_json());
+    let fast = world.run(["compare", "fast.json"]).expect_code(0);
+    assert!(fast.stdout.contains("4.00× faster"), "{}", fast.stdout);
+}
+
+#[test]
+fn the_same_files_give_the_same_bytes_in_every_format() {
+    let world = World::new();
+    world.write("run.json", paired(1.02).to_json());
+    for format in ["table", "markdown", "json", "csv", "junit"] {
+        let once = world.run(["compare", "run.json", "--format", format]);
+        let again = world.run(["compare", "run.json", "--format", format]);
+        assert_eq!(once.stdout, again.stdout, "{format}");
+        assert_eq!(once.code, again.code, "{format}");
+        assert_eq!(once.stderr, "", "{format}");
+    }
+}
+
+#[test]
+fn two_files_of_one_side_compare_like_one_file_of_two() {
+    let world = World::new();
+    let both = paired(1.2);
+    for (name, side) in [("base.json", SideName::Base), ("head.json", SideName::Head)] {
+        let mut one = both.clone();
+        one.sides.retain(|record| record.name.0 == side);
+        world.write(name, one.to_json());
+    }
+    world.write("both.json", both.to_json());
+    let rows = |text: &str| {
+        text.lines().filter(|line| line.contains("latency")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let together = world.run(["compare", "both.json", "--format", "csv"]).expect_code(10);
+    let apart = world.run(["compare", "base.json", "head.json", "--format", "csv"]).expect_code(10);
+    assert_eq!(rows(&together.stdout), rows(&apart.stdout));
+    let chosen =
+        world.run(["compare", "both.json#base", "both.json#head", "--format", "csv"]).expect_code(10);
+    assert_eq!(rows(&together.stdout), rows(&chosen.stdout));
+    // The other way round, what was slower is faster.
+    world.run(["compare", "both.json#head", "both.json#base"]).expect_code(0);
+}
+
+#[test]
+fn both_sides_as_one_operand_of_two_must_be_chosen() {
+    let world = World::new();
+    world.write("both.json", paired(1.0).to_json());
+    let outcome = world.run(["compare", "both.json", "both.json#head"]).expect_code(2);
+    assert!(outcome.stderr.contains("both.json#base"), "{}", outcome.stderr);
+}
+
+#[test]
+fn one_sided_files_alone_have_nothing_to_be_compared_with() {
+    let world = World::new();
+    let mut one = paired(1.0);
+    one.sides.remove(0);
+    world.write("head.json", one.to_json());
+    let outcome = world.run(["compare", "head.json"]).expect_code(2);
+    assert!(outcome.stderr.contains("holds one side"), "{}", outcome.stderr);
+    world.run(["compare", &captured("abs.csv")]).expect_code(2);
+}
+
+#[test]
+fn files_of_the_tool_itself_are_read_in_any_of_its_formats() {
+    let world = World::new();
+    let outcome = world.run(["compare", &captured("abs.csv"), &captured("abs.console"), "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(report["base"]["format"], "google-benchmark-csv");
+    assert_eq!(report["head"]["format"], "google-benchmark-console");
+    assert_eq!(report["exit_code"], outcome.code.unwrap());
+}
+
+#[test]
+fn an_errored_row_is_never_faster() {
+    // The tool prints 0.0 ms for it and exits with 0.
+    let outcome = World::new().run(["compare", &captured("abs.csv"), &captured("errored.csv")]);
+    assert!(matches!(outcome.code, Some(10 | 20)), "{outcome:?}");
+    assert!(!outcome.stdout.contains("faster"), "{}", outcome.stdout);
+}
+
+#[test]
+fn stdin_is_a_file_like_any_other_and_only_one() {
+    let world = World::new();
+    let json = std::fs::read(captured("vit.3.9.0.json")).unwrap();
+    let base = captured("vit.3.13.0.json");
+    let from_stdin = world.run_with_input(["compare", &base, "-", "--format", "csv"], &json);
+    let from_file = world.run(["compare", &base, &captured("vit.3.9.0.json"), "--format", "csv"]);
+    assert_eq!(from_stdin.stdout, from_file.stdout);
+    assert_eq!(from_stdin.code, from_file.code);
+    let twice = world.run(["compare", "-", "-"]).expect_code(2);
+    assert!(twice.stderr.contains("more than once"), "{}", twice.stderr);
+}
+
+#[test]
+fn a_quoted_glob_joins_files_as_processes_of_one_side() {
+    let world = World::new();
+    for (at, name) in ["base-0.json", "base-1.json", "out/base-9.json"].into_iter().enumerate() {
+        let text = std::fs::read_to_string(captured("vit.3.9.0.json")).unwrap();
+        world.write(name, text.replace("22.1", &format!("22.{at}")));
+    }
+    let head = captured("vit.3.13.0.json");
+    let joined = world.run(["compare", "base-*.json", &head, "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&joined.stdout).unwrap();
+    assert_eq!(report["rows"][0]["base"]["processes"], 2);
+    let deep = world.run(["compare", "--base", "**/base-*.json", "--head", &head, "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&deep.stdout).unwrap();
+    assert_eq!(report["rows"][0]["base"]["processes"], 3);
+    let none = world.run(["compare", "nothing-*.json", &head]).expect_code(21);
+    assert!(none.stderr.contains("nothing-*.json"), "{}", none.stderr);
+}
+
+#[test]
+fn runs_of_different_machines_are_not_one_side() {
+    let world = World::new();
+    let mut one = paired(1.0);
+    one.sides.remove(0);
+    world.write("head-1.json", one.to_json());
+    world.write("other.json", one.to_json());
+    one.testbed.id = "t2".to_owned();
+    world.write("head-2.json", one.to_json());
+    let outcome = world.run(["compare", "--base", "other.json", "--head", "head-*.json"]).expect_code(20);
+    assert!(outcome.stderr.contains("different machines"), "{}", outcome.stderr);
+}
+
+#[test]
+fn joined_runs_are_processes_and_their_blocks_no_longer_pair_up() {
+    let world = World::new();
+    for (name, session) in [("run-1.json", "s1"), ("run-2.json", "s2")] {
+        let mut run = paired(1.2);
+        run.session = session.to_owned();
+        world.write(name, run.to_json());
+    }
+    let files = ["compare", "--base", "run-*.json#base", "--head", "run-*.json#head", "--format", "json"];
+    let outcome = world.run(files).expect_code(10);
+    let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(report["rows"][0]["estimate"]["method"], "unpaired");
+    assert_eq!(report["rows"][0]["base"]["processes"], 48);
+}
+
+#[test]
+fn unreadable_input_is_one_clear_error_and_exit_21() {
+    let world = World::new();
+    world.write("truncated.json", &GOLDEN.as_bytes()[..GOLDEN.len() / 2]);
+    world.write("newer.json", GOLDEN.replace("benchgate/run/v1", "benchgate/run/v9"));
+    world.write("unknown-field.json", GOLDEN.replace("\"seed\"", "\"sead\""));
+    world.write("not-json.txt", "hello\n");
+    world.write("other.json", "{\"hello\": 1}");
+    world.write("empty", "");
+    world.write("no-rows.json", "{\"context\": {}, \"benchmarks\": []}");
+    let cut = std::fs::read(captured("vit.3.9.0.json")).unwrap();
+    world.write("cut.json", &cut[..cut.len() / 2]);
+    let names = [
+        "truncated.json",
+        "newer.json",
+        "unknown-field.json",
+        "not-json.txt",
+        "other.json",
+        "empty",
+        "no-rows.json",
+        "cut.json",
+        "absent.json",
+        ".",
+    ];
+    let mut said = String::new();
+    for name in names {
+        let outcome = world.run(["compare", name, &captured("abs.csv")]).expect_code(21);
+        assert_eq!(outcome.stdout, "");
+        said.push_str(&format!("{name}\n{}\n", outcome.stderr));
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn an_interrupted_run_is_not_judged() {
+    let world = World::new();
+    let mut run = paired(1.0);
+    run.complete = false;
+    world.write("run.json", run.to_json());
+    let outcome = world.run(["compare", "run.json"]).expect_code(20);
+    assert!(outcome.stderr.contains("resumes"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_output_file_is_opened_before_the_work_and_replaced_at_its_end() {
+    let world = World::new();
+    world.write("run.json", paired(1.2).to_json());
+    let nowhere =
+        world.run(["compare", "absent.json", "--output", "no/such/folder/report.md"]).expect_code(2);
+    assert!(nowhere.stderr.contains("no/such/folder"), "{}", nowhere.stderr);
+    world.write("report.md", "the old report");
+    world.run(["compare", "absent.json", "--output", "report.md"]).expect_code(21);
+    assert_eq!(world.read("report.md"), "the old report");
+    let written =
+        world.run(["compare", "run.json", "--format", "markdown", "--output", "report.md"]).expect_code(10);
+    assert_eq!(written.stdout, "");
+    assert!(world.read("report.md").starts_with("**Regressed**"));
+    let left: Vec<String> = std::fs::read_dir(world.work())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".benchgate-"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn options_loosen_and_tighten_the_verdict() {
+    let world = World::new();
+    world.write("run.json", paired(1.2).to_json());
+    world.run(["compare", "run.json", "--floor", "30%"]).expect_code(0);
+    world.run(["compare", "run.json", "--warn-only"]).expect_code(0);
+    world.run(["compare", "run.json", "--fail-on", "missing,error"]).expect_code(0);
+    world.run(["compare", "run.json", "--fail-on", "passed"]).expect_code(2);
+    world.run(["compare", "run.json", "--floor", "5%", "--tolerance", "1%"]).expect_code(2);
+    world.run(["compare", "run.json", "--floor", "1"]).expect_code(2);
+    for test in ["welch", "mann-whitney"] {
+        world.run(["compare", "run.json", "--test", test]).expect_code(10);
+    }
+}
+
+#[test]
+fn a_policy_file_judges_and_an_option_overrides_it() {
+    let world = World::new();
+    world.write("run.json", paired(1.2).to_json());
+    world.write("loose.toml", "[gate.metric.latency]\nfloor = \"30%\"\ntolerance = \"40%\"\n");
+    world.run(["compare", "run.json", "--policy", "loose.toml"]).expect_code(0);
+    world.run(["compare", "run.json", "--policy", "loose.toml", "--floor", "1%"]).expect_code(10);
+    world.write("wrong.toml", "[gate]\nalfa = 0.01\n");
+    let outcome = world.run(["compare", "run.json", "--policy", "wrong.toml"]).expect_code(2);
+    assert!(outcome.stderr.contains("wrong.toml:2"), "{}", outcome.stderr);
+}
+
+#[test]
+fn every_finding_can_be_explained() {
+    let world = World::new();
+    for code in benchgate::model::LintCode::ALL {
+        let outcome = world.run(["compare", "--explain", code.as_str()]).expect_code(0);
+        assert!(outcome.stdout.starts_with(code.as_str()), "{}", outcome.stdout);
+    }
+    let outcome = world.run(["compare", "--explain", "single-repetitio"]).expect_code(2);
+    assert!(outcome.stderr.contains("did you mean single-repetition?"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_table_of_real_results() {
+    let world = World::new();
+    for name in ["vit.3.9.0.json", "vit.3.13.0.json"] {
+        world.write(name, std::fs::read(captured(name)).unwrap());
+    }
+    let outcome = world.run(["compare", "vit.3.9.0.json", "vit.3.13.0.json"]);
+    insta::assert_snapshot!(outcome.stdout);
+}
+
+#[test]
+fn the_help_of_compare() {
+    insta::assert_snapshot!(World::new().run(["compare", "-h"]).expect_code(0).stdout);
+}
