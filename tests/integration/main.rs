@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod command_line;
-mod configuration;
 mod compare;
+mod configuration;
 mod gate;
 mod harness;
 mod ingest;
