@@ -98,7 +98,7 @@ fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {
         });
     }
     match (base.as_slice(), head.as_slice()) {
-        ([both], []) => inputs::load_both(both),
+        ([both], []) => inputs::load_both(both, args.format_in),
         _ => Ok((inputs::load_side(&base, args.format_in)?, inputs::load_side(&head, args.format_in)?)),
     }
 }

@@ -183,13 +183,13 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
 ///
 /// # Errors
 /// Input that can't be read or has one side only.
-pub fn load_both(input: &Input) -> Result<(Loaded, Loaded), CliError> {
+pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loaded), CliError> {
     let bytes = read(&input.path)?;
     let one_side = |what: String| CliError::Usage {
         message: what,
         hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
     };
-    if input.side.is_some() || Format::detect(&bytes).is_some() || !is_record(&bytes) {
+    if input.side.is_some() || format_of(&bytes, format) != Some(Format::RunJson) {
         return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
     }
     let mut runs = runs_of(&bytes, &input.path)?;
@@ -204,14 +204,25 @@ pub fn load_both(input: &Input) -> Result<(Loaded, Loaded), CliError> {
 
 fn load_one(input: &Input, format: Option<Format>) -> Result<Run, CliError> {
     let bytes = read(&input.path)?;
-    match format.or_else(|| Format::detect(&bytes)) {
+    match format_of(&bytes, format) {
+        Some(Format::RunJson) => pick(runs_of(&bytes, &input.path)?, input),
+        Some(_) if input.side.is_some() => Err(CliError::Usage {
+            message: format!("{} is not a run.json, so it has no sides to choose from", input.path),
+            hint: None,
+        }),
         Some(format) => ingest::read(&bytes, format, &input.path).map_err(|error| unreadable(&error)),
-        None if is_record(&bytes) => pick(runs_of(&bytes, &input.path)?, input),
         None => ingest::read_detected(&bytes, &input.path).map_err(|error| unreadable(&error)),
     }
 }
 
-/// Whether these bytes mean to be a record of benchgate's own, whole or not.
+/// The format that was asked for, or the one that the content shows.
+fn format_of(bytes: &[u8], asked: Option<Format>) -> Option<Format> {
+    let shown = || Format::detect(bytes).or_else(|| is_record(bytes).then_some(Format::RunJson));
+    asked.or_else(shown)
+}
+
+/// Whether these bytes mean to be a record of benchgate's own, whole or not, wherever its mark stands: a
+/// tool that sorts keys puts `schema` behind everything else.
 fn is_record(bytes: &[u8]) -> bool {
     const MARK: &[u8] = b"\"benchgate/";
     bytes.trim_ascii_start().first() == Some(&b'{') && bytes.windows(MARK.len()).any(|window| window == MARK)
