@@ -49,10 +49,10 @@ Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive, 12 baselin
 #[derive(Debug, Clone, clap::Args)]
 pub struct Global {
     /// When to use colours; NO_COLOR and a pipe switch them off
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
     pub color: ColorWhen,
     /// Print results and errors only
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = "Global options")]
     pub quiet: bool,
 }
 

@@ -1,5 +1,7 @@
 //! What the stored format promises.
 
+use proptest::prelude::*;
+
 use crate::model::{Outcome, Series, SideName, Stage, VerifyCode};
 
 use super::{RecordError, RunFile};
@@ -130,5 +132,22 @@ fn a_file_that_contradicts_itself_is_refused() {
 fn bytes_of_any_kind_are_an_error_and_never_a_panic() {
     for bytes in [&b""[..], b"[]", b"null", b"{}", b"\xff\xfe", b"{\"schema\":3}", b"name,iterations\n"] {
         assert!(RunFile::from_slice(bytes).is_err());
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_file_never_panics_and_what_is_read_can_be_written(
+        damage in prop::collection::vec((0..GOLDEN.len(), any::<u8>()), 1..4)
+    ) {
+        let mut bytes = GOLDEN.as_bytes().to_vec();
+        for (at, byte) in damage {
+            bytes[at] = byte;
+        }
+        if let Ok(file) = RunFile::from_slice(&bytes) {
+            let runs = file.runs("damaged");
+            prop_assert!(!runs.is_empty());
+            prop_assert_eq!(RunFile::from_slice(&file.to_json()).unwrap(), file);
+        }
     }
 }
