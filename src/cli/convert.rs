@@ -129,7 +129,11 @@ fn write_output(output: &Path, bytes: &[u8], terminal: &Terminal) -> Result<(), 
     }
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> std::io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut builder = tempfile::Builder::new();
+        // A temporary file is private by default; a result is as readable as any other file the user writes.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.persist(output).map_err(|error| error.error)?;
         Ok(())

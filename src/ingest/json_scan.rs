@@ -20,6 +20,20 @@ pub(super) struct Scanner<'a> {
     at: usize,
 }
 
+/// Marks, in the high bit of its byte, the first byte that ends or interrupts a string: a quote, a
+/// backslash or a control character. Bytes above the first mark may be marked wrongly, because the
+/// subtraction borrows from them. No mark at all is 0, whose trailing zeros are 64 bits, the whole word.
+#[inline]
+fn string_ends(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quote = zero(word ^ (ONES * b'"' as u64));
+    let backslash = zero(word ^ (ONES * b'\\' as u64));
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | backslash | control) & HIGH
+}
+
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
@@ -115,6 +129,14 @@ impl<'a> Scanner<'a> {
         let bytes = self.text.as_bytes();
         let start = self.at;
         loop {
+            // Eight bytes at a time while none of them matters.
+            while let Some(word) = bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
+                let found = string_ends(u64::from_le_bytes(*word));
+                self.at += found.trailing_zeros() as usize / 8;
+                if found != 0 {
+                    break;
+                }
+            }
             match bytes.get(self.at) {
                 Some(b'"') => {
                     let text = &self.text[start..self.at];

@@ -42,7 +42,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
         before = line.number;
     }
     let Some(header) = start else {
-        return Err(line_fault(before + 1, "no header of Google Benchmark's CSV"));
+        return Err(line_fault(before.max(1), "no header of Google Benchmark's CSV"));
     };
     let table = &text[header.text.as_ptr() as usize - text.as_ptr() as usize..];
     let mut reader =

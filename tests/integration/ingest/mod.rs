@@ -3,6 +3,7 @@
 mod converted;
 mod fixtures;
 mod google_benchmark;
+mod hostile;
 mod joined;
 
 use std::fmt::Write;
