@@ -357,3 +357,55 @@ impl<'a> Scanner<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+
+    use super::Scanner;
+
+    fn accepts(text: &str) -> bool {
+        let mut json = Scanner::new(text);
+        json.skip().and_then(|()| json.end()).is_ok()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// What is JSON and what is not is not for this file to decide.
+        #[test]
+        fn accepts_exactly_what_serde_json_accepts(text in "([\\[\\]{},:]|\"[a\\\\u\"é]*\"|-?[0-9.eE+]{1,5}|true|null|\\\\ud8|[ \n]|\\PC){0,12}") {
+            prop_assert_eq!(accepts(&text), serde_json::from_str::<IgnoredAny>(&text).is_ok(), "{}", text);
+        }
+
+        #[test]
+        fn reads_every_string_as_serde_json_does(value in ".{0,40}", escaped in any::<bool>()) {
+            let mut text = serde_json::to_string(&value).unwrap();
+            if escaped {
+                // Every character as an escape, surrogate pairs included.
+                let units: String = value.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+                text = format!("\"{units}\"");
+            }
+            prop_assert_eq!(Scanner::new(&text).string().unwrap(), value);
+        }
+
+        #[test]
+        fn reads_every_number_to_the_nearest_f64(value in any::<f64>().prop_filter("finite", |v| v.is_finite())) {
+            for text in [format!("{value}"), format!("{value:e}"), format!("{value:.16e}"), format!("{value:.3}")] {
+                prop_assert_eq!(Scanner::new(&text).number().unwrap().to_bits(), text.parse::<f64>().unwrap().to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn bare_words_of_google_benchmark_are_numbers_and_nothing_else_is() {
+        assert!(Scanner::new("NaN").number().unwrap().is_nan());
+        assert_eq!(Scanner::new("-Infinity").number().unwrap(), f64::NEG_INFINITY);
+        assert_eq!(Scanner::new("1e999").number().unwrap(), f64::INFINITY);
+        for wrong in ["nan", "Inf", "+1", ".5", "1.", "0x1", "--1", "01", "1e", ""] {
+            let mut json = Scanner::new(wrong);
+            assert!(json.number().and_then(|_| json.end()).is_err(), "{wrong}");
+        }
+    }
+}
