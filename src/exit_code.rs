@@ -30,6 +30,20 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
+    pub const ALL: [Self; 11] = [
+        Self::Pass,
+        Self::Internal,
+        Self::Usage,
+        Self::Regressed,
+        Self::Inconclusive,
+        Self::BaselineMissing,
+        Self::Diverged,
+        Self::Error,
+        Self::InputUnreadable,
+        Self::StoreFailed,
+        Self::Interrupted,
+    ];
+
     /// The number the operating system sees.
     pub const fn code(self) -> u8 {
         match self {

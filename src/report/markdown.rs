@@ -46,6 +46,7 @@ fn page(view: &View<'_>, rows: usize) -> String {
     page.table("Still open", &view.open);
     page.list("Why it is still open", &view.open);
     page.waived(view);
+    page.list("Not compared", &view.told);
     page.folded("Unchanged", view.unchanged.len(), |page| page.table_body(&view.unchanged));
     page.folded("Reported, not judged", view.reported.len(), |page| page.table_body(&view.reported));
     page.findings(view);

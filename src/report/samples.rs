@@ -232,14 +232,18 @@ pub(super) fn every_reason() -> Comparison {
         exact("fewer-dispatches", Metric::DISPATCH_COUNT, Verdict::Improved, 1204.0, 17.0),
         exact("same-size", Metric::VMFB_SIZE, Verdict::Pass, 51_234.0, 51_234.0),
         bare("gone", Verdict::Missing, Reason::OnlyOn(SideName::Base)),
-        bare("new", Verdict::Missing, Reason::OnlyOn(SideName::Head)),
+        Row { fatal: false, ..bare("new", Verdict::Missing, Reason::OnlyOn(SideName::Head)) },
+        bare("new-and-broken", Verdict::Error, fails(|stage, why| Reason::FailsAtHead { stage, why })),
         Row {
             metric: Some(Metric::CPU_TIME),
             fatal: false,
             ..bare("no-cpu-time", Verdict::Missing, Reason::MetricOnlyOn(SideName::Head))
         },
         bare("broken", Verdict::Regressed, fails(|stage, why| Reason::FailsAtHead { stage, why })),
-        bare("mended", Verdict::Error, fails(|stage, why| Reason::FailsAtBase { stage, why })),
+        Row {
+            fatal: false,
+            ..bare("mended", Verdict::Missing, fails(|stage, why| Reason::FailsAtBase { stage, why }))
+        },
         bare("never-worked", Verdict::Error, fails(|stage, why| Reason::FailsOnBoth { stage, why })),
         bare(
             "unsupported",

@@ -44,6 +44,7 @@ pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     page.sentences("Wrong outputs", &view.diverged);
     page.sentences("Failed or missing", &view.failed);
     page.sentences("Still open", &view.open);
+    page.sentences("Not compared", &view.told);
     page.sentences("Waived", &waived(view));
     page.lints(&view.lints);
     page.facts(view);

@@ -1,12 +1,12 @@
 //! What people and programs read, as snapshots, and what must hold for every report.
 
 use crate::exit_code::ExitCode;
-use crate::gate::Reason;
-use crate::model::Verdict;
+use crate::gate::{Reason, Row, WaiverUse};
+use crate::model::{SideName, Verdict};
 use crate::record::ComparisonFile;
 
 use super::markdown::{cell, code, text};
-use super::samples::{every_reason, hostile, measured, of_rows, quickstart};
+use super::samples::{bare, every_reason, hostile, measured, of_rows, quickstart};
 use super::{
     MarkdownOptions, TerminalOptions, View, clean, comparison_file, csv, harmless, json, junit, markdown,
     terminal,
@@ -112,6 +112,21 @@ fn every_verdict_starts_the_report_with_its_word() {
     Missing: 1 of 2 benchmarks is missing, 1 passed.
     Error: 1 of 2 benchmarks could not be judged, 1 passed.
     ");
+    let mut excused = measured("c", Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.1);
+    excused.fatal = false;
+    excused.waiver = Some(WaiverUse {
+        owner: "kim".into(),
+        reason: "on purpose".into(),
+        expires: "2027-01-31".into(),
+        expired: false,
+    });
+    let new = Row { fatal: false, ..bare("d", Verdict::Missing, Reason::OnlyOn(SideName::Head)) };
+    let good = measured("e", Verdict::Pass, Reason::WithinTolerance, 1e6, 1.0);
+    let excused = of_rows(Verdict::Pass, vec![excused, new, good]);
+    assert_eq!(
+        View::new(&excused, None).headline,
+        "Pass: 1 of 3 benchmarks passed, 1 is waived, 1 was not compared."
+    );
     let nothing = of_rows(Verdict::Error, Vec::new());
     assert_eq!(View::new(&nothing, None).headline, "Error: nothing was compared.");
 }

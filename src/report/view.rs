@@ -22,6 +22,8 @@ pub struct View<'a> {
     pub diverged: Vec<RowView<'a>>,
     /// Failed stages, missing and unusable rows.
     pub failed: Vec<RowView<'a>>,
+    /// Benchmarks that could not be compared and need not be: new ones, repaired ones, unsupported ones.
+    pub told: Vec<RowView<'a>>,
     /// Rows that decide and pass.
     pub unchanged: Vec<RowView<'a>>,
     /// Rows of metrics that are reported and don't decide, changed ones first.
@@ -85,6 +87,7 @@ impl<'a> View<'a> {
             open: Vec::new(),
             diverged: Vec::new(),
             failed: Vec::new(),
+            told: Vec::new(),
             unchanged: Vec::new(),
             reported: Vec::new(),
             lints: lints(comparison),
@@ -112,6 +115,7 @@ impl<'a> View<'a> {
     fn section(&mut self, row: &Row, some_decide: bool) -> &mut Vec<RowView<'a>> {
         match (row.verdict, &row.reason) {
             (Verdict::Diverged, _) => &mut self.diverged,
+            _ if !decides(row, some_decide) && row.metric.is_none() => &mut self.told,
             _ if !decides(row, some_decide) => &mut self.reported,
             (Verdict::Regressed, Reason::FailsAtHead { .. }) | (Verdict::Error | Verdict::Missing, _) => {
                 &mut self.failed
@@ -127,7 +131,8 @@ impl<'a> View<'a> {
 /// and where no metric decides, all of them are what the reader came for.
 fn decides(row: &Row, some_decide: bool) -> bool {
     let named_fatal = row.policy.as_ref().is_some_and(|policy| policy.fatal);
-    row.fatal || row.metric.is_none() || row.waiver.is_some() && named_fatal || !some_decide
+    let excused = row.waiver.is_some() && (row.metric.is_none() || named_fatal);
+    row.fatal || excused || !some_decide
 }
 
 fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
@@ -236,28 +241,46 @@ fn cv(row: &Row) -> String {
     }
 }
 
-/// The worst verdict of each benchmark over the rows that decide.
-fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<u8, (Verdict, usize)> {
-    let mut worst: BTreeMap<&str, Verdict> = BTreeMap::new();
+/// What a benchmark counts as in the headline.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    /// Only told of: new, repaired, or of metrics that don't decide.
+    NotCompared,
+    /// Its worst deciding row; the higher the precedence, the worse.
+    Judged(u8),
+    /// Good, but for what a waiver excuses.
+    Waived,
+}
+
+/// Counts benchmarks by what they come to.
+fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<Standing, usize> {
+    let mut worst: BTreeMap<&str, Standing> = BTreeMap::new();
     for row in &comparison.rows {
-        if !decides(row, some_decide) && row.verdict != Verdict::Diverged {
-            continue;
-        }
-        let known = worst.entry(row.benchmark.as_str()).or_insert(row.verdict);
-        if row.verdict.precedence() > known.precedence() {
-            *known = row.verdict;
-        }
+        let waived = row.waiver.as_ref().is_some_and(|waiver| !waiver.expired);
+        let standing = match (row.fatal || !some_decide, waived) {
+            (true, _) => Standing::Judged(row.verdict.precedence()),
+            (false, true) => Standing::Waived,
+            (false, false) => Standing::NotCompared,
+        };
+        let known = worst.entry(row.benchmark.as_str()).or_insert(standing);
+        // A waiver excuses one row; it does not make a good benchmark bad, nor a bad one good.
+        let good = Standing::Judged(Verdict::Improved.precedence());
+        *known = match (*known, standing) {
+            (Standing::Waived, other) | (other, Standing::Waived) if other <= good => Standing::Waived,
+            (Standing::Waived, other) | (other, Standing::Waived) => other,
+            (one, other) => one.max(other),
+        };
     }
     let mut counts = BTreeMap::new();
-    for verdict in worst.into_values() {
-        counts.entry(verdict.precedence()).or_insert((verdict, 0)).1 += 1;
+    for standing in worst.into_values() {
+        *counts.entry(standing).or_insert(0) += 1;
     }
     counts
 }
 
 fn headline(comparison: &Comparison, some_decide: bool) -> String {
     let counts = tally(comparison, some_decide);
-    let all: usize = counts.values().map(|(_, count)| count).sum();
+    let all: usize = counts.values().sum();
     let word = match comparison.verdict {
         Verdict::Pass => "Pass",
         Verdict::Improved => "Improved",
@@ -271,14 +294,27 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
         return format!("{word}: nothing was compared.");
     }
     let noun = if all == 1 { "benchmark" } else { "benchmarks" };
-    let parts: Vec<String> = counts
-        .values()
-        .rev()
+    let judged = counts.iter().rev().filter_map(|(standing, count)| match standing {
+        Standing::Judged(precedence) => {
+            let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.precedence() == *precedence)?;
+            Some((happened(verdict, *count), *count))
+        }
+        Standing::Waived | Standing::NotCompared => None,
+    });
+    let count_of = |standing: Standing| counts.get(&standing).copied().filter(|count| *count > 0);
+    let waived =
+        count_of(Standing::Waived).map(|count| (if count == 1 { "is waived" } else { "are waived" }, count));
+    let told = count_of(Standing::NotCompared)
+        .map(|count| (if count == 1 { "was not compared" } else { "were not compared" }, count));
+    let parts: Vec<String> = judged
+        .chain(waived)
+        .chain(told)
         .enumerate()
-        .map(|(at, (verdict, count))| {
-            let what = happened(*verdict, *count);
-            if at == 0 { format!("{count} of {all} {noun} {what}") } else { format!("{count} {what}") }
-        })
+        .map(
+            |(at, (what, count))| {
+                if at == 0 { format!("{count} of {all} {noun} {what}") } else { format!("{count} {what}") }
+            },
+        )
         .collect();
     format!("{word}: {}.", parts.join(", "))
 }

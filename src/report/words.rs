@@ -68,13 +68,18 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::MetricOnlyOn(side) => {
             Words::new(format!("only at {side}"), format!("only {side} has this metric"))
         }
-        Reason::FailsAtHead { stage, why } => {
+        Reason::FailsAtHead { stage, why } if row.verdict == Verdict::Regressed => {
             Words::new(format!("{stage} fails"), format!("it worked at base, and {stage} fails at head"))
                 .with(why)
         }
+        Reason::FailsAtHead { stage, why } => Words::new(
+            format!("{stage} fails"),
+            format!("{stage} fails at head, and base has nothing that worked"),
+        )
+        .with(why),
         Reason::FailsAtBase { stage, why } => Words::new(
             format!("{stage} failed at base"),
-            format!("{stage} fails at base, so there is nothing to compare head with"),
+            format!("{stage} fails at base and works at head, so there is nothing to compare head with"),
         )
         .with(why),
         Reason::FailsOnBoth { stage, why } => {
@@ -87,7 +92,11 @@ pub(super) fn reason(row: &Row) -> Words {
         }
         Reason::WrongOutputOnBase => {
             let (sentence, detail) = wrong_output(row.base_verification.as_ref());
-            Words::new("wrong at base", format!("base itself computes something else: {sentence}"))
+            let head = match &row.head_verification {
+                Some(head) if head.code == VerifyCode::Pass => ", and head computes what it should",
+                _ => "",
+            };
+            Words::new("wrong at base", format!("base itself computes something else{head}: {sentence}"))
                 .with(&detail)
         }
         Reason::Unusable(lint) => {

@@ -4,6 +4,7 @@
 mod command_line;
 mod compare;
 mod configuration;
+mod documents;
 mod gate;
 mod harness;
 mod ingest;
