@@ -1,13 +1,248 @@
-//! `benchgate tools`.
+//! `benchgate tools`: pin, install, verify and list.
 
+use std::path::{Path, PathBuf};
+
+use crate::config::{self, Config, ModelSource, Pin, ToolSource};
 use crate::exit_code::ExitCode;
+use crate::model::{Event, Progress};
+use crate::process::{self, Cancel};
+use crate::toolchain::{self, Installed, Lock, ToolchainError};
 
 use super::{CliError, Terminal};
 
 /// Pin, install, verify and list the IREE tools
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "\
+Examples:
+  benchgate tools pin                 resolve the pins of benchgate.toml into benchgate.lock
+  benchgate tools install             install what the lock names, into the cache
+  benchgate tools verify              hash the installed tools again and check their commits
+  benchgate tools list                what the cache holds
 
-pub fn run(_args: &Args, _terminal: &Terminal) -> Result<ExitCode, CliError> {
-    Err(CliError::Internal { message: "not written yet".into() })
+Exit codes: 0 done, 2 the configuration is not usable, 20 the tools can't be trusted or installed.")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// Where tools are kept [default: $XDG_CACHE_HOME/benchgate]
+    #[arg(long, global = true, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
+    cache_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Resolve every pin to files and hashes, and write benchgate.lock
+    ///
+    /// Asks pip, with your settings for indexes, which wheels the pinned versions are, for every kind of
+    /// machine, and writes their names and sha256 beside the configuration. Nothing is installed.
+    /// Commit the file, and review changes to it like code.
+    #[command(after_help = "Example:\n  benchgate tools pin --config examples/quickstart/benchgate.toml")]
+    Pin(Suite),
+    /// Install the locked tools into the cache
+    ///
+    /// What is already installed is verified. Safe to run twice at once, and to run again after a kill.
+    #[command(after_help = "Example:\n  benchgate tools install && benchgate run")]
+    Install(Suite),
+    /// Verify the installed tools: every file's hash, both commits
+    #[command(after_help = "Example:\n  benchgate tools verify --cache-dir /mnt/cache/benchgate")]
+    Verify(Suite),
+    /// List what the cache holds
+    #[command(after_help = "Example:\n  benchgate tools list")]
+    List,
+}
+
+#[derive(Debug, clap::Args)]
+struct Suite {
+    /// The suite's configuration; benchgate.lock lies beside it
+    #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
+    config: PathBuf,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let cache = cache_dir(args.cache_dir.as_deref())?;
+    match &args.command {
+        Command::List => list(&cache, terminal),
+        Command::Pin(suite) => {
+            let config = load(suite)?;
+            wait(async |cancel| pin(&config, &cache, terminal, &cancel).await)?;
+        }
+        Command::Install(suite) => {
+            let config = load(suite)?;
+            wait(async |cancel| install(&config, &cache, terminal, &cancel).await)?;
+        }
+        Command::Verify(suite) => {
+            let config = load(suite)?;
+            wait(async |cancel| verify(&config, &cache, terminal, &cancel).await)?;
+        }
+    }
+    Ok(ExitCode::Pass)
+}
+
+fn load(suite: &Suite) -> Result<Config, CliError> {
+    config::load(&suite.config)
+        .map_err(|error| CliError::Usage { message: format!("failed to {error}"), hint: None })
+}
+
+/// A failure of the tools as the person sees it.
+fn failed(error: ToolchainError) -> CliError {
+    match error {
+        ToolchainError::Interrupted => CliError::Interrupted,
+        error => {
+            CliError::Failed { message: format!("failed to {error}"), hint: error.hint().map(str::to_owned) }
+        }
+    }
+}
+
+/// Runs until done or interrupted.
+fn wait(work: impl AsyncFnOnce(Cancel) -> Result<(), ToolchainError>) -> Result<(), CliError> {
+    let internal =
+        |error: std::io::Error| CliError::Internal { message: format!("failed to start: {error}") };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(internal)?.block_on(async {
+        let cancel = process::interrupts().map_err(internal)?;
+        work(cancel).await.map_err(failed)
+    })
+}
+
+/// The distinct pins of a suite, base first.
+fn pins(config: &Config) -> Vec<&Pin> {
+    let mut pins: Vec<&Pin> = Vec::new();
+    for side in config.base.iter().chain([&config.head]) {
+        if !pins.contains(&&side.pin) {
+            pins.push(&side.pin);
+        }
+    }
+    pins
+}
+
+fn needs_python(config: &Config) -> bool {
+    config.models.iter().any(|model| matches!(model.source, ModelSource::Python { .. }))
+}
+
+async fn pin(
+    config: &Config,
+    cache: &Path,
+    terminal: &Terminal,
+    cancel: &Cancel,
+) -> Result<(), ToolchainError> {
+    let lines = Lines(terminal);
+    let mut lock = Lock::read_beside(&config.file)?;
+    let mut locked = String::new();
+    for pin in pins(config).into_iter().filter(|pin| pin.source == ToolSource::Pypi) {
+        let tools = toolchain::pin_tools(pin, cache, &lines, cancel).await?;
+        locked.push_str(&format!(
+            "IREE {} ({}): {} wheels\n",
+            tools.version,
+            tools.commit,
+            tools.wheels.len()
+        ));
+        lock.put_tools(tools);
+    }
+    if needs_python(config) {
+        for env in toolchain::pin_python(cache, &lines, cancel).await? {
+            locked.push_str(&format!(
+                "{} for Python {}: {} wheels\n",
+                env.name,
+                env.python,
+                env.wheels.len()
+            ));
+            lock.put_python(env);
+        }
+    }
+    lock.write()?;
+    terminal.print(&format!("{locked}wrote {}\n", lock.file.display()));
+    Ok(())
+}
+
+async fn install(
+    config: &Config,
+    cache: &Path,
+    terminal: &Terminal,
+    cancel: &Cancel,
+) -> Result<(), ToolchainError> {
+    let lines = Lines(terminal);
+    let lock = Lock::read_beside(&config.file)?;
+    for pin in pins(config) {
+        let tools = toolchain::ensure(pin, &lock, cache, &lines, cancel).await?;
+        terminal.print(&described(&tools));
+    }
+    if needs_python(config) {
+        let env = toolchain::ensure_python(toolchain::TORCH_MLIR, &lock, cache, &lines, cancel).await?;
+        terminal.print(&format!("{}: {}\n", toolchain::TORCH_MLIR, env.python.display()));
+    }
+    Ok(())
+}
+
+async fn verify(
+    config: &Config,
+    cache: &Path,
+    terminal: &Terminal,
+    cancel: &Cancel,
+) -> Result<(), ToolchainError> {
+    let lock = Lock::read_beside(&config.file)?;
+    for pin in pins(config) {
+        let tools = toolchain::verify(pin, &lock, cache, &Lines(terminal), cancel).await?;
+        terminal.print(&described(&tools));
+    }
+    Ok(())
+}
+
+fn described(tools: &Installed) -> String {
+    let identity = &tools.identity;
+    format!("IREE {} ({}): {}\n", identity.version, identity.compiler_commit, tools.root.display())
+}
+
+fn list(cache: &Path, terminal: &Terminal) {
+    let trees = toolchain::list(cache);
+    let mut text = String::new();
+    for tree in &trees {
+        let commit = tree.compiler_commit.as_deref().map(|commit| format!(" ({commit})")).unwrap_or_default();
+        text.push_str(&format!(
+            "{}{commit}: {} MB, {}\n",
+            tree.what,
+            tree.bytes / 1_000_000,
+            tree.root.display()
+        ));
+        if let Some(problem) = &tree.problem {
+            text.push_str(&format!("  damaged: {problem}\n"));
+        }
+    }
+    if trees.is_empty() {
+        text = format!("nothing is installed in {}\n", cache.display());
+    }
+    terminal.print(&text);
+}
+
+/// Progress as plain lines.
+struct Lines<'a>(&'a Terminal);
+
+impl Progress for Lines<'_> {
+    fn on(&self, event: Event<'_>) {
+        match event {
+            Event::StepFinished { what, note, took, .. } => {
+                self.0.note(&format!("{what}: {note} in {:.1} s", took.as_secs_f64()));
+            }
+            Event::Note(text) => self.0.note(text),
+            Event::Warning(text) => self.0.note(&format!("warning: {text}")),
+            Event::StepStarted { .. } | Event::StageStarted { .. } | Event::StageFinished { .. } => {}
+        }
+    }
+}
+
+/// The cache folder: as given, else `$XDG_CACHE_HOME/benchgate`, else `~/.cache/benchgate`.
+fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
+    let missing =
+        |message: String| CliError::Usage { message, hint: Some("name one with --cache-dir".to_owned()) };
+    if let Some(given) = given {
+        return std::path::absolute(given).map_err(|error| {
+            missing(format!("failed to find the cache folder {}: {error}", given.display()))
+        });
+    }
+    // The base directory specification: a relative path in the variable is to be ignored.
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_CACHE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+        .map(|cache| cache.join("benchgate"))
+        .ok_or_else(|| {
+            missing("failed to find a cache folder: neither XDG_CACHE_HOME nor HOME is set".to_owned())
+        })
 }

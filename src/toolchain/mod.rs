@@ -1,1 +1,34 @@
-//! L3: pins, lock file, install, verification.
+//! L3: pins, lock file, installation, verification. Nothing is measured with unverified tools.
+//!
+//! ```text
+//! benchgate.toml ── pin ──▶ benchgate.lock ── ensure ──▶ <cache>/tools/<digest>/ ── verify ──▶ Installed
+//! (version, commit)         (files, sha256)              (staged, renamed at once)  (every time)
+//! ```
+//!
+//! pip is asked for everything that concerns an index, so a corporate index, a proxy or a certificate
+//! that works for pip works here. The IREE tools themselves need no Python: the wheels carry plain
+//! executables, and those are run directly, without the Python starter that `pip` would put before them.
+
+mod error;
+mod fetch;
+mod hash;
+mod install;
+mod interpreter;
+mod iree;
+mod local;
+mod lock;
+mod lock_text;
+mod manifest;
+mod pin;
+mod pip;
+mod python_env;
+mod wheel;
+
+pub use error::ToolchainError;
+pub use install::InstalledTree;
+pub use install::list;
+pub use iree::{Installed, ensure, verify};
+pub use lock::{LOCK_FILE, Lock, LockedPython, LockedTools};
+pub use pin::{pin_python, pin_tools};
+pub use python_env::{PythonEnv, TORCH_MLIR, ensure_python};
+pub use wheel::Wheel;

@@ -1,0 +1,89 @@
+//! Why tools can't be used. Each says what was expected, what was found, and where.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::process::{Exit, ProcessError};
+
+/// Failed to get or trust the tools.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolchainError {
+    #[error("find Python 3.10 or newer with pip: {found}")]
+    NoPython { found: String },
+    #[error("find {what} in {}: only {found} is locked", lock.display())]
+    NotLocked { what: String, found: String, lock: PathBuf },
+    #[error("read {}: {problem}", path.display())]
+    Lock { path: PathBuf, problem: String },
+    #[error("install {what}: no index could be reached, and it is not in the cache ({detail})")]
+    Offline { what: String, detail: String },
+    #[error("install {what}: no index has it ({detail})")]
+    NotFound { what: String, detail: String },
+    #[error("trust {what}: expected sha256 {expected}, found {found}")]
+    WrongHash { what: String, expected: String, found: String },
+    #[error("trust the {tool} in {}: expected commit {expected}, found {found}", root.display())]
+    WrongCommit { tool: &'static str, root: PathBuf, expected: String, found: String },
+    #[error("find {tool} in {}", root.display())]
+    MissingTool { tool: String, root: PathBuf },
+    #[error("trust {}: expected sha256 {expected}, found {found}", path.display())]
+    Tampered { path: PathBuf, expected: String, found: String },
+    #[error("use {what}: it is not installed")]
+    NotInstalled { what: String },
+    #[error("install into {}: no space is left on the disk", path.display())]
+    DiskFull { path: PathBuf },
+    #[error("install {what}: pip {exit}: {detail}")]
+    Pip { what: String, exit: Exit, detail: String },
+    #[error("run {}: it {exit}: {detail}", program.display())]
+    Tool { program: PathBuf, exit: Exit, detail: String },
+    #[error("download {url}: {detail}")]
+    Download { url: String, detail: String },
+    #[error("{doing} {}: {source}", path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    #[error("install the tools: interrupted")]
+    Interrupted,
+}
+
+impl ToolchainError {
+    /// What to do next, for the room that prints hints.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoPython { .. } => "install python3 (3.10 or newer) with its pip and venv packages",
+            Self::NotLocked { .. } => "run `benchgate tools pin` and commit benchgate.lock",
+            Self::Lock { .. } => "restore the file from version control, or run `benchgate tools pin` anew",
+            Self::Offline { .. } => {
+                "connect once, or copy a cache in which they are installed; pip's own settings say which index is asked"
+            }
+            Self::NotFound { .. } => {
+                "check the version, and which index pip is set up to ask (`pip config list`)"
+            }
+            Self::WrongHash { .. } => {
+                "what the index serves is not what was locked: find out why before running `benchgate tools pin`"
+            }
+            Self::WrongCommit { .. } => {
+                "correct the pin's commit in benchgate.toml, or the version that does not belong to it"
+            }
+            Self::MissingTool { .. } => "check that the wheels or the build tree are complete",
+            Self::Tampered { .. } => {
+                "the installation was changed: remove that folder, and `benchgate tools install` makes it anew"
+            }
+            Self::NotInstalled { .. } => "run `benchgate tools install`",
+            Self::DiskFull { .. } => {
+                "free some space, or put the cache elsewhere (--cache-dir, BENCHGATE_CACHE)"
+            }
+            Self::Download { .. } => "check the URL and the network",
+            Self::Pip { .. } | Self::Tool { .. } | Self::Io { .. } | Self::Process(_) => return None,
+            Self::Interrupted => return None,
+        })
+    }
+
+    /// Names a failed file operation, telling a full disk from the rest.
+    pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { path: path.to_owned() }
+            }
+            _ => Self::Io { doing, path: path.to_owned(), source },
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Installs a tree at once or not at all: staged in a folder of its own, then renamed.
+//!
+//! ```text
+//! <cache>/<kind>/<digest>        installed; only ever appears whole
+//! <cache>/<kind>/<digest>.part/  staged: tree/, tmp/, pip/ (downloads, kept for the next attempt)
+//! <cache>/<kind>/<digest>.lock   held while staging
+//! ```
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::ToolchainError;
+use super::manifest::Manifest;
+use crate::model::{Event, Progress};
+use crate::process::Cancel;
+
+/// How often a waiting installation looks whether the other one is done.
+const POLL: Duration = Duration::from_millis(100);
+
+/// A staging folder that nobody touched for this long belongs to an installation that was given up.
+const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Where one tree is installed, and the right to do so.
+pub(super) struct Place {
+    /// The final folder.
+    pub(super) root: PathBuf,
+    part: PathBuf,
+}
+
+/// The exclusive right to stage a tree. Given back when dropped, also by a kill.
+pub(super) struct Turn {
+    _lock: File,
+}
+
+impl Place {
+    pub(super) fn new(cache: &Path, kind: &str, digest: &str) -> Self {
+        let root = cache.join(kind).join(digest);
+        Self { part: root.with_extension("part"), root }
+    }
+
+    pub(super) fn is_installed(&self) -> bool {
+        self.root.exists()
+    }
+
+    /// The tree as it grows.
+    pub(super) fn tree(&self) -> PathBuf {
+        self.part.join("tree")
+    }
+
+    /// Room for everything that is not installed.
+    pub(super) fn work(&self) -> &Path {
+        &self.part
+    }
+
+    /// Waits for the right to install, saying so.
+    pub(super) async fn take_turn(
+        &self,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Turn, ToolchainError> {
+        let kind = self.root.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(kind).map_err(ToolchainError::io("make", kind))?;
+        sweep(kind);
+        let path = self.root.with_extension("lock");
+        let open = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let lock = open.map_err(ToolchainError::io("open", &path))?;
+        let mut announced = false;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Turn { _lock: lock }),
+                Err(TryLockError::Error(source)) => return Err(ToolchainError::io("lock", &path)(source)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if !announced {
+                announced = true;
+                progress.on(Event::Note("another benchgate is installing the same tools; waiting for it"));
+            }
+            tokio::select! {
+                () = tokio::time::sleep(POLL) => {}
+                () = cancel.requested() => return Err(ToolchainError::Interrupted),
+            }
+        }
+    }
+
+    /// An empty tree to fill. What a killed attempt had downloaded is kept, its half of a tree is not.
+    pub(super) fn begin(&self, _turn: &Turn) -> Result<(), ToolchainError> {
+        self.discard_tree();
+        let tree = self.tree();
+        fs::create_dir_all(&tree).map_err(ToolchainError::io("make", &tree))
+    }
+
+    /// Makes the staged tree the installed one.
+    pub(super) fn commit(&self, _turn: Turn) -> Result<(), ToolchainError> {
+        fs::rename(self.tree(), &self.root).map_err(ToolchainError::io("rename to", &self.root))?;
+        remove(&self.part);
+        Ok(())
+    }
+
+    /// Gives the disk back what a failed attempt used. Downloads stay for the next one, unless they are
+    /// what filled the disk.
+    pub(super) fn abandon(&self, why: &ToolchainError) {
+        if matches!(why, ToolchainError::DiskFull { .. }) {
+            remove(&self.part);
+        } else {
+            self.discard_tree();
+        }
+    }
+
+    fn discard_tree(&self) {
+        remove(&self.tree());
+        remove(&self.part.join("tmp"));
+    }
+}
+
+/// Removes a folder of ours. What can't be removed now is found by the next sweep.
+fn remove(folder: &Path) {
+    drop(fs::remove_dir_all(folder));
+}
+
+/// Removes staging folders that were given up.
+fn sweep(kind: &Path) {
+    let Ok(entries) = fs::read_dir(kind) else { return };
+    for part in entries.flatten().map(|entry| entry.path()) {
+        let is_part = part.extension().is_some_and(|extension| extension == "part");
+        let modified = fs::metadata(&part).and_then(|metadata| metadata.modified());
+        let age = modified.ok().and_then(|then| SystemTime::now().duration_since(then).ok());
+        if !is_part || age.is_none_or(|age| age < STALE) {
+            continue;
+        }
+        // Whoever still stages there holds the lock.
+        if let Ok(lock) = File::open(part.with_extension("lock"))
+            && lock.try_lock().is_ok()
+        {
+            remove(&part);
+        }
+    }
+}
+
+/// An installed tree, for `tools list`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledTree {
+    pub what: String,
+    pub compiler_commit: Option<String>,
+    pub root: PathBuf,
+    /// Of the files that are verified.
+    pub bytes: u64,
+    /// What is wrong with it, where it can't be read.
+    pub problem: Option<String>,
+}
+
+/// Everything installed below a cache.
+pub fn list(cache: &Path) -> Vec<InstalledTree> {
+    let mut trees = Vec::new();
+    for kind in ["tools", "python"] {
+        let Ok(entries) = fs::read_dir(cache.join(kind)) else { continue };
+        for root in entries.flatten().map(|entry| entry.path()) {
+            // Digests have no dot; locks, staging folders and bootstraps have.
+            let is_tree = root.extension().is_none() && root.is_dir();
+            if !is_tree {
+                continue;
+            }
+            let (what, compiler_commit, bytes, problem) = match Manifest::read(&root) {
+                Ok(Some(manifest)) => {
+                    (manifest.what.clone(), manifest.compiler_commit.clone(), manifest.size(), None)
+                }
+                Ok(None) => continue,
+                Err(error) => ("unknown".to_owned(), None, 0, Some(error.to_string())),
+            };
+            trees.push(InstalledTree { what, compiler_commit, root, bytes, problem });
+        }
+    }
+    trees.sort_by(|a, b| (&a.what, &a.root).cmp(&(&b.what, &b.root)));
+    trees
+}

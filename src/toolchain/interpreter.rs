@@ -1,0 +1,144 @@
+//! Finds the Pythons of this machine.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::ToolchainError;
+use crate::process::{self, Cancel, Command, Exit};
+
+/// Names to look for, the user's own choice first.
+const NAMES: &[&str] =
+    &["python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10", "python"];
+
+/// Oldest minor version of Python 3 that IREE's and torch's wheels serve.
+const OLDEST: u32 = 10;
+
+/// Starting Python takes a fraction of a second; a network home can make it much slower.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What one Python says about itself. pip's folder is asked for so that this pip can run under another
+/// Python, which every version of pip supports.
+const QUESTION: &str = "\
+import json, os, sys
+def has(name):
+    import importlib.util
+    return importlib.util.find_spec(name) is not None
+pip = None
+if has('pip'):
+    import pip as p
+    pip = os.path.dirname(os.path.abspath(p.__file__))
+print(json.dumps({'major': sys.version_info[0], 'minor': sys.version_info[1],
+                  'executable': sys.executable, 'pip': pip, 'venv': has('venv'), 'ensurepip': has('ensurepip')}))";
+
+/// A Python that was found.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Interpreter {
+    major: u32,
+    minor: u32,
+    pub(super) executable: PathBuf,
+    /// The folder of its pip, which is itself a program.
+    pub(super) pip: Option<PathBuf>,
+    venv: bool,
+    ensurepip: bool,
+}
+
+impl Interpreter {
+    /// For example `3.11`.
+    pub(super) fn version(&self) -> String {
+        format!("{}.{}", self.major, self.minor)
+    }
+
+    fn is_recent(&self) -> bool {
+        self.major == 3 && self.minor >= OLDEST
+    }
+}
+
+/// Every recent Python that can be found, the preferred first, each version once.
+pub(super) async fn all(cancel: &Cancel) -> Result<Vec<Interpreter>, ToolchainError> {
+    let mut usable: Vec<Interpreter> = Vec::new();
+    for name in NAMES {
+        if let Some(found) = ask(Path::new(name), cancel).await?
+            && found.is_recent()
+            && !usable.iter().any(|known| known.version() == found.version())
+        {
+            usable.push(found);
+        }
+    }
+    Ok(usable)
+}
+
+/// The first Python that can install wheels. One that only brings pip's installer along (uv's, some
+/// distributions') gets an environment with pip below `cache`.
+pub(super) async fn with_pip(cache: &Path, cancel: &Cancel) -> Result<Interpreter, ToolchainError> {
+    let mut seen = Vec::new();
+    let mut could = None;
+    for name in NAMES {
+        let Some(found) = ask(Path::new(name), cancel).await? else { continue };
+        if found.is_recent() && found.pip.is_some() {
+            return Ok(found);
+        }
+        let lack = if found.is_recent() { "without pip" } else { "too old" };
+        seen.push(format!("{} ({}, {lack})", found.executable.display(), found.version()));
+        if found.is_recent() && found.venv && found.ensurepip {
+            could = could.or(Some(found));
+        }
+    }
+    if let Some(bare) = could
+        && let Some(found) = bootstrapped(&bare, cache, cancel).await?
+    {
+        return Ok(found);
+    }
+    let found = if seen.is_empty() {
+        "there is no python3 in PATH".to_owned()
+    } else {
+        format!("found {}", seen.join(", "))
+    };
+    Err(ToolchainError::NoPython { found })
+}
+
+async fn bootstrapped(
+    bare: &Interpreter,
+    cache: &Path,
+    cancel: &Cancel,
+) -> Result<Option<Interpreter>, ToolchainError> {
+    let folder = cache.join("python").join(format!("pip-{}", bare.version()));
+    let python = folder.join("bin/python");
+    if let Some(found) = ask(&python, cancel).await?
+        && found.pip.is_some()
+    {
+        return Ok(Some(found));
+    }
+    // What a killed attempt left is cleared; two at once make the same thing.
+    let make = Command::new(&bare.executable, PATIENCE * 5).args(["-m", "venv", "--clear"]).arg(&folder);
+    process::run(&make, cancel).await?;
+    Ok(ask(&python, cancel).await?.filter(|found| found.pip.is_some()))
+}
+
+/// The Python of this version that can hold an environment.
+pub(super) async fn of_version(
+    version: &str,
+    cancel: &Cancel,
+) -> Result<Option<Interpreter>, ToolchainError> {
+    for name in [format!("python{version}"), "python3".to_owned(), "python".to_owned()] {
+        if let Some(found) = ask(Path::new(&name), cancel).await?
+            && found.version() == version
+            && found.venv
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// `None` when there is no such program or it is no Python (a shim for a version that is not there).
+async fn ask(program: &Path, cancel: &Cancel) -> Result<Option<Interpreter>, ToolchainError> {
+    let command = Command::new(program, PATIENCE).args(["-c", QUESTION]).capture_stdout();
+    match process::run(&command, cancel).await {
+        Ok(finished) if finished.exit == Exit::Interrupted => Err(ToolchainError::Interrupted),
+        Ok(finished) => Ok(serde_json::from_slice(&finished.stdout).ok()),
+        // Whatever can't be started is no Python for us.
+        Err(_) => Ok(None),
+    }
+}

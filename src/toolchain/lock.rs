@@ -1,0 +1,182 @@
+//! `benchgate.lock`: what the pins resolved to. Written by a machine, reviewed by people.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::ToolchainError;
+use super::lock_text;
+use super::wheel::{Name, Wheel};
+
+/// The file beside benchgate.toml.
+pub const LOCK_FILE: &str = "benchgate.lock";
+
+/// Everything that was locked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lock {
+    /// Where it was read from, or would have been.
+    pub file: PathBuf,
+    /// By version.
+    pub iree: Vec<LockedTools>,
+    /// By name, platform and Python.
+    pub python: Vec<LockedPython>,
+}
+
+/// One IREE version: its wheels for every kind of machine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockedTools {
+    pub version: String,
+    /// The commit that the pin named; installation proves it.
+    pub commit: String,
+    pub wheels: Vec<Wheel>,
+}
+
+/// One Python environment on one kind of machine under one Python: every wheel of its closure.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockedPython {
+    pub name: String,
+    /// For example `linux-x86_64`.
+    pub platform: String,
+    /// For example `3.11`.
+    pub python: String,
+    /// Of the requirements that were resolved, so that stale ones are noticed.
+    pub requirements_sha256: String,
+    pub wheels: Vec<Wheel>,
+}
+
+/// The kind of machine benchgate runs on, as the lock names it.
+pub(super) fn platform() -> String {
+    format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)
+}
+
+impl Lock {
+    /// The lock beside a configuration file. One that does not exist yet is empty.
+    ///
+    /// # Errors
+    /// It exists and can't be read, or is not a lock file.
+    pub fn read_beside(config: &Path) -> Result<Self, ToolchainError> {
+        let folder = config.parent().unwrap_or(Path::new(""));
+        Self::read(&folder.join(LOCK_FILE))
+    }
+
+    /// Reads a lock file. One that does not exist yet is empty.
+    ///
+    /// # Errors
+    /// It exists and can't be read, or is not a lock file.
+    pub fn read(file: &Path) -> Result<Self, ToolchainError> {
+        let text = match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => {
+                return Err(ToolchainError::Lock { path: file.to_owned(), problem: error.to_string() });
+            }
+        };
+        let mut lock = lock_text::parse(&text)
+            .map_err(|problem| ToolchainError::Lock { path: file.to_owned(), problem })?;
+        lock.file = file.to_owned();
+        Ok(lock)
+    }
+
+    /// Writes the lock to its file, whole or not at all.
+    ///
+    /// # Errors
+    /// The file can't be written.
+    pub fn write(&self) -> Result<(), ToolchainError> {
+        let folder = match self.file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(lock_text::render(self).as_bytes())?;
+            // A temporary file is private; this one is for everybody who may read the repository.
+            let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+            file.as_file().set_permissions(permissions)?;
+            file.persist(&self.file)?;
+            Ok(())
+        };
+        write().map_err(ToolchainError::io("write", &self.file))
+    }
+
+    /// Puts in what was just resolved, in place of what was known of the same.
+    pub fn put_tools(&mut self, tools: LockedTools) {
+        self.iree.retain(|known| known.version != tools.version);
+        self.iree.push(tools);
+        self.iree.sort();
+    }
+
+    /// As [`Lock::put_tools`]. Environments of other requirements of that name are stale and go.
+    pub fn put_python(&mut self, env: LockedPython) {
+        self.python.retain(|known| {
+            known.name != env.name
+                || (known.requirements_sha256 == env.requirements_sha256
+                    && (&known.platform, &known.python) != (&env.platform, &env.python))
+        });
+        self.python.push(env);
+        self.python.sort();
+    }
+
+    /// The compiler's and the runtime's wheel of a version for this machine.
+    pub(super) fn tools(&self, version: &str, commit: &str) -> Result<[Wheel; 2], ToolchainError> {
+        let missing = |what: String| {
+            let found = self.iree.iter().map(|known| format!("{} ({})", known.version, known.commit));
+            ToolchainError::NotLocked { what, found: listed(found), lock: self.file.clone() }
+        };
+        let known = self
+            .iree
+            .iter()
+            .find(|known| known.version == version && known.commit == commit)
+            .ok_or_else(|| missing(format!("IREE {version} of commit {commit}")))?;
+        let pick = |project: &str| {
+            let fits = |wheel: &&Wheel| {
+                Name::parse(&wheel.file).is_some_and(|name| {
+                    name.project == project && name.version == version && name.runs_on(std::env::consts::ARCH)
+                })
+            };
+            let what = || missing(format!("a wheel of {project} {version} for {}", platform()));
+            known.wheels.iter().find(fits).cloned().ok_or_else(what)
+        };
+        Ok([pick("iree_base_compiler")?, pick("iree_base_runtime")?])
+    }
+
+    /// The locked environments of a name for this machine, newest Python first.
+    pub(super) fn python(
+        &self,
+        name: &str,
+        requirements_sha256: &str,
+    ) -> Result<Vec<&LockedPython>, ToolchainError> {
+        let mut fitting: Vec<&LockedPython> = self
+            .python
+            .iter()
+            .filter(|env| {
+                env.name == name
+                    && env.platform == platform()
+                    && env.requirements_sha256 == requirements_sha256
+            })
+            .collect();
+        fitting.sort_by_key(|env| std::cmp::Reverse(minor(&env.python)));
+        if fitting.is_empty() {
+            let found = self.python.iter().map(|env| {
+                let stale =
+                    if env.requirements_sha256 == requirements_sha256 { "" } else { ", other requirements" };
+                format!("{} ({}, Python {}{stale})", env.name, env.platform, env.python)
+            });
+            return Err(ToolchainError::NotLocked {
+                what: format!("the Python environment {name} for {}", platform()),
+                found: listed(found),
+                lock: self.file.clone(),
+            });
+        }
+        Ok(fitting)
+    }
+}
+
+/// The 11 of `3.11`.
+fn minor(python: &str) -> Option<u32> {
+    python.split('.').nth(1)?.parse().ok()
+}
+
+fn listed(found: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = found.collect();
+    if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+}

@@ -1,0 +1,227 @@
+//! What was installed, file by file, so that a change is noticed before the files are used again.
+//!
+//! The manifest lies beside the files, so it protects against decay, half-finished repairs and a tool
+//! that overwrites another, not against someone who may write to the cache and wishes to deceive: such a
+//! person owns the cache, and that is why untrusted runs have a cache of their own.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::ToolchainError;
+use super::hash::{sha256_of, sha256_of_all};
+
+const FILE: &str = "benchgate-manifest.json";
+const FORMAT: u32 = 1;
+
+/// An installed tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    format: u32,
+    /// For people: `IREE 3.13.0`.
+    pub(super) what: String,
+    pub(super) compiler_commit: Option<String>,
+    pub(super) runtime_commit: Option<String>,
+    files: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    path: PathBuf,
+    sha256: String,
+    stamp: Stamp,
+}
+
+/// What changes with any write to a file. The change time can't be set by a program (only moved, with
+/// the clock of the whole machine), so a file with an unchanged stamp was not written to since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    size: u64,
+    inode: u64,
+    changed_s: i64,
+    changed_ns: i64,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            size: metadata.len(),
+            inode: metadata.ino(),
+            changed_s: metadata.ctime(),
+            changed_ns: metadata.ctime_nsec(),
+        }
+    }
+}
+
+/// How closely to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Hash every file. For the tools that are measured: decay of the disk must not become a number.
+    Closely,
+    /// Hash only files whose stamp changed. For the 5 GB that only export models: what they make is
+    /// checked against a reference afterwards, and hashing them takes longer than the export.
+    AtStamps,
+}
+
+/// Which files count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Executables and shared libraries.
+    Binaries,
+    /// Every file: in an environment of Python the sources are what runs.
+    Everything,
+}
+
+impl Manifest {
+    /// Hashes the files below `root`.
+    pub(super) fn take(root: &Path, what: String, scope: Scope) -> Result<Self, ToolchainError> {
+        let mut found = Vec::new();
+        walk(root, scope, &mut found)?;
+        found.sort();
+        let digests = sha256_of_all(&found);
+        let mut files = Vec::with_capacity(found.len());
+        for (path, digest) in found.into_iter().zip(digests) {
+            let sha256 = digest.map_err(ToolchainError::io("hash", &path))?;
+            let metadata = fs::metadata(&path).map_err(ToolchainError::io("look at", &path))?;
+            let inside = path.strip_prefix(root).unwrap_or(&path).to_owned();
+            files.push(Entry { path: inside, sha256, stamp: Stamp::of(&metadata) });
+        }
+        Ok(Self { format: FORMAT, what, compiler_commit: None, runtime_commit: None, files })
+    }
+
+    pub(super) fn write(&self, root: &Path) -> Result<(), ToolchainError> {
+        let path = root.join(FILE);
+        let text = serde_json::to_vec(self)
+            .map_err(|error| ToolchainError::io("write", &path)(std::io::Error::other(error)))?;
+        fs::write(&path, text).map_err(ToolchainError::io("write", &path))
+    }
+
+    /// The manifest of an installed tree; `None` where nothing is installed.
+    pub(super) fn read(root: &Path) -> Result<Option<Self>, ToolchainError> {
+        let path = root.join(FILE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !root.exists() => return Ok(None),
+            Err(error) => return Err(ToolchainError::io("read", &path)(error)),
+        };
+        let manifest: Self = serde_json::from_slice(&text).map_err(|error| ToolchainError::Tampered {
+            path: path.clone(),
+            expected: "of a whole manifest".to_owned(),
+            found: format!("one of a damaged file ({error})"),
+        })?;
+        if manifest.format != FORMAT {
+            return Err(ToolchainError::Lock { path, problem: format!("it has format {}", manifest.format) });
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Compares the files below `root` with what was installed.
+    pub(super) fn check(&self, root: &Path, look: Look) -> Result<(), ToolchainError> {
+        let mut entries = Vec::new();
+        for entry in &self.files {
+            let path = root.join(&entry.path);
+            let same = look == Look::AtStamps
+                && fs::metadata(&path).is_ok_and(|metadata| Stamp::of(&metadata) == entry.stamp);
+            if !same {
+                entries.push((path, entry));
+            }
+        }
+        let paths: Vec<PathBuf> = entries.iter().map(|(path, _)| path.clone()).collect();
+        for ((path, entry), digest) in entries.into_iter().zip(sha256_of_all(&paths)) {
+            let found = digest.unwrap_or_else(|error| format!("no readable file ({error})"));
+            if found != entry.sha256 {
+                return Err(ToolchainError::Tampered { path, expected: entry.sha256.clone(), found });
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of all files that count.
+    pub(super) fn size(&self) -> u64 {
+        self.files.iter().map(|entry| entry.stamp.size).sum()
+    }
+}
+
+fn walk(folder: &Path, scope: Scope, found: &mut Vec<PathBuf>) -> Result<(), ToolchainError> {
+    let entries = fs::read_dir(folder).map_err(ToolchainError::io("list", folder))?;
+    for entry in entries {
+        let entry = entry.map_err(ToolchainError::io("list", folder))?;
+        let path = entry.path();
+        // Not followed: a link's target is either inside, and met there, or the system's own.
+        let metadata = fs::symlink_metadata(&path).map_err(ToolchainError::io("look at", &path))?;
+        if metadata.is_dir() {
+            walk(&path, scope, found)?;
+        } else if metadata.is_file() && (scope == Scope::Everything || is_binary(&path, &metadata)) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_binary(path: &Path, metadata: &Metadata) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    metadata.permissions().mode() & 0o111 != 0 || name.ends_with(".so") || name.contains(".so.")
+}
+
+/// One digest of some files, by content, for trees that benchgate did not install.
+pub(super) fn digest_of_files(files: &[PathBuf]) -> Result<String, ToolchainError> {
+    let mut parts = Vec::new();
+    for path in files {
+        parts.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        parts.push(sha256_of(path).map_err(ToolchainError::io("hash", path))?);
+    }
+    Ok(super::hash::digest_of(parts.iter().map(String::as_str)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("bin")).unwrap();
+        for (name, mode) in [("bin/tool", 0o755), ("lib.so", 0o644), ("notes.txt", 0o644)] {
+            let path = folder.path().join(name);
+            fs::write(&path, name).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_changed_binary_is_noticed_by_either_look() {
+        let folder = tree();
+        let root = folder.path();
+        let manifest = Manifest::take(root, "tools".into(), Scope::Binaries).unwrap();
+        manifest.write(root).unwrap();
+        assert_eq!(Manifest::read(root).unwrap().as_ref(), Some(&manifest));
+        for look in [Look::Closely, Look::AtStamps] {
+            manifest.check(root, look).unwrap();
+        }
+        fs::write(root.join("notes.txt"), "changed").unwrap();
+        manifest.check(root, Look::Closely).unwrap();
+        // The same length, so only content and change time tell.
+        fs::write(root.join("bin/tool"), "bin/TOOL").unwrap();
+        for look in [Look::Closely, Look::AtStamps] {
+            let error = manifest.check(root, look).unwrap_err();
+            assert!(
+                matches!(&error, ToolchainError::Tampered { path, .. } if path.ends_with("bin/tool")),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_removed_file_and_a_damaged_manifest_are_noticed() {
+        let folder = tree();
+        let root = folder.path();
+        let manifest = Manifest::take(root, "tools".into(), Scope::Everything).unwrap();
+        fs::remove_file(root.join("lib.so")).unwrap();
+        assert!(manifest.check(root, Look::AtStamps).unwrap_err().to_string().contains("no readable file"));
+        fs::write(root.join(FILE), "{").unwrap();
+        assert!(matches!(Manifest::read(root), Err(ToolchainError::Tampered { .. })));
+        assert_eq!(Manifest::read(&root.join("nothing")).unwrap(), None);
+    }
+}

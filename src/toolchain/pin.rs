@@ -1,0 +1,243 @@
+//! Resolves pins through pip, without installing anything.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::hash::{hex, is_sha256};
+use super::interpreter;
+use super::lock::platform;
+use super::pip::{Pip, write_requirements};
+use super::python_env::{TORCH_MLIR, TORCH_MLIR_REQUIREMENTS, requirements_digest};
+use super::wheel::{Name, Wheel, is_plain_version};
+use super::{LockedPython, LockedTools, ToolchainError};
+use crate::config::Pin;
+use crate::model::{Event, Progress};
+use crate::process::Cancel;
+
+/// Resolving asks an index for the metadata of some forty projects.
+const TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// Kinds of machines whose wheels are locked, whichever kind runs `pin`.
+const MACHINES: &[&str] = &["x86_64", "aarch64"];
+
+/// Pythons whose wheels serve; the first that an index has is taken. The tools inside do not use it.
+const PYTHONS: &[&str] = &["3.11", "3.12", "3.13", "3.10"];
+
+/// C libraries a wheel may ask for: 2.17 (2012) to 2.39 (2024). A wheel that asks for more than a machine
+/// has fails when the tools are first run, with the loader's own words.
+const OLDEST_GLIBC: u32 = 17;
+const NEWEST_GLIBC: u32 = 39;
+
+/// The wheels of a pin for every kind of machine.
+///
+/// # Errors
+/// No Python, no network, no such version, or an index that names no hashes.
+pub async fn pin_tools(
+    pin: &Pin,
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<LockedTools, ToolchainError> {
+    let what = format!("IREE {}", pin.version);
+    if !is_plain_version(&pin.version) || !is_plain_version(&pin.commit) {
+        return Err(ToolchainError::NotFound { what, detail: "this is not a version".to_owned() });
+    }
+    let work = workspace(cache)?;
+    let python = interpreter::with_pip(cache, cancel).await?;
+    let pip = Pip { python: python.executable, pip: None, work: work.path().to_owned(), timeout: TIMEOUT };
+    let mut wheels = Vec::new();
+    for machine in MACHINES {
+        progress.on(Event::Note(&format!("asking pip for {what}, linux-{machine}")));
+        wheels.extend(for_machine(&pip, &what, &pin.version, machine, cancel).await?);
+    }
+    Ok(LockedTools { version: pin.version.clone(), commit: pin.commit.clone(), wheels })
+}
+
+async fn for_machine(
+    pip: &Pip,
+    what: &str,
+    version: &str,
+    machine: &str,
+    cancel: &Cancel,
+) -> Result<Vec<Wheel>, ToolchainError> {
+    let mut last = None;
+    for python in PYTHONS {
+        let digits = python.replace('.', "");
+        let mut arguments: Vec<OsString> = [
+            "--no-deps",
+            "--only-binary=:all:",
+            "--implementation",
+            "cp",
+            "--python-version",
+            python,
+            "--abi",
+            &format!("cp{digits}"),
+            "--abi",
+            "abi3",
+            "--abi",
+            "none",
+        ]
+        .map(Into::into)
+        .into();
+        for glibc in OLDEST_GLIBC..=NEWEST_GLIBC {
+            arguments.extend(["--platform".into(), format!("manylinux_2_{glibc}_{machine}").into()]);
+        }
+        arguments.extend(
+            ["iree-base-compiler", "iree-base-runtime"].map(|name| format!("{name}=={version}").into()),
+        );
+        match resolve(pip, what, arguments, cancel).await {
+            Ok(wheels) => return Ok(wheels),
+            Err(error @ ToolchainError::NotFound { .. }) => last = last.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| ToolchainError::NotFound {
+        what: what.to_owned(),
+        detail: "no Python fits".to_owned(),
+    }))
+}
+
+/// The torch-mlir environment for every Python of this machine that can hold it. Markers of the
+/// dependencies are decided by the Python that asks, so each is asked itself.
+///
+/// # Errors
+/// No Python of this machine can hold the environment, or as [`pin_tools`].
+pub async fn pin_python(
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Vec<LockedPython>, ToolchainError> {
+    let work = workspace(cache)?;
+    let requirements = work.path().join("requirements.in");
+    write_requirements(&requirements, &[TORCH_MLIR_REQUIREMENTS.to_owned()])?;
+    let mut locked = Vec::new();
+    let mut last = None;
+    for python in interpreter::all(cancel).await? {
+        let version = python.version();
+        let what = format!("the Python environment {TORCH_MLIR} for Python {version}");
+        progress.on(Event::Note(&format!("asking pip for {what}")));
+        let Some(folder) = python.pip else { continue };
+        let pip = Pip {
+            python: python.executable,
+            pip: Some(folder),
+            work: work.path().to_owned(),
+            timeout: TIMEOUT,
+        };
+        let arguments = ["--only-binary=:all:".into(), "--requirement".into(), requirements.clone().into()];
+        match resolve(&pip, &what, arguments, cancel).await {
+            Ok(wheels) => locked.push(LockedPython {
+                name: TORCH_MLIR.to_owned(),
+                platform: platform(),
+                python: version,
+                requirements_sha256: requirements_digest(),
+                wheels,
+            }),
+            // A Python that torch does not serve (yet) is no reason to leave the others unlocked.
+            Err(error @ (ToolchainError::NotFound { .. } | ToolchainError::Pip { .. })) => last = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match (locked.is_empty(), last) {
+        (true, Some(error)) => Err(error),
+        (true, None) => Err(ToolchainError::NoPython { found: "no Python with pip was found".to_owned() }),
+        (false, _) => Ok(locked),
+    }
+}
+
+fn workspace(cache: &Path) -> Result<tempfile::TempDir, ToolchainError> {
+    std::fs::create_dir_all(cache).map_err(ToolchainError::io("make", cache))?;
+    tempfile::Builder::new().prefix("pin-").tempdir_in(cache).map_err(ToolchainError::io("write in", cache))
+}
+
+/// What pip would install, by its report (the installation report of pip 22.2 and later).
+#[derive(Debug, Deserialize)]
+struct Report {
+    install: Vec<Item>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Item {
+    download_info: Download,
+}
+
+#[derive(Debug, Deserialize)]
+struct Download {
+    url: String,
+    archive_info: Option<Archive>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Archive {
+    /// `sha256=…`, in reports of older versions.
+    hash: Option<String>,
+    hashes: Option<std::collections::BTreeMap<String, String>>,
+}
+
+async fn resolve(
+    pip: &Pip,
+    what: &str,
+    arguments: impl IntoIterator<Item = OsString>,
+    cancel: &Cancel,
+) -> Result<Vec<Wheel>, ToolchainError> {
+    let path = pip.work.join("report.json");
+    let target = pip.work.join("nothing");
+    let mut all: Vec<OsString> =
+        ["install", "--dry-run", "--ignore-installed", "--quiet", "--report"].map(Into::into).into();
+    // A target is what allows asking for another kind of machine; nothing is put there.
+    all.extend([path.clone().into(), "--target".into(), target.into()]);
+    all.extend(arguments);
+    pip.run(what, all, cancel).await?;
+    let text = std::fs::read(&path).map_err(ToolchainError::io("read", &path))?;
+    wheels_of(&text).map_err(|detail| ToolchainError::NotFound { what: what.to_owned(), detail })
+}
+
+fn wheels_of(report: &[u8]) -> Result<Vec<Wheel>, String> {
+    let report: Report = serde_json::from_slice(report).map_err(|error| format!("pip's report: {error}"))?;
+    let mut wheels = Vec::new();
+    for Item { download_info: Download { url, archive_info } } in report.install {
+        let file = super::fetch::file_name(&url).ok_or_else(|| {
+            let last: String = url.rsplit('/').next().unwrap_or_default().chars().take(200).collect();
+            format!("the index offers {last:?}, which is not a wheel")
+        })?;
+        let archive = archive_info.ok_or_else(|| format!("pip did not say the hash of {file}"))?;
+        let modern = archive.hashes.and_then(|mut hashes| hashes.remove("sha256"));
+        let legacy = archive.hash.and_then(|hash| hash.strip_prefix("sha256=").map(str::to_owned));
+        let sha256 = modern.or(legacy).filter(|hash| is_sha256(hash));
+        let sha256 = sha256.ok_or_else(|| format!("the index does not name the sha256 of {file}"))?;
+        wheels.push(Wheel { file, sha256 });
+    }
+    wheels.sort_by(|a, b| {
+        Name::parse(&a.file).map(|n| n.project).cmp(&Name::parse(&b.file).map(|n| n.project))
+    });
+    Ok(wheels)
+}
+
+/// The digest of a text, for requirements.
+pub(super) fn text_digest(text: &str) -> String {
+    use sha2::{Digest, Sha256};
+    hex(&Sha256::digest(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_gives_files_and_hashes() {
+        let hash = "6e1f83dc404f5dcdd76354a869cbbb389bd3f93b4623096de3195799ceb323a7";
+        let report = format!(
+            r#"{{"version": "1", "install": [{{"download_info": {{
+                "url": "https://example.com/x/iree_base_compiler-3.13.0-cp311-cp311-manylinux_2_28_x86_64.whl",
+                "archive_info": {{"hash": "sha256={hash}"}}}}, "metadata": {{}}}}]}}"#
+        );
+        let wheels = wheels_of(report.as_bytes()).unwrap();
+        assert_eq!(wheels[0].sha256, hash);
+        let without = report.replace("\"hash\"", "\"other\"");
+        assert!(wheels_of(without.as_bytes()).unwrap_err().contains("does not name the sha256"));
+        let source = report.replace(".whl", ".tar.gz");
+        assert!(wheels_of(source.as_bytes()).unwrap_err().contains("is not a wheel"));
+    }
+}

@@ -1,0 +1,207 @@
+//! Runs pip, with the user's own settings for indexes and nothing else of them, and reads its failures.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::ToolchainError;
+use crate::process::{self, Cancel, Command, Exit, Finished};
+
+/// Variables that say where packages come from and how to get there. Everything else of pip's (a target,
+/// a prefix, `user`) would change what is installed where.
+const PASSED: &[&str] = &[
+    "PIP_CERT",
+    "PIP_CLIENT_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_DEFAULT_TIMEOUT",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "PIP_INDEX_URL",
+    "PIP_KEYRING_PROVIDER",
+    "PIP_NO_INDEX",
+    "PIP_PROXY",
+    "PIP_RETRIES",
+    "PIP_TIMEOUT",
+    "PIP_TRUSTED_HOST",
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "all_proxy",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+    "CURL_CA_BUNDLE",
+    "NETRC",
+    "REQUESTS_CA_BUNDLE",
+    "XDG_CONFIG_DIRS",
+    "XDG_CONFIG_HOME",
+];
+
+/// Settings of ours that beat a configuration file which would forbid or redirect the installation.
+const SET: &[(&str, &str)] = &[
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+    ("PIP_NO_COLOR", "1"),
+    ("PIP_NO_INPUT", "1"),
+    ("PIP_PROGRESS_BAR", "off"),
+    ("PIP_REQUIRE_VIRTUALENV", "0"),
+    ("PIP_USER", "0"),
+];
+
+/// One use of pip in a folder of its own.
+pub(super) struct Pip {
+    /// The Python that runs it, which is also the one it installs for.
+    pub(super) python: PathBuf,
+    /// pip's own folder, where it is not `python`'s.
+    pub(super) pip: Option<PathBuf>,
+    /// For its cache, its temporary files and its log.
+    pub(super) work: PathBuf,
+    pub(super) timeout: Duration,
+}
+
+impl Pip {
+    /// The cache that lets a killed installation go on with what it had downloaded.
+    pub(super) fn downloads(&self) -> PathBuf {
+        self.work.join("pip")
+    }
+
+    /// Runs pip to a good end.
+    ///
+    /// # Errors
+    /// Why it failed, told apart as far as pip's words allow. `what` names the goal.
+    pub(super) async fn run(
+        &self,
+        what: &str,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        cancel: &Cancel,
+    ) -> Result<Finished, ToolchainError> {
+        // Large wheels are unpacked in the temporary folder: on the disk of the cache, not in a small /tmp.
+        let temporary = self.work.join("tmp");
+        fs::create_dir_all(&temporary).map_err(ToolchainError::io("make", &temporary))?;
+        let mut command = Command::new(&self.python, self.timeout)
+            .env("TMPDIR", &temporary)
+            .env("PIP_CACHE_DIR", self.downloads())
+            .log(self.work.join("pip.log"))
+            .capture_stdout();
+        command = match &self.pip {
+            Some(folder) => command.arg(folder.as_os_str()),
+            None => command.args(["-m", "pip"]),
+        };
+        command = command.args(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
+        for (name, value) in SET {
+            command = command.env(*name, *value);
+        }
+        for (name, value) in PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))) {
+            command = command.env(OsString::from(name), value);
+        }
+        let finished = process::run(&command, cancel).await.map_err(|error| {
+            if error.is_disk_full() { self.disk_full() } else { ToolchainError::Process(error) }
+        })?;
+        match finished.exit {
+            Exit::Success => Ok(finished),
+            Exit::Interrupted => Err(ToolchainError::Interrupted),
+            exit => Err(self.failure(what, exit, &finished.stderr_tail)),
+        }
+    }
+
+    fn disk_full(&self) -> ToolchainError {
+        ToolchainError::DiskFull { path: self.work.clone() }
+    }
+
+    /// Finds the reason in what pip printed. The words have been stable for years; others are shown as
+    /// they are.
+    fn failure(&self, what: &str, exit: Exit, stderr: &str) -> ToolchainError {
+        let what = what.to_owned();
+        let detail = detail(stderr);
+        if stderr.contains("No space left on device") || stderr.contains("Disk quota exceeded") {
+            return self.disk_full();
+        }
+        if stderr.contains("DO NOT MATCH THE HASHES") {
+            let after = |label: &str| {
+                let line = stderr.lines().find_map(|line| line.trim().strip_prefix(label));
+                line.unwrap_or("unknown").trim().trim_start_matches("sha256 ").to_owned()
+            };
+            return ToolchainError::WrongHash { what, expected: after("Expected"), found: after("Got") };
+        }
+        let unreachable = [
+            "NewConnectionError",
+            "NameResolutionError",
+            "ConnectTimeoutError",
+            "Max retries exceeded",
+            "Network is unreachable",
+            "Temporary failure in name resolution",
+            "Connection refused",
+        ];
+        if unreachable.iter().any(|words| stderr.contains(words)) {
+            return ToolchainError::Offline { what, detail };
+        }
+        if stderr.contains("No matching distribution found") {
+            return ToolchainError::NotFound { what, detail };
+        }
+        ToolchainError::Pip { what, exit, detail }
+    }
+}
+
+/// The lines that pip itself marks as errors, else its last line.
+fn detail(stderr: &str) -> String {
+    let marked: Vec<&str> =
+        stderr.lines().filter_map(|line| line.trim().strip_prefix("ERROR: ")).take(2).collect();
+    let text = if marked.is_empty() {
+        stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
+    } else {
+        marked.join("; ")
+    };
+    // Names of an index may stand here, so nothing that moves a cursor may pass.
+    text.chars().filter(|c| !c.is_control()).take(400).collect()
+}
+
+/// A requirements file that admits exactly these files.
+pub(super) fn write_requirements(path: &Path, lines: &[String]) -> Result<(), ToolchainError> {
+    let mut text = lines.join("\n");
+    text.push('\n');
+    fs::write(path, text).map_err(ToolchainError::io("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(stderr: &str) -> ToolchainError {
+        let pip = Pip { python: "python3".into(), pip: None, work: "/cache".into(), timeout: Duration::ZERO };
+        pip.failure("IREE 3.13.0", Exit::Code(1), stderr)
+    }
+
+    #[test]
+    fn a_hash_that_differs_says_which_and_what_was_expected() {
+        let error = failure(
+            "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. …\n\
+             \x20   iree-base-runtime==3.13.0 from https://…:\n\
+             \x20       Expected sha256 1111\n\
+             \x20            Got        2222\n",
+        );
+        assert_eq!(error.to_string(), "trust IREE 3.13.0: expected sha256 1111, found 2222");
+    }
+
+    #[test]
+    fn no_network_and_no_such_version_are_told_apart() {
+        let no_network = "WARNING: Retrying … NewConnectionError('…: [Errno 101] Network is unreachable')': /simple/\n\
+                          ERROR: No matching distribution found for iree-base-runtime==3.13.0\n";
+        assert!(matches!(failure(no_network), ToolchainError::Offline { .. }));
+        let unknown = "ERROR: No matching distribution found for iree-base-runtime==99\n";
+        assert!(matches!(failure(unknown), ToolchainError::NotFound { .. }));
+    }
+
+    #[test]
+    fn a_full_disk_is_recognised_and_anything_else_is_shown() {
+        let full = failure(
+            "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n",
+        );
+        assert!(matches!(full, ToolchainError::DiskFull { .. }));
+        let other = failure("Traceback …\nRuntimeError: \u{1b}[31mboom\n");
+        assert_eq!(
+            other.to_string(),
+            "install IREE 3.13.0: pip ended with exit code 1: RuntimeError: [31mboom"
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! The Python environment that exports models: a virtual environment with exactly the locked wheels.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::hash::digest_of;
+use super::install::{Place, Turn};
+use super::interpreter::{self, Interpreter};
+use super::iree::blocking;
+use super::manifest::{Look, Manifest, Scope};
+use super::pin::text_digest;
+use super::pip::{Pip, write_requirements};
+use super::wheel::Name;
+use super::{Lock, LockedPython, ToolchainError};
+use crate::model::{Event, Progress, Stage};
+use crate::process::{self, Cancel, Command, Exit};
+
+/// The environment of the torch-mlir exporter.
+pub const TORCH_MLIR: &str = "torch-mlir";
+
+/// What it is made of, top level only.
+pub(super) const TORCH_MLIR_REQUIREMENTS: &str = include_str!("../../python/requirements-torch-mlir.in");
+
+/// Three gigabytes over a slow line.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(3 * 3600);
+const VENV_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// An environment that may be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PythonEnv {
+    pub python: PathBuf,
+    /// Of the wheels and the Python version.
+    pub digest: String,
+}
+
+pub(super) fn requirements_digest() -> String {
+    text_digest(TORCH_MLIR_REQUIREMENTS)
+}
+
+/// The environment of this name, installing it first where it is not.
+///
+/// # Errors
+/// It is not locked for a Python of this machine, or as [`super::ensure`].
+pub async fn ensure_python(
+    name: &str,
+    lock: &Lock,
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<PythonEnv, ToolchainError> {
+    let locked = lock.python(name, &requirements_digest())?;
+    // One that is installed needs no search for a Python.
+    let installed = locked.iter().find(|env| place_of(env, cache).is_installed());
+    let started = Instant::now();
+    let (env, interpreter) = match installed {
+        Some(env) => (*env, None),
+        None => choose(&locked, lock, cancel).await?,
+    };
+    let what = format!("Python {} with {name}", env.python);
+    let place = place_of(env, cache);
+    progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &what });
+    if let Some(interpreter) = &interpreter {
+        install(env, interpreter, &what, &place, cache, progress, cancel).await?;
+    }
+    let root = place.root.clone();
+    blocking(&place.root, move || {
+        let missing = || ToolchainError::MissingTool { tool: "a manifest".into(), root: root.clone() };
+        Manifest::read(&root)?.ok_or_else(missing)?.check(&root, Look::AtStamps)
+    })
+    .await?;
+    let note = if interpreter.is_some() { "installed" } else { "verified" };
+    progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &what, note, took: started.elapsed() });
+    Ok(PythonEnv { python: place.root.join("bin/python"), digest: digest(env) })
+}
+
+fn place_of(env: &LockedPython, cache: &Path) -> Place {
+    Place::new(cache, "python", &digest(env))
+}
+
+fn digest(env: &LockedPython) -> String {
+    let wheels = env.wheels.iter().flat_map(|wheel| [wheel.file.as_str(), wheel.sha256.as_str()]);
+    digest_of(["python-1", env.python.as_str()].into_iter().chain(wheels))[..32].to_owned()
+}
+
+/// The newest locked Python that this machine has.
+async fn choose<'a>(
+    locked: &[&'a LockedPython],
+    lock: &Lock,
+    cancel: &Cancel,
+) -> Result<(&'a LockedPython, Option<Interpreter>), ToolchainError> {
+    for env in locked {
+        if let Some(found) = interpreter::of_version(&env.python, cancel).await? {
+            return Ok((env, Some(found)));
+        }
+    }
+    let wanted: Vec<&str> = locked.iter().map(|env| env.python.as_str()).collect();
+    let here: Vec<String> = interpreter::all(cancel).await?.iter().map(Interpreter::version).collect();
+    Err(ToolchainError::NotLocked {
+        what: format!("an environment for a Python of this machine ({})", here.join(", ")),
+        found: format!("Python {}", wanted.join(", ")),
+        lock: lock.file.clone(),
+    })
+}
+
+async fn install(
+    env: &LockedPython,
+    interpreter: &Interpreter,
+    what: &str,
+    place: &Place,
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<(), ToolchainError> {
+    let turn = place.take_turn(progress, cancel).await?;
+    if place.is_installed() {
+        return Ok(());
+    }
+    match stage(env, interpreter, what, place, &turn, cache, cancel).await {
+        Ok(()) => place.commit(turn),
+        Err(error) => {
+            place.abandon(&error);
+            Err(error)
+        }
+    }
+}
+
+async fn stage(
+    env: &LockedPython,
+    interpreter: &Interpreter,
+    what: &str,
+    place: &Place,
+    turn: &Turn,
+    cache: &Path,
+    cancel: &Cancel,
+) -> Result<(), ToolchainError> {
+    place.begin(turn)?;
+    let tree = place.tree();
+    // Without pip inside: it would only be one more thing to trust, and distributions that split it off
+    // can still make such an environment.
+    let make = Command::new(&interpreter.executable, VENV_TIMEOUT)
+        .args(["-m", "venv", "--without-pip", "--clear"])
+        .arg(tree.as_os_str());
+    let made = process::run(&make, cancel).await?;
+    match made.exit {
+        Exit::Success => {}
+        Exit::Interrupted => return Err(ToolchainError::Interrupted),
+        exit => {
+            let detail = made.stderr_tail.lines().next_back().unwrap_or("it said nothing").to_owned();
+            return Err(ToolchainError::Tool { program: interpreter.executable.clone(), exit, detail });
+        }
+    }
+    let folder = match &interpreter.pip {
+        Some(folder) => Some(folder.clone()),
+        None => interpreter::with_pip(cache, cancel).await?.pip,
+    };
+    let pip = Pip {
+        python: tree.join("bin/python"),
+        pip: folder,
+        work: place.work().to_owned(),
+        timeout: INSTALL_TIMEOUT,
+    };
+    let lines: Vec<String> = env
+        .wheels
+        .iter()
+        .filter_map(|wheel| Some((Name::parse(&wheel.file)?, &wheel.sha256)))
+        .map(|(name, sha256)| format!("{} --hash=sha256:{sha256}", name.requirement()))
+        .collect();
+    let requirements = place.work().join("requirements.txt");
+    write_requirements(&requirements, &lines)?;
+    let mut arguments: Vec<std::ffi::OsString> =
+        ["install", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:", "--requirement"]
+            .map(Into::into)
+            .into();
+    arguments.push(requirements.into());
+    pip.run(what, arguments, cancel).await?;
+    let what = what.to_owned();
+    blocking(&place.root, move || Manifest::take(&tree, what, Scope::Everything)?.write(&tree)).await
+}

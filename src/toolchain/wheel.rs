@@ -1,0 +1,114 @@
+//! Wheels by name: `{project}-{version}(-{build})?-{python}-{abi}-{platform}.whl` (the binary
+//! distribution format of the Python packaging guide).
+
+/// A locked wheel: its file name and what it must hash to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wheel {
+    pub file: String,
+    /// Lowercase hexadecimal.
+    pub sha256: String,
+}
+
+/// The parts of a wheel's file name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Name<'a> {
+    pub(super) project: &'a str,
+    pub(super) version: &'a str,
+    pub(super) python: &'a str,
+    pub(super) abi: &'a str,
+    pub(super) platform: &'a str,
+}
+
+impl<'a> Name<'a> {
+    /// `None` for anything but a plain wheel name. A lock file comes with the pull request, and these
+    /// names end up in arguments and requirement files, so nothing else may pass.
+    pub(super) fn parse(file: &'a str) -> Option<Self> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._+!-".contains(c);
+        let stem = file.strip_suffix(".whl")?;
+        if !stem.chars().all(plain) || !stem.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+            return None;
+        }
+        let parts: Vec<&str> = stem.split('-').collect();
+        let (project, version, [python, abi, platform]) = match parts.as_slice() {
+            [project, version, rest @ ..] if rest.len() == 3 => {
+                (*project, *version, [rest[0], rest[1], rest[2]])
+            }
+            [project, version, _build, python, abi, platform] => {
+                (*project, *version, [*python, *abi, *platform])
+            }
+            _ => return None,
+        };
+        let name = Self { project, version, python, abi, platform };
+        [project, version, python, abi, platform].iter().all(|part| !part.is_empty()).then_some(name)
+    }
+
+    /// The project as an index spells it.
+    pub(super) fn requirement(&self) -> String {
+        format!("{}=={}", self.project.replace('_', "-").to_ascii_lowercase(), self.version)
+    }
+
+    /// Whether it holds code for this kind of Linux machine (`x86_64`, `aarch64`).
+    pub(super) fn runs_on(&self, arch: &str) -> bool {
+        self.platform.split('.').any(|tag| {
+            tag == "any"
+                || tag.strip_suffix(arch).is_some_and(|rest| rest.contains("linux") && rest.ends_with('_'))
+        })
+    }
+
+    /// The arguments that let pip take this very wheel, whichever Python runs pip.
+    pub(super) fn selecting_arguments(&self) -> Vec<String> {
+        let mut arguments =
+            vec!["--implementation".to_owned(), "cp".to_owned(), "--only-binary=:all:".to_owned()];
+        if let Some(digits) = self.python.split('.').next_back().and_then(|tag| tag.strip_prefix("cp")) {
+            arguments.extend(["--python-version".to_owned(), digits.to_owned()]);
+        }
+        arguments.extend(["--abi".to_owned(), self.abi.to_owned()]);
+        for platform in self.platform.split('.').filter(|tag| *tag != "any") {
+            arguments.extend(["--platform".to_owned(), platform.to_owned()]);
+        }
+        arguments
+    }
+}
+
+/// A version or commit that may stand in a requirement.
+pub(super) fn is_plain_version(version: &str) -> bool {
+    !version.is_empty() && version.chars().all(|c| c.is_ascii_alphanumeric() || "._+!-".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPILER: &str =
+        "iree_base_compiler-3.13.0-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl";
+
+    #[test]
+    fn a_wheel_name_tells_what_it_is() {
+        let name = Name::parse(COMPILER).unwrap();
+        assert_eq!(name.requirement(), "iree-base-compiler==3.13.0");
+        assert!(name.runs_on("x86_64"));
+        assert!(!name.runs_on("aarch64"));
+        assert!(Name::parse("networkx-3.6.1-py3-none-any.whl").unwrap().runs_on("aarch64"));
+        assert!(!Name::parse("torch-2.15.0-cp311-cp311-win_x86_64.whl").unwrap().runs_on("x86_64"));
+        assert_eq!(
+            name.selecting_arguments().join(" "),
+            "--implementation cp --only-binary=:all: --python-version 311 --abi cp311 \
+             --platform manylinux_2_27_x86_64 --platform manylinux_2_28_x86_64"
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_more_than_a_name_is_refused() {
+        for hostile in [
+            "../evil-1-py3-none-any.whl",
+            "a-1-py3-none-any.whl --index-url=http://evil",
+            "a-1-py3-none-any.whl\n-r /etc/passwd",
+            "-rfoo-1-py3-none-any.whl",
+            "a-1-py3-none.whl",
+            "a--py3-none-any.whl",
+            "a.tar.gz",
+        ] {
+            assert_eq!(Name::parse(hostile), None, "{hostile}");
+        }
+    }
+}
