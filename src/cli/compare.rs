@@ -99,7 +99,16 @@ fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {
     }
     match (base.as_slice(), head.as_slice()) {
         ([both], []) => inputs::load_both(both, args.format_in),
-        _ => Ok((inputs::load_side(&base, args.format_in)?, inputs::load_side(&head, args.format_in)?)),
+        _ => std::thread::scope(|scope| {
+            // Reading is most of the time that comparing two large files takes.
+            let base = scope.spawn(|| inputs::load_side(&base, args.format_in));
+            let head = inputs::load_side(&head, args.format_in);
+            let base = base.join().map_err(|_| CliError::Internal {
+                message: "reading the base side stopped unexpectedly".to_owned(),
+            })?;
+            // Base's error comes first, whichever side was faster.
+            Ok((base?, head?))
+        }),
     }
 }
 

@@ -96,7 +96,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Completions(args) => completions::run(args, &terminal),
     };
     match result {
-        Ok(code) => code,
+        Ok(code) => terminal.finish(code),
         Err(error) => {
             terminal.error(&error);
             error.exit_code()

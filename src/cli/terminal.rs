@@ -1,7 +1,9 @@
 //! The person's side: what goes to stdout, what to stderr, and with which colours.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::exit_code::ExitCode;
 use crate::model::Progress;
 use crate::report::harmless;
 
@@ -15,6 +17,8 @@ pub struct Terminal {
     pub quiet: bool,
     /// A person watches stderr, so progress may move.
     pub interactive: bool,
+    /// A result could not be printed, for example because the disk behind stdout is full.
+    lost: AtomicBool,
 }
 
 impl Terminal {
@@ -25,7 +29,8 @@ impl Terminal {
             ColorWhen::Never => anstream::ColorChoice::Never,
         };
         let ci = std::env::var_os("CI").is_some();
-        Self { color, quiet: global.quiet, interactive: std::io::stderr().is_terminal() && !ci }
+        let interactive = std::io::stderr().is_terminal() && !ci;
+        Self { color, quiet: global.quiet, interactive, lost: AtomicBool::new(false) }
     }
 
     /// Whether what goes to stdout may carry colours.
@@ -53,14 +58,29 @@ impl Terminal {
     /// Prints a result. A closed pipe (`| head`) ends output quietly.
     pub fn print(&self, text: &str) {
         let mut out = anstream::AutoStream::new(std::io::stdout(), self.color);
-        // A reader that went away is not our failure.
-        drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => {}
+            // A reader that went away has read what it wanted.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            Err(error) => {
+                self.lost.store(true, Ordering::Relaxed);
+                self.error(&CliError::Failed {
+                    message: format!("failed to write to stdout: {error}"),
+                    hint: None,
+                });
+            }
+        }
+    }
+
+    /// The exit code of a command that ended with `code`: never 0 where its result was lost.
+    pub fn finish(&self, code: ExitCode) -> ExitCode {
+        if code == ExitCode::Pass && self.lost.load(Ordering::Relaxed) { ExitCode::Error } else { code }
     }
 
     /// Prints a line about what is going on.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            self.eprint(&format!("{text}\n"));
+            self.eprint(&format!("{}\n", harmless(text)));
         }
     }
 

@@ -76,6 +76,16 @@ fn a_failed_process_adds_no_sample_and_a_nan_survives() {
 }
 
 #[test]
+fn finding_a_cached_module_is_not_a_compile_time() {
+    let file = golden_with(
+        "\"status\": \"ok\",\n              \"seconds\": 1.25",
+        "\"status\": \"cached\",\n              \"seconds\": 0.01",
+    );
+    let base = &file.unwrap().runs("run.json")[0].1;
+    assert!(base.benchmarks[0].metric("compile-time").is_none());
+}
+
+#[test]
 fn a_truncated_file_is_called_truncated_wherever_it_ends() {
     for end in (1..GOLDEN.trim_end().len()).step_by(97) {
         let error = RunFile::from_slice(&GOLDEN.as_bytes()[..end]).unwrap_err();

@@ -368,3 +368,17 @@ fn the_help_of_compare() {
     let (_, after) = formats.split_once("      --seed").unwrap();
     insta::assert_snapshot!(format!("{before}      --seed{after}"));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_can_t_be_written_is_never_a_pass() {
+    let world = World::new();
+    world.write("run.json", paired(1.0).to_json());
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = world.command(["compare", "run.json"]);
+    command.stdout(full());
+    let outcome = world.finish(command).expect_code(20);
+    assert!(outcome.stderr.contains("stdout"), "{}", outcome.stderr);
+    let outcome = world.run(["compare", "run.json", "--output", "/dev/full"]).expect_code(20);
+    assert!(outcome.stderr.contains("/dev/full"), "{}", outcome.stderr);
+}

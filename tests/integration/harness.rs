@@ -53,6 +53,7 @@ impl World {
             .args(args)
             .current_dir(self.work())
             .stdin(Stdio::null())
+            .stdout(Stdio::piped())
             .env_clear()
             .env("HOME", self.folder.path().join("home"))
             .env("XDG_CACHE_HOME", self.cache())
@@ -88,7 +89,8 @@ impl World {
 
     /// Runs a prepared command to its end.
     pub fn finish(&self, mut command: Command) -> Outcome {
-        let output = command.output().unwrap();
+        // Whatever the command did not choose is captured.
+        let output = command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
         Outcome {
             code: output.status.code(),
             stdout: self.tidy(&output.stdout),
