@@ -66,7 +66,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("comfy_table", &["report"]),
     ("clap", &["cli"]),
     ("csv", &["ingest", "report"]),
-    ("tokio", &["process", "github", "pipeline", "cli", "toolchain"]),
+    ("tokio", &["process", "device", "github", "pipeline", "cli", "toolchain"]),
     ("indicatif", &["cli"]),
     ("toml_span", &["config", "toolchain"]),
     ("nix", &["process", "device"]),

@@ -1,1 +1,12 @@
-//! L3: host and device facts, fingerprints, the host lock.
+//! L3: what is measured on: the machine's fingerprint, its load, its processors, and the lock that
+//! keeps two measurements apart.
+
+mod host_lock;
+mod load;
+mod processors;
+mod testbed;
+
+pub use host_lock::{DeviceError, HostLock, lock, lock_host};
+pub use load::load_average;
+pub use processors::default_cpus;
+pub use testbed::testbed;

@@ -1,0 +1,191 @@
+//! The fingerprint of the machine. Facts decide whether two runs may be compared; notes are only kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use sha2::{Digest, Sha256};
+
+use crate::model::Testbed;
+use crate::process::containment;
+
+/// Looks at the machine. What it does not tell is left out, so a machine that tells less has another
+/// fingerprint.
+pub fn testbed() -> Testbed {
+    let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    let mut facts = processor_facts(&cpuinfo);
+    let note = |map: &mut BTreeMap<String, String>, name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            map.insert(name.to_owned(), value);
+        }
+    };
+    note(&mut facts, "os", Some(std::env::consts::OS.to_owned()));
+    note(&mut facts, "arch", Some(std::env::consts::ARCH.to_owned()));
+    note(&mut facts, "kernel", read("/proc/sys/kernel/osrelease"));
+    note(&mut facts, "memory-gib", memory_gib(&read("/proc/meminfo").unwrap_or_default()));
+    note(&mut facts, "smt", read("/sys/devices/system/cpu/smt/active"));
+    note(&mut facts, "governor", read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    note(&mut facts, "turbo", turbo());
+    note(&mut facts, "hypervisor", hypervisor(&cpuinfo));
+
+    let mut notes = BTreeMap::new();
+    note(&mut notes, "host-name", read("/proc/sys/kernel/hostname"));
+    note(&mut notes, "boot-id", read("/proc/sys/kernel/random/boot_id"));
+    note(&mut notes, "microcode", field(&cpuinfo, "microcode"));
+    note(&mut notes, "load-average", read("/proc/loadavg"));
+    note(&mut notes, "containment", Some(containment().to_string()));
+    Testbed { id: id_of(&facts), facts, notes }
+}
+
+/// Twelve digits: short enough for a folder's name, long enough for every machine there is.
+fn id_of(facts: &BTreeMap<String, String>) -> String {
+    let mut hash = Sha256::new();
+    for (name, value) in facts {
+        hash.update(name);
+        hash.update([0]);
+        hash.update(value);
+        hash.update([0]);
+    }
+    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A file of the kernel that holds one line.
+fn read(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The value of the first line `name : value`.
+fn field(cpuinfo: &str, name: &str) -> Option<String> {
+    cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+fn processor_facts(cpuinfo: &str) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut fact = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            facts.insert(name.to_owned(), value);
+        }
+    };
+    fact("cpu", field(cpuinfo, "model name"));
+    // A virtual machine often hides the name; these tell the silicon apart all the same.
+    let numbers: Vec<String> =
+        ["vendor_id", "cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant"]
+            .iter()
+            .filter_map(|name| field(cpuinfo, name))
+            .collect();
+    fact("cpu-id", Some(numbers.join("/")));
+    let processors = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
+    fact("processors", (processors > 0).then(|| processors.to_string()));
+    let flags = field(cpuinfo, "flags").or_else(|| field(cpuinfo, "Features")).unwrap_or_default();
+    let flags: BTreeSet<&str> = flags.split_ascii_whitespace().collect();
+    fact("isa", isa(&flags));
+    facts
+}
+
+/// The microarchitecture level of the x86-64 psABI, with what compilers use beyond it; on Arm the vector
+/// extensions. Code compiled for `host` depends on exactly this.
+fn isa(flags: &BTreeSet<&str>) -> Option<String> {
+    let has = |names: &[&str]| names.iter().all(|name| flags.contains(name));
+    let level = if has(&["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]) {
+        "x86-64-v4"
+    } else if has(&["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"]) {
+        "x86-64-v3"
+    } else if has(&["cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"]) {
+        "x86-64-v2"
+    } else if has(&["sse2", "cx8"]) {
+        "x86-64"
+    } else if has(&["asimd"]) {
+        "armv8"
+    } else {
+        return None;
+    };
+    let beyond = [
+        "avx512_vnni",
+        "avx512_bf16",
+        "avx512_fp16",
+        "avx_vnni",
+        "amx_tile",
+        "amx_bf16",
+        "amx_int8",
+        "asimddp",
+        "i8mm",
+        "bf16",
+        "sve",
+        "sve2",
+        "sme",
+    ];
+    let parts: Vec<&str> =
+        [level].into_iter().chain(beyond.into_iter().filter(|name| flags.contains(name))).collect();
+    Some(parts.join("+"))
+}
+
+/// Rounded to gibibytes: the kernel's own share moves by some megabytes from boot to boot.
+fn memory_gib(meminfo: &str) -> Option<String> {
+    let kib: f64 = field(meminfo, "MemTotal")?.split(' ').next()?.parse().ok()?;
+    Some(format!("{:.0}", kib / f64::from(1u32 << 20)))
+}
+
+/// Whether the clock may rise above its nominal value, as the two drivers say it.
+fn turbo() -> Option<String> {
+    let intel = read("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|value| value == "0");
+    let other = || read("/sys/devices/system/cpu/cpufreq/boost").map(|value| value == "1");
+    let on = intel.or_else(other)?;
+    Some(if on { "on" } else { "off" }.to_owned())
+}
+
+/// The virtual machine we are in, by its firmware's name; `virtual` where only the processor tells.
+fn hypervisor(cpuinfo: &str) -> Option<String> {
+    let flags = field(cpuinfo, "flags").unwrap_or_default();
+    if !flags.split_ascii_whitespace().any(|flag| flag == "hypervisor") {
+        return None;
+    }
+    let name = read("/sys/class/dmi/id/sys_vendor").or_else(|| read("/sys/hypervisor/type"));
+    Some(name.unwrap_or_else(|| "virtual".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EPYC: &str = "\
+processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\nstepping\t: 1\n\
+flags\t\t: sse2 cx8 cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm movbe xsave \
+avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\n";
+
+    #[test]
+    fn a_processor_is_told_by_model_count_and_instruction_set() {
+        let facts = processor_facts(EPYC);
+        assert_eq!(facts["cpu"], "AMD EPYC");
+        assert_eq!(facts["cpu-id"], "AuthenticAMD/26/2/1");
+        assert_eq!(facts["processors"], "2");
+        assert_eq!(facts["isa"], "x86-64-v4+avx512_vnni+avx512_bf16");
+        let older = EPYC.replace("avx512f ", "");
+        assert_eq!(processor_facts(&older)["isa"], "x86-64-v3+avx512_vnni+avx512_bf16");
+    }
+
+    #[test]
+    fn an_arm_processor_is_told_by_its_part() {
+        let neoverse = "processor\t: 0\nFeatures\t: fp asimd asimddp i8mm bf16 sve\nCPU implementer\t: 0x41\n\
+                        CPU variant\t: 0x1\nCPU part\t: 0xd40\n";
+        let facts = processor_facts(neoverse);
+        assert_eq!(facts["cpu-id"], "0x41/0xd40/0x1");
+        assert_eq!(facts["isa"], "armv8+asimddp+i8mm+bf16+sve");
+    }
+
+    #[test]
+    fn the_fingerprint_is_of_the_facts_alone() {
+        let one = testbed();
+        let two = testbed();
+        assert_eq!(one.id, two.id);
+        assert_eq!(one.id.len(), 12);
+        assert!(one.facts.contains_key("processors") && one.facts.contains_key("kernel"), "{:?}", one.facts);
+        assert!(!one.facts.contains_key("host-name"));
+        let mut facts = one.facts.clone();
+        facts.insert("governor".into(), "another".into());
+        assert_ne!(id_of(&facts), one.id);
+    }
+}
