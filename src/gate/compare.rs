@@ -7,7 +7,7 @@ use crate::stats::Effect;
 
 use super::decide::{Question, decide, log_tolerance};
 use super::draft::{Draft, Open, Session, drafts};
-use super::estimate::{PairedRow, paired};
+use super::estimate::{HistoryRow, PairedRow, histories, paired, steadied};
 use super::evidence::Evidence;
 use super::matching::matched;
 use super::rules::Rules;
@@ -110,23 +110,60 @@ fn judge(drafts: &mut [Draft], policy: &Policy) -> Vec<Option<Effect>> {
             questions[index] = classical::question(row, open, policy);
             continue;
         }
-        match &open.evidence {
-            Evidence::Known { effect, method, .. } => {
-                if let Some(estimate) = &mut row.estimate {
-                    estimate.method = method.clone();
-                }
-                questions[index] = Some(Question::unpaired(*effect, &open.rule, open.floor));
-            }
-            Evidence::Paired(_) => {
-                let name = row.metric.as_ref().map_or_else(String::new, |metric| metric.name.to_string());
-                by_metric.entry(name).or_default().push(index);
-            }
-        }
+        let name = row.metric.as_ref().map_or_else(String::new, |metric| metric.name.to_string());
+        by_metric.entry(name).or_default().push(index);
     }
     for indices in by_metric.values() {
         ask_paired(drafts, indices, &mut questions, policy);
+        ask_unpaired(drafts, indices, &mut questions);
+        ask_history(drafts, indices, &mut questions);
     }
     decide_all(drafts, &questions, policy)
+}
+
+/// The indices of rows whose evidence `of` picks, with what it picked.
+fn picked<'a, T>(
+    drafts: &'a [Draft],
+    indices: &[usize],
+    of: impl Fn(&'a Open) -> Option<T>,
+) -> (Vec<usize>, Vec<T>) {
+    indices.iter().filter_map(|&i| Some((i, of(drafts[i].open.as_ref()?)?))).unzip()
+}
+
+/// The questions of rows with independent processes, of one metric.
+fn ask_unpaired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
+    for wanted in [true, false] {
+        let (rows, effects) = picked(drafts, indices, |open| match &open.evidence {
+            Evidence::Known { effect, assumed, .. } if *assumed == wanted => Some(*effect),
+            _ => None,
+        });
+        let effects = if wanted { steadied(&effects) } else { effects };
+        for (index, effect) in rows.into_iter().zip(effects) {
+            let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
+            if let (Some(estimate), Evidence::Known { method, .. }) = (&mut row.estimate, &open.evidence) {
+                estimate.method = method.clone();
+            }
+            questions[index] = Some(Question::unpaired(effect, &open.rule, open.floor));
+        }
+    }
+}
+
+/// The questions of rows with stored sessions, of one metric.
+fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
+    let (rows, histories_of) = picked(drafts, indices, |open| match &open.evidence {
+        Evidence::History { stored, now, assumed_sd, .. } => {
+            Some(HistoryRow { stored, now: *now, assumed_sd: *assumed_sd })
+        }
+        _ => None,
+    });
+    let effects = histories(&histories_of);
+    for (index, effect) in rows.into_iter().zip(effects) {
+        let (Draft { row, open: Some(open) }, Some(effect)) = (&mut drafts[index], effect) else { continue };
+        if let Some(estimate) = &mut row.estimate {
+            estimate.method = Method::History;
+        }
+        questions[index] = Some(Question::unpaired(effect, &open.rule, open.floor));
+    }
 }
 
 /// The questions of all paired rows of one metric.
@@ -158,7 +195,7 @@ fn paired_row(open: &Open) -> Option<PairedRow<'_>> {
             tolerance: log_tolerance(&open.rule, open.floor),
             calibrated: open.calibrated,
         }),
-        Evidence::Known { .. } => None,
+        Evidence::Known { .. } | Evidence::History { .. } => None,
     }
 }
 

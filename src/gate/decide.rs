@@ -22,6 +22,8 @@ const FIRST_RED: u32 = 6;
 const LOCATION_SHARE: f64 = 0.8;
 /// At the last look, a row whose stability is more doubtful than this is not green.
 const STABILITY_DOUBT: f64 = 0.05;
+/// Before the last look, a row whose stability is more doubtful than this is measured further.
+const STABILITY_HINT: f64 = 0.2;
 /// Power that the minimum detectable effect is stated for.
 pub const MDE_POWER: f64 = 0.9;
 
@@ -91,11 +93,7 @@ impl Question {
         let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
         let last = blocks >= looks.last();
         let may_be_red = blocks >= FIRST_RED.min(looks.last()) || paired.separated;
-        let doubtful = if last {
-            paired.p_stability < STABILITY_DOUBT
-        } else {
-            paired.counts.head_slower > paired.counts.base_slower
-        };
+        let doubtful = paired.p_stability < if last { STABILITY_DOUBT } else { STABILITY_HINT };
         Self {
             red_share: if may_be_red { LOCATION_SHARE * looks.share(blocks, RED_RHO) } else { 0.0 },
             green_share: looks.share(blocks, GREEN_RHO),

@@ -109,7 +109,7 @@ pub fn of_session<'a>(rows: impl Iterator<Item = &'a Open>) -> Option<Lint> {
                 let effects: Vec<f64> = blocks.iter().filter_map(order_effect).collect();
                 fit(&effects, ScalePrior::NONE).map(|fit| fit.center)
             }
-            Evidence::Known { .. } => None,
+            Evidence::Known { .. } | Evidence::History { .. } => None,
         })
         .collect();
     let effect = fit(&describe::sorted(&effects), ScalePrior::NONE)?.effect();

@@ -213,9 +213,7 @@ fn metric_draft(
             Draft::settled(row)
         }
         Ok(evidence) => {
-            if let Evidence::Known { lints, .. } = &evidence {
-                row.lints.extend(lints.iter().cloned());
-            }
+            row.lints.extend(evidence.lints().iter().cloned());
             row.lints = context::deduplicate(row.lints);
             row.estimate = Some(estimate(Method::Paired, ratio));
             let rule = rules.metric(&row.benchmark, metric);

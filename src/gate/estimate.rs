@@ -86,3 +86,63 @@ fn separated(row: &PairedRow<'_>) -> bool {
     let head = row.blocks.iter().flat_map(|b| &b.head).map(|r| r.clean).fold(f64::INFINITY, f64::min);
     head - row.floor > base
 }
+
+/// Effects of rows with one process a side and a default spread: how much the rows of one comparison
+/// differ among themselves says how much processes differ on this machine, and corrects a default
+/// that is too small or too large. A change of many rows by different amounts widens the spread, and
+/// then two files can't tell; a change of all rows by the same amount doesn't.
+pub fn steadied(effects: &[Effect]) -> Vec<Effect> {
+    let mut centers: Vec<f64> = effects.iter().map(|effect| effect.center).collect();
+    centers.sort_by(f64::total_cmp);
+    let Some(fit) = fit(&centers, ScalePrior::NONE).filter(|_| centers.len() >= LEAST_NEIGHBOURS) else {
+        return effects.to_vec();
+    };
+    let rows = centers.len() as f64;
+    let steady = |effect: &Effect| {
+        let variance = ASSUMED_DF * effect.se * effect.se + rows * fit.scale * fit.scale;
+        Effect { se: (variance / (ASSUMED_DF + rows)).sqrt(), ..*effect }
+    };
+    effects.iter().map(steady).collect()
+}
+
+/// Rows from which their differences say something about the machine.
+const LEAST_NEIGHBOURS: usize = 5;
+
+/// One row of a comparison with stored sessions.
+pub struct HistoryRow<'a> {
+    pub stored: &'a [f64],
+    pub now: f64,
+    pub assumed_sd: f64,
+}
+
+/// Sessions from which rows' own histories outweigh what was assumed. Below it the chip and the weather
+/// of few days are shared by all rows, so that many rows don't help.
+pub const ENOUGH_SESSIONS: usize = 5;
+/// Degrees of freedom that an assumed spread is worth beside data.
+const ASSUMED_DF: f64 = 4.0;
+
+/// The effects of one session against history: the prediction of a further session, whose variance is
+/// the spread between sessions plus that of their centre.
+pub fn histories(rows: &[HistoryRow<'_>]) -> Vec<Option<Effect>> {
+    let long: Vec<Fit> = rows
+        .iter()
+        .filter(|row| row.stored.len() >= ENOUGH_SESSIONS)
+        .filter_map(|row| fit(row.stored, ScalePrior::NONE))
+        .collect();
+    let neighbours = ScalePrior::pooled(&long);
+    rows.iter()
+        .map(|row| {
+            let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbours != ScalePrior::NONE;
+            let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
+            let Some(fit) = fit(row.stored, if enough { neighbours } else { assumed }) else {
+                // One stored session: all that is known of the spread is assumed, and may have tails.
+                let stored = row.stored.first()?;
+                let se = row.assumed_sd * std::f64::consts::SQRT_2;
+                return Some(Effect { center: row.now - stored, se, df: ASSUMED_DF });
+            };
+            let of_center = fit.effect().se;
+            let se = (fit.scale * fit.scale + of_center * of_center).sqrt();
+            Some(Effect { center: row.now - fit.center, se, df: fit.df })
+        })
+        .collect()
+}

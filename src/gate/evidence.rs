@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{BlockSlot, Lint, LintCode, Spread};
+use crate::stats::robust::NU;
 use crate::stats::unpaired::Processes;
 use crate::stats::{Effect, describe, unpaired};
 
@@ -15,8 +16,20 @@ use super::series::Readings;
 pub enum Evidence {
     /// ABBA blocks; their effect is estimated together with the neighbouring rows'.
     Paired(Vec<Block>),
-    /// An effect that needs no neighbours.
-    Known { effect: Effect, method: Method, lints: Vec<Lint> },
+    /// Independent processes. `assumed` where the spread between them is a default, so that
+    /// neighbouring rows may refute it.
+    Known { effect: Effect, method: Method, assumed: bool, lints: Vec<Lint> },
+    /// Head's session against stored ones; sessions of neighbouring rows steady the spread.
+    History { stored: Vec<f64>, now: f64, assumed_sd: f64, lints: Vec<Lint> },
+}
+
+impl Evidence {
+    pub fn lints(&self) -> &[Lint] {
+        match self {
+            Self::Paired(_) => &[],
+            Self::Known { lints, .. } | Self::History { lints, .. } => lints,
+        }
+    }
 }
 
 /// What is known of a benchmark's spread before its own processes are looked at.
@@ -100,7 +113,7 @@ impl Block {
 }
 
 /// Blocks that hold at least one process of each side, in order. `None` where a process has no slot.
-fn blocks(base: &Readings, head: &Readings) -> Option<Vec<Block>> {
+pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<Block>> {
     let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
     let mut put = |readings: &Readings, is_head: bool| -> Option<()> {
         for (at, slot) in readings.slots.iter().enumerate() {
@@ -140,8 +153,8 @@ pub fn gather(
     // A file with samples and one with summaries only meet at the median.
     let summaries = base.summaries_only || head.summaries_only;
     let prior = PriorSpread { between: floor_of_spread(base, head, prior), ..prior };
-    let assumed = base.clean.len() == 1 || head.clean.len() == 1;
-    if assumed && prior.source != SpreadSource::Calibrated {
+    let single = base.clean.len() == 1 || head.clean.len() == 1;
+    if single && prior.source != SpreadSource::Calibrated {
         let detail =
             format!("{} spread between processes of {:.1} %", prior.source.as_str(), prior.between * 100.0);
         lints.push(Lint::new(LintCode::AssumedSpread, detail));
@@ -154,9 +167,14 @@ pub fn gather(
             between_sd: prior.between,
         }
     };
-    let effect = unpaired::effect(&side(base), &side(head)).ok_or("a side has no process")?;
+    let mut effect = unpaired::effect(&side(base), &side(head)).ok_or("a side has no process")?;
     let method = if summaries { Method::Summaries } else { Method::Unpaired };
-    Ok(Evidence::Known { effect, method, lints })
+    let assumed = single && prior.source == SpreadSource::Default;
+    if assumed {
+        // One process may sit in any tail, and nobody measured the tails here.
+        effect.df = effect.df.min(NU);
+    }
+    Ok(Evidence::Known { effect, method, assumed, lints })
 }
 
 /// A default is a guess, and repetitions can refute it: processes differ at least as much as the

@@ -1,9 +1,9 @@
 //! One session against the stored sessions of a baseline: another day, maybe another chip.
 
 use crate::model::{BenchmarkName, Lint, LintCode, Metric, Run, Spread};
-use crate::stats::{describe, unpaired};
+use crate::stats::describe;
 
-use super::Method;
+use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
 use super::series::{self, Readings};
 
@@ -12,9 +12,6 @@ use super::series::{self, Readings};
 pub const DEFAULT_GPU_SESSION_CV: f64 = 0.03;
 /// The same for processors.
 pub const DEFAULT_CPU_SESSION_CV: f64 = 0.05;
-/// Sessions from which the history's own spread outweighs what was assumed (it is worth four degrees
-/// of freedom).
-const ENOUGH_SESSIONS: usize = 5;
 
 /// The sessions that head may be compared with: those of its testbed. Where either side has no
 /// fingerprint nothing is known, and the comparison's own lints say so.
@@ -72,8 +69,10 @@ pub fn gather(
         );
         lints.push(Lint::new(LintCode::FewSessions, detail));
     }
-    let effect = unpaired::against_history(&costs, now, between).ok_or("no stored session has this row")?;
-    Ok(Evidence::Known { effect, method: Method::History, lints })
+    if costs.is_empty() {
+        return Err("no stored session has this row".to_owned());
+    }
+    Ok(Evidence::History { stored: costs, now, assumed_sd: between, lints })
 }
 
 fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64, SpreadSource) {

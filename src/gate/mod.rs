@@ -12,6 +12,7 @@ mod estimate;
 mod evidence;
 mod history;
 mod matching;
+pub mod noise;
 mod overall;
 mod policy;
 mod rules;

@@ -3,7 +3,7 @@
 use crate::model::{BenchmarkName, Run, Verdict};
 use crate::stats::spending::Looks;
 
-use super::{CompareOptions, Method, Policy, Reason, compare};
+use super::{CompareOptions, Comparison, Method, Policy, Reason, compare};
 
 /// The answer after a look.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,14 +19,20 @@ pub struct OpenRows {
 ///
 /// A pure function of what was measured, so an interrupted job asks again and gets the same answer.
 pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
-    let comparison = compare(base, head, policy, &CompareOptions::default());
+    open_in(&compare(base, head, policy, &CompareOptions::default()), policy)
+}
+
+/// The same, from a comparison that was made already.
+pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
     let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
     let mut open = Vec::new();
     let mut next: Option<u32> = None;
     for row in comparison.rows.iter().filter(|row| row.fatal && row.verdict == Verdict::Inconclusive) {
         let blocks = row.estimate.as_ref().map_or(0, |estimate| estimate.blocks);
         let more_helps = match &row.reason {
-            Reason::Open => row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired),
+            Reason::Open | Reason::Stability => {
+                row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired)
+            }
             Reason::TooLittle(_) => true,
             _ => false,
         };

@@ -45,14 +45,3 @@ pub fn effect(base: &Processes, head: &Processes) -> Option<Effect> {
     let df = if denominator > 0.0 { variance * variance / denominator } else { f64::INFINITY };
     Some(Effect { center, se: variance.sqrt(), df })
 }
-
-/// One new session against stored ones: the prediction of a further value from the same source, whose
-/// variance is `between² (1 + 1/n)`. `between` is known beforehand and updated by the sessions.
-/// `None` without a stored session.
-pub fn against_history(stored: &[f64], now: f64, between: f64) -> Option<Effect> {
-    let center = now - describe::mean(stored)?;
-    let side = Processes { log_locations: stored.to_vec(), within: 0.0, between_sd: between };
-    let (of_mean, df) = variance_of_mean(&side);
-    let of_one = of_mean * stored.len() as f64;
-    Some(Effect { center, se: (of_one + of_mean).sqrt(), df })
-}

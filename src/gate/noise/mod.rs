@@ -1,0 +1,7 @@
+//! A/A calibration: what a machine's own unchanged runs say about spread, false reds and power.
+
+mod calibrate;
+mod resample;
+
+pub use calibrate::{NoiseOptions, NoiseReport, NoiseRow, PowerPoint, Share, noise};
+pub use resample::{Measured, Recording, measure};
