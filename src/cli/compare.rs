@@ -77,10 +77,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     for (side, notes) in [("base", base.notes), ("head", head.notes)] {
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
     }
+    args.policy.soften(&mut comparison);
     // At a terminal the command stands just above; a report travels without it.
     let reproduce = (args.report.format != ReportFormat::Table).then(command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
-    Ok(if args.policy.warn_only { ExitCode::Pass } else { comparison.exit_code })
+    Ok(comparison.exit_code)
 }
 
 fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {

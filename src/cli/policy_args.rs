@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use crate::config;
-use crate::gate::{FailOn, Policy, TestKind};
+use crate::exit_code::ExitCode;
+use crate::gate::{Comparison, FailOn, Policy, TestKind};
 use crate::model::Verdict;
 
 use super::CliError;
@@ -50,6 +51,18 @@ pub enum Test {
 }
 
 impl PolicyArgs {
+    /// Under `--warn-only` the exit code becomes 0 before anything is written, so that the report and the
+    /// process agree; what it would have been is noted.
+    pub fn soften(&self, comparison: &mut Comparison) {
+        if self.warn_only && comparison.exit_code != ExitCode::Pass {
+            let code = comparison.exit_code.code();
+            comparison
+                .notes
+                .push(format!("warnings only: without --warn-only the exit code would be {code}"));
+            comparison.exit_code = ExitCode::Pass;
+        }
+    }
+
     /// The policy that holds.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table};
 
+use crate::exit_code::ExitCode;
 use crate::model::{Consequence, Verdict};
 
 use super::{LintGroup, RowView, View};
@@ -340,8 +341,13 @@ impl Page {
             // Not wrapped: it is there to be copied.
             let _ = writeln!(self.text, "  {command}");
         }
-        let code = view.comparison.exit_code;
-        self.line(&format!("\nexit code {} ({})", code.code(), view.comparison.verdict));
+        let (code, verdict) = (view.comparison.exit_code, view.comparison.verdict);
+        let why = match verdict {
+            Verdict::Pass | Verdict::Improved => "",
+            _ if code == ExitCode::Pass => ", which is not asked to fail",
+            _ => "",
+        };
+        self.line(&format!("\nexit code {} ({verdict}{why})", code.code()));
     }
 }
 
@@ -362,9 +368,10 @@ fn name(row: &RowView<'_>) -> String {
 
 /// The first cell of a row: the name, the metric where it is not the usual one, and the row's findings.
 fn subject(row: &RowView<'_>) -> String {
+    // The mark and its code must not be wrapped apart.
     let mut lines = vec![clean(row.name)];
     lines.extend(row.metric.map(clean));
-    lines.extend(row.findings().into_iter().map(|code| format!("! {code}")));
+    lines.extend(row.findings().into_iter().map(|code| format!("!\u{a0}{code}")));
     lines.join("\n")
 }
 

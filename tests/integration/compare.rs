@@ -327,7 +327,13 @@ fn options_loosen_and_tighten_the_verdict() {
     let world = World::new();
     world.write("run.json", paired(1.2).to_json());
     world.run(["compare", "run.json", "--floor", "30%"]).expect_code(0);
-    world.run(["compare", "run.json", "--warn-only"]).expect_code(0);
+    let warned = world.run(["compare", "run.json", "--warn-only"]).expect_code(0);
+    assert!(warned.stdout.starts_with("Regressed:"), "{}", warned.stdout);
+    assert!(
+        warned.stdout.contains("exit code 0 (regressed, which is not asked to fail)"),
+        "{}",
+        warned.stdout
+    );
     world.run(["compare", "run.json", "--fail-on", "missing,error"]).expect_code(0);
     world.run(["compare", "run.json", "--fail-on", "passed"]).expect_code(2);
     world.run(["compare", "run.json", "--floor", "5%", "--tolerance", "1%"]).expect_code(2);
