@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config, ModelSource, Pin, ToolSource};
 use crate::exit_code::ExitCode;
-use crate::model::{Event, Progress};
+use crate::model::{Event, Stage};
 use crate::process::{self, Cancel};
 use crate::toolchain::{self, Installed, Lock, ToolchainError};
 
@@ -124,11 +124,11 @@ async fn pin(
     terminal: &Terminal,
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
-    let lines = Lines(terminal);
+    let progress = terminal.progress();
     let mut lock = Lock::read_beside(&config.file)?;
     let mut locked = String::new();
     for pin in pins(config).into_iter().filter(|pin| pin.source == ToolSource::Pypi) {
-        let tools = toolchain::pin_tools(pin, cache, &lines, cancel).await?;
+        let tools = toolchain::pin_tools(pin, cache, &*progress, cancel).await?;
         locked.push_str(&format!(
             "IREE {} ({}): {} wheels\n",
             tools.version,
@@ -138,7 +138,7 @@ async fn pin(
         lock.put_tools(tools);
     }
     if needs_python(config) {
-        for env in toolchain::pin_python(cache, &lines, cancel).await? {
+        for env in toolchain::pin_python(cache, &*progress, cancel).await? {
             locked.push_str(&format!(
                 "{} for Python {}: {} wheels\n",
                 env.name,
@@ -159,16 +159,19 @@ async fn install(
     terminal: &Terminal,
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
-    let lines = Lines(terminal);
+    let progress = terminal.progress();
     let lock = Lock::read_beside(&config.file)?;
+    let steps = pins(config).len() + usize::from(needs_python(config));
+    progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
     for pin in pins(config) {
-        let tools = toolchain::ensure(pin, &lock, cache, &lines, cancel).await?;
+        let tools = toolchain::ensure(pin, &lock, cache, &*progress, cancel).await?;
         terminal.print(&described(&tools));
     }
     if needs_python(config) {
-        let env = toolchain::ensure_python(toolchain::TORCH_MLIR, &lock, cache, &lines, cancel).await?;
+        let env = toolchain::ensure_python(toolchain::TORCH_MLIR, &lock, cache, &*progress, cancel).await?;
         terminal.print(&format!("{}: {}\n", toolchain::TORCH_MLIR, env.python.display()));
     }
+    progress.on(Event::StageFinished { stage: Stage::Toolchain });
     Ok(())
 }
 
@@ -178,9 +181,10 @@ async fn verify(
     terminal: &Terminal,
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
+    let progress = terminal.progress();
     let lock = Lock::read_beside(&config.file)?;
     for pin in pins(config) {
-        let tools = toolchain::verify(pin, &lock, cache, &Lines(terminal), cancel).await?;
+        let tools = toolchain::verify(pin, &lock, cache, &*progress, cancel).await?;
         terminal.print(&described(&tools));
     }
     Ok(())
@@ -210,22 +214,6 @@ fn list(cache: &Path, terminal: &Terminal) {
         text = format!("nothing is installed in {}\n", cache.display());
     }
     terminal.print(&text);
-}
-
-/// Progress as plain lines.
-struct Lines<'a>(&'a Terminal);
-
-impl Progress for Lines<'_> {
-    fn on(&self, event: Event<'_>) {
-        match event {
-            Event::StepFinished { what, note, took, .. } => {
-                self.0.note(&format!("{what}: {note} in {:.1} s", took.as_secs_f64()));
-            }
-            Event::Note(text) => self.0.note(text),
-            Event::Warning(text) => self.0.note(&format!("warning: {text}")),
-            Event::StepStarted { .. } | Event::StageStarted { .. } | Event::StageFinished { .. } => {}
-        }
-    }
 }
 
 /// The cache folder: as given, else `$XDG_CACHE_HOME/benchgate`, else `~/.cache/benchgate`.

@@ -10,7 +10,7 @@ use crate::process::{Exit, ProcessError};
 pub enum ToolchainError {
     #[error("find Python 3.10 or newer with pip: {found}")]
     NoPython { found: String },
-    #[error("find {what} in {}: only {found} is locked", lock.display())]
+    #[error("find {what} in {}, which has {found}", lock.display())]
     NotLocked { what: String, found: String, lock: PathBuf },
     #[error("read {}: {problem}", path.display())]
     Lock { path: PathBuf, problem: String },

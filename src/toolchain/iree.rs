@@ -90,7 +90,7 @@ pub async fn ensure(
     cancel: &Cancel,
 ) -> Result<Installed, ToolchainError> {
     if let ToolSource::Path(root) = &pin.source {
-        return local::tools(pin, root, progress, cancel).await;
+        return local::tools(pin, &beside(lock, root), progress, cancel).await;
     }
     let wanted = Wanted::of(pin, lock)?;
     let place = Place::new(cache, "tools", &wanted.digest());
@@ -118,7 +118,7 @@ pub async fn verify(
     cancel: &Cancel,
 ) -> Result<Installed, ToolchainError> {
     if let ToolSource::Path(root) = &pin.source {
-        return local::tools(pin, root, progress, cancel).await;
+        return local::tools(pin, &beside(lock, root), progress, cancel).await;
     }
     let wanted = Wanted::of(pin, lock)?;
     let place = Place::new(cache, "tools", &wanted.digest());
@@ -126,6 +126,11 @@ pub async fn verify(
         return Err(ToolchainError::NotInstalled { what: wanted.what });
     }
     check(pin, &wanted, &place).await
+}
+
+/// A relative path starts at the configuration, which the lock lies beside.
+fn beside(lock: &Lock, path: &Path) -> PathBuf {
+    lock.file.parent().map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
 /// Hashes what is installed and compares its commits with the pin.

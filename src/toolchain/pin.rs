@@ -49,9 +49,21 @@ pub async fn pin_tools(
     let python = interpreter::with_pip(cache, cancel).await?;
     let pip = Pip { python: python.executable, pip: None, work: work.path().to_owned(), timeout: TIMEOUT };
     let mut wheels = Vec::new();
+    let mut missing = None;
     for machine in MACHINES {
         progress.on(Event::Note(&format!("asking pip for {what}, linux-{machine}")));
-        wheels.extend(for_machine(&pip, &what, &pin.version, machine, cancel).await?);
+        match for_machine(&pip, &what, &pin.version, machine, cancel).await {
+            Ok(found) => wheels.extend(found),
+            // An index of one's own need not serve every kind of machine.
+            Err(error @ ToolchainError::NotFound { .. }) => {
+                progress.on(Event::Note(&format!("no wheels of {what} for linux-{machine}")));
+                missing = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if let (true, Some(error)) = (wheels.is_empty(), missing) {
+        return Err(error);
     }
     Ok(LockedTools { version: pin.version.clone(), commit: pin.commit.clone(), wheels })
 }

@@ -21,7 +21,6 @@ const PASSED: &[&str] = &[
     "PIP_KEYRING_PROVIDER",
     "PIP_NO_INDEX",
     "PIP_PROXY",
-    "PIP_RETRIES",
     "PIP_TIMEOUT",
     "PIP_TRUSTED_HOST",
     "ALL_PROXY",
@@ -46,6 +45,9 @@ const SET: &[(&str, &str)] = &[
     ("PIP_NO_INPUT", "1"),
     ("PIP_PROGRESS_BAR", "off"),
     ("PIP_REQUIRE_VIRTUALENV", "0"),
+    // Enough for a hiccup, few enough to say soon that there is no network; at none pip would not even
+    // print why.
+    ("PIP_RETRIES", "2"),
     ("PIP_USER", "0"),
 ];
 

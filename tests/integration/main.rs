@@ -10,3 +10,4 @@ mod harness;
 mod ingest;
 mod process;
 mod schemas;
+mod tools;

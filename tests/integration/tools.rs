@@ -1,0 +1,375 @@
+//! Pin, lock, install and verify against small wheels in a folder, as pip takes them from any index.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::harness::{Outcome, World};
+
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+const OTHER: &str = "ffffffffffffffffffffffffffffffffffffffff";
+
+/// A suite whose tools come from two wheels that hold shell scripts.
+struct Suite {
+    world: World,
+}
+
+impl Suite {
+    /// Wheels whose compiler prints `compiler` and whose runtime names `runtime`.
+    fn new(compiler: &str, runtime: &str) -> Self {
+        let suite = Self { world: World::new() };
+        let script = format!(
+            "#!/bin/sh\nsleep \"${{FAKE_SLEEP:-0}}\"\necho '  IREE compiler version 9.9.9 @ {compiler}'\n"
+        );
+        suite.wheel("iree_base_compiler", &[("iree/compiler/_mlir_libs/iree-compile", &script)]);
+        let version = format!("REVISIONS = {{\"IREE\": \"{runtime}\"}}\n");
+        suite.wheel(
+            "iree_base_runtime",
+            &[
+                ("iree/_runtime_libs/iree-run-module", "#!/bin/sh\n"),
+                ("iree/_runtime_libs/iree-benchmark-module", "#!/bin/sh\n"),
+                ("iree/_runtime_libs/iree-dump-module", "#!/bin/sh\n"),
+                ("iree/_runtime_libs/version.py", &version),
+            ],
+        );
+        suite.configure("");
+        suite
+    }
+
+    fn configure(&self, source: &str) {
+        self.world.write("m.mlir", "module {}");
+        self.world.write(
+            "benchgate.toml",
+            format!(
+                "[suite]\nname = \"fake\"\n[toolchain]\nversion = \"9.9.9\"\ncommit = \"{COMMIT}\"\n{source}\n\
+                 [[model]]\nname = \"m\"\nsource = \"m.mlir\"\n[[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\n"
+            ),
+        );
+    }
+
+    fn wheels(&self) -> PathBuf {
+        self.world.work().join("wheels")
+    }
+
+    fn wheel_path(&self, project: &str) -> PathBuf {
+        let tag = format!("cp311-cp311-manylinux_2_28_{}", std::env::consts::ARCH);
+        self.wheels().join(format!("{project}-9.9.9-{tag}.whl"))
+    }
+
+    fn wheel(&self, project: &str, files: &[(&str, &str)]) {
+        let info = format!("{project}-9.9.9.dist-info");
+        let metadata =
+            format!("Metadata-Version: 2.1\nName: {}\nVersion: 9.9.9\n", project.replace('_', "-"));
+        let mut all = vec![
+            (format!("{info}/METADATA"), metadata),
+            (format!("{info}/WHEEL"), "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: x\n".to_owned()),
+            (format!("{info}/RECORD"), String::new()),
+        ];
+        all.extend(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
+        std::fs::create_dir_all(self.wheels()).unwrap();
+        std::fs::write(self.wheel_path(project), zip(&all)).unwrap();
+    }
+
+    /// The lock that `pin` would write, without asking pip.
+    fn lock(&self) {
+        let wheel = |project: &str| {
+            let path = self.wheel_path(project);
+            let file = path.file_name().unwrap().to_str().unwrap().to_owned();
+            format!("  {{ file = \"{file}\", sha256 = \"{}\" }},\n", sha256(&path))
+        };
+        let wheels = wheel("iree_base_compiler") + &wheel("iree_base_runtime");
+        let text = format!("[[iree]]\nversion = \"9.9.9\"\ncommit = \"{COMMIT}\"\nwheels = [\n{wheels}]\n");
+        self.world.write("benchgate.lock", format!("format = 1\n{text}"));
+    }
+
+    fn command(&self, what: &str) -> std::process::Command {
+        let mut command = self.world.command(["tools", what]);
+        command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", self.wheels());
+        command
+    }
+
+    fn tools(&self, what: &str) -> Outcome {
+        self.world.finish(self.command(what))
+    }
+
+    fn succeed(&self, what: &str) -> Outcome {
+        let outcome = self.tools(what);
+        assert_eq!(outcome.code, Some(0), "{what}: {}", outcome.stderr);
+        outcome
+    }
+
+    /// Runs and expects exit 20 with these words.
+    fn refuse(&self, what: &str, words: &[&str]) {
+        let outcome = self.tools(what);
+        assert_eq!(outcome.code, Some(20), "{}", outcome.stderr);
+        for word in words {
+            assert!(outcome.stderr.contains(word), "{word:?} is missing:\n{}", outcome.stderr);
+        }
+        assert!(outcome.stderr.contains("hint"), "{}", outcome.stderr);
+    }
+
+    fn installed(&self) -> PathBuf {
+        let tools = self.world.cache().join("benchgate/tools");
+        let mut trees = Vec::new();
+        for entry in std::fs::read_dir(tools).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(
+                path.extension().is_none_or(|extension| extension != "part"),
+                "{} is left",
+                path.display()
+            );
+            if path.is_dir() {
+                trees.push(path);
+            }
+        }
+        let [tree] = trees.as_slice() else { panic!("{trees:?}") };
+        tree.clone()
+    }
+}
+
+/// An archive without compression, its files executable.
+fn zip(files: &[(String, String)]) -> Vec<u8> {
+    let (mut body, mut directory) = (Vec::new(), Vec::new());
+    for (name, text) in files {
+        let offset = u32::try_from(body.len()).unwrap();
+        let (crc, size) = (crc32(text.as_bytes()), u32::try_from(text.len()).unwrap());
+        let mut common = Vec::new();
+        for field in [20u16, 0, 0, 0, 0x21] {
+            common.extend(field.to_le_bytes());
+        }
+        for field in [crc, size, size] {
+            common.extend(field.to_le_bytes());
+        }
+        common.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+        common.extend(0u16.to_le_bytes());
+        body.extend(b"PK\x03\x04");
+        body.extend(&common);
+        body.extend(name.as_bytes());
+        body.extend(text.as_bytes());
+        // Made by Unix, so that the mode in the upper half of the attributes counts.
+        directory.extend(b"PK\x01\x02\x14\x03");
+        directory.extend(&common);
+        directory.extend([0; 6]);
+        directory.extend((0o100_755_u32 << 16).to_le_bytes());
+        directory.extend(offset.to_le_bytes());
+        directory.extend(name.as_bytes());
+    }
+    let start = u32::try_from(body.len()).unwrap();
+    let count = u16::try_from(files.len()).unwrap();
+    body.extend(&directory);
+    body.extend(b"PK\x05\x06\0\0\0\0");
+    body.extend([count.to_le_bytes(), count.to_le_bytes()].concat());
+    body.extend(u32::try_from(directory.len()).unwrap().to_le_bytes());
+    body.extend(start.to_le_bytes());
+    body.extend([0, 0]);
+    body
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
+    })
+}
+
+#[test]
+fn what_is_pinned_is_installed_verified_and_listed() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    suite.refuse("install", &["find IREE 9.9.9 of commit 0123", "which has nothing", "benchgate tools pin"]);
+    suite.succeed("pin");
+    let lock = suite.world.read("benchgate.lock");
+    assert!(lock.contains(&format!("commit = \"{COMMIT}\"")), "{lock}");
+    assert_eq!(lock.matches("sha256 = ").count(), 2, "{lock}");
+    suite.refuse("verify", &["it is not installed"]);
+    suite.succeed("install");
+    let listed = suite.succeed("list").stdout;
+    assert!(listed.contains(&format!("IREE 9.9.9 ({COMMIT})")), "{listed}");
+
+    // Warm, neither an index nor a Python is needed.
+    let mut warm = suite.world.command(["tools", "install"]);
+    warm.env("PATH", "/nowhere");
+    let outcome = suite.world.finish(warm);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+
+    let tool = suite.installed().join("runtime/iree/_runtime_libs/iree-run-module");
+    std::fs::write(&tool, "#!/bin/true\n").unwrap();
+    for what in ["verify", "install"] {
+        suite.refuse(what, &["iree-run-module: expected sha256", "remove that folder"]);
+    }
+    std::fs::remove_dir_all(suite.installed()).unwrap();
+    suite.succeed("install");
+}
+
+#[test]
+fn a_commit_that_is_not_the_pin_s_is_refused_and_not_kept() {
+    for (compiler, runtime, tool) in [(OTHER, COMMIT, "compiler"), (COMMIT, OTHER, "runtime")] {
+        let suite = Suite::new(compiler, runtime);
+        suite.lock();
+        suite.refuse(
+            "install",
+            &[&format!("trust the {tool}"), &format!("expected commit {COMMIT}, found {OTHER}")],
+        );
+        suite.refuse("verify", &["it is not installed"]);
+    }
+}
+
+#[test]
+fn a_wheel_that_is_not_the_locked_one_is_refused() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    suite.lock();
+    suite.wheel("iree_base_runtime", &[("iree/_runtime_libs/iree-run-module", "evil")]);
+    suite.refuse("install", &["trust IREE 9.9.9: expected sha256", "find out why"]);
+}
+
+#[test]
+fn a_wheel_without_the_tool_names_it() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    suite.wheel("iree_base_compiler", &[("iree/compiler/readme", "empty")]);
+    suite.lock();
+    suite.refuse("install", &["find iree-compile in"]);
+}
+
+#[test]
+fn a_cold_cache_without_a_network_says_so() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    suite.lock();
+    let mut cold = suite.world.command(["tools", "install"]);
+    // Nothing listens on the discard port.
+    cold.env("PIP_INDEX_URL", "http://127.0.0.1:9/simple");
+    let outcome = suite.world.finish(cold);
+    assert_eq!(outcome.code, Some(20), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("no index could be reached"), "{}", outcome.stderr);
+}
+
+#[test]
+fn two_installations_at_once_do_the_work_once() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    suite.lock();
+    let start = || suite.command("install").stderr(Stdio::piped()).spawn().unwrap();
+    let both = [start(), start()].map(|child| child.wait_with_output().unwrap());
+    let mut said = String::new();
+    for output in &both {
+        assert!(output.status.success());
+        said.push_str(&String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(said.contains("another benchgate is installing"), "{said}");
+    suite.installed();
+}
+
+#[test]
+fn a_killed_installation_is_taken_up_again() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    suite.lock();
+    let mut child = suite.command("install").stderr(Stdio::null()).spawn().unwrap();
+    let tools = suite.world.cache().join("benchgate/tools");
+    let staged = |tools: &Path| {
+        let entries = std::fs::read_dir(tools).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).find(|path| path.join("tree/compiler").exists())
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while staged(&tools).is_none() {
+        assert!(Instant::now() < until && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(staged(&tools).is_some());
+    suite.succeed("install");
+    suite.installed();
+}
+
+/// Serves one folder's files over HTTP until the test ends.
+fn serve(folder: PathBuf) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap();
+            let text = String::from_utf8_lossy(&request[..length]);
+            let name = text.split(' ').nth(1).unwrap().trim_start_matches('/').to_owned();
+            let (status, body) = match std::fs::read(folder.join(name)) {
+                Ok(body) => ("200 OK", body),
+                Err(_) => ("404 Not Found", Vec::new()),
+            };
+            let head =
+                format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            stream.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+        }
+    });
+    address
+}
+
+fn sha256(path: &Path) -> String {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(std::fs::read(path).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn wheels_by_address_need_no_lock_and_are_held_to_their_hash() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    let address = serve(suite.wheels());
+    let source = |part: &str, sha256: &str, query: &str| {
+        let path = suite.wheel_path(&format!("iree_base_{part}"));
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        format!("{part} = {{ url = \"{address}/{name}{query}\", sha256 = \"{sha256}\" }}\n")
+    };
+    let [compiler, runtime] =
+        ["compiler", "runtime"].map(|part| sha256(&suite.wheel_path(&format!("iree_base_{part}"))));
+
+    suite.configure(&(source("compiler", &compiler, "") + &source("runtime", &"0".repeat(64), "")));
+    suite.refuse(
+        "install",
+        &["iree_base_runtime-9.9.9", &format!("expected sha256 {}, found {runtime}", "0".repeat(64))],
+    );
+
+    suite.configure(&(source("compiler", &compiler, "?token=secret") + &source("runtime", &runtime, "#x")));
+    let outcome = suite.tools("install");
+    assert_eq!(outcome.code, Some(20));
+    assert!(
+        outcome.stderr.contains("the server answers 404") && !outcome.stderr.contains("secret"),
+        "{}",
+        outcome.stderr
+    );
+
+    suite.configure(&(source("compiler", &compiler, "") + &source("runtime", &runtime, "")));
+    suite.succeed("install");
+    suite.succeed("verify");
+}
+
+#[test]
+fn a_local_tree_is_used_where_it_lies() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    let script = format!("#!/bin/sh\necho 'IREE compiler version 9.9.9 @ {COMMIT}'\n");
+    for tool in ["iree-compile", "iree-run-module", "iree-benchmark-module", "iree-dump-module"] {
+        let path = suite.world.write(&format!("build/tools/{tool}"), &script);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    suite.configure("path = \"build\"");
+    let said = suite.succeed("install").stderr;
+    assert!(said.contains("does not name its commit"), "{said}");
+    std::fs::remove_file(suite.world.work().join("build/tools/iree-dump-module")).unwrap();
+    suite.refuse("verify", &["find iree-dump-module in"]);
+}
+
+#[test]
+#[ignore = "downloads 200 MB from the Python package index"]
+fn the_quickstart_s_tools_are_what_its_lock_says() {
+    let world = World::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart/benchgate.toml");
+    let mut install = world.command(["tools", "install", "--config", examples.to_str().unwrap()]);
+    for (name, value) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PIP_")) {
+        install.env(name, value);
+    }
+    let outcome = world.finish(install);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    for version in [
+        "3.9.0 (1a6681936a78138f7ae2b0fd9309d28dfe01ac5b)",
+        "3.13.0 (89ece87b89852100c0a4ac3d515e14842d090967)",
+    ] {
+        assert!(outcome.stdout.contains(version), "{}", outcome.stdout);
+    }
+}
