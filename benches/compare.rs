@@ -93,7 +93,7 @@ fn generate(path: &Path, seed: u64, benchmarks: usize, repetitions: usize) {
         let base = 10f64.powf(1.0 + 2.0 * Stream(benchmark as u64).unit());
         for repetition in 0..repetitions {
             let real = base * (1.0 + 0.02 * (stream.unit() - 0.5));
-            let name = format!("BM_dispatch_{benchmark}_matmul_4x197x197x48_f32/process_time/real_time");
+            let name = format!("BM_dispatch_{benchmark}_matmul/process_time/real_time");
             row.clear();
             write!(
                 row,

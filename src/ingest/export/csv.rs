@@ -1,5 +1,6 @@
 //! One line a value. Long rather than wide, so that metrics, processes and statistics need no convention.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use crate::model::{Benchmark, Outcome, Run, Series};
@@ -12,7 +13,7 @@ const HEADER: [&str; 9] =
 pub(super) fn write(run: &Run) -> Exported {
     let mut out = csv::Writer::from_writer(Vec::new());
     // A Vec takes every byte, and csv fails for nothing else.
-    let mut put = |row: [&str; 9]| drop(out.write_record(row));
+    let mut put = |row: [&str; 9]| drop(out.write_record(row.map(inert)));
     put(HEADER);
     for benchmark in &run.benchmarks {
         rows(benchmark, &mut put);
@@ -20,6 +21,14 @@ pub(super) fn write(run: &Run) -> Exported {
     let mut bytes = out.into_inner().unwrap_or_default();
     drop(bytes.flush());
     Exported { bytes, lost: Vec::new() }
+}
+
+/// Text that a spreadsheet would run as a formula, with an apostrophe in front; numbers stay numbers.
+fn inert(cell: &str) -> Cow<'_, [u8]> {
+    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err() {
+        return Cow::Owned(format!("'{cell}").into_bytes());
+    }
+    Cow::Borrowed(cell.as_bytes())
 }
 
 fn rows(benchmark: &Benchmark, put: &mut impl FnMut([&str; 9])) {

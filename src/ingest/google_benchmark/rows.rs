@@ -382,8 +382,11 @@ impl Family<'_> {
             return benchmark;
         }
         if self.rows > 0 {
-            let mut column = |metric: Metric, samples: Vec<f64>| {
+            benchmark.metrics.reserve_exact(2 + self.counters.len());
+            let mut column = |metric: Metric, mut samples: Vec<f64>| {
                 if !samples.is_empty() {
+                    // Hundreds of joined files keep nothing but these.
+                    samples.shrink_to_fit();
                     let process = Process { samples, slot: None, started: None };
                     benchmark.metrics.push(MetricSeries { metric, series: Series::Processes(vec![process]) });
                 }

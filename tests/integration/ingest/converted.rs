@@ -135,3 +135,11 @@ fn an_unreadable_input_leaves_no_file_and_exits_with_21() {
     let outcome = world.run(["convert", "odd.txt", "out.json"]).expect_code(21);
     assert!(outcome.stderr.contains("--format-in"), "{}", outcome.stderr);
 }
+
+#[test]
+fn a_name_that_a_spreadsheet_would_run_is_written_as_text() {
+    let text = "Benchmark Time CPU Iterations\n=HYPERLINK(\"x\") 1.00 ns 1.00 ns 1\n";
+    let run = ingest::read_detected(text.as_bytes(), "x").unwrap();
+    let csv = String::from_utf8(ingest::export(&run, ExportFormat::Csv, NOW).bytes).unwrap();
+    assert!(csv.contains("\"'=HYPERLINK(\"\"x\"\")\",ok"), "{csv}");
+}
