@@ -1,5 +1,5 @@
 #![no_main]
 
-use benchgate::ingest::Format;
+use benchgate_fuzz::ingest::Format;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| benchgate_fuzz::check(Format::NvbenchJson, bytes));

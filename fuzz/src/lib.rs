@@ -1,7 +1,14 @@
 //! What must hold of every reader on every input, whatever the bytes are.
 
-use benchgate::ingest::{self, ExportFormat, Format, IngestError};
-use benchgate::model::{Outcome, Run, Series};
+#[path = "../../src/ingest/mod.rs"]
+pub mod ingest;
+#[path = "../../src/model/mod.rs"]
+pub mod model;
+#[path = "../../src/record/mod.rs"]
+pub mod record;
+
+use crate::ingest::{ExportFormat, Format, IngestError};
+use crate::model::{Outcome, Run, Series};
 
 /// Reads the bytes as `format` and checks what came out.
 pub fn check(format: Format, bytes: &[u8]) {

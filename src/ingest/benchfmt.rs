@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::model::{Benchmark, Better, Context, Lint, LintCode, Metric, Run, Stage, Unit};
+use crate::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Testbed, Unit};
 
-use super::build::{fail, own_metric, processes, time_unit};
+use super::build::{carried, fail, own_metric, processes, time_unit};
 use super::error::{LineFault, line_fault};
 use super::text::lines;
 
@@ -29,7 +29,6 @@ pub(super) fn is_result(line: &str) -> bool {
 #[derive(Default)]
 struct Rows {
     name: String,
-    labels: BTreeMap<String, String>,
     units: Vec<(String, Vec<f64>)>,
     failed: Option<String>,
     cut: bool,
@@ -48,7 +47,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             _ => match failure(line.text) {
                 Some(name) => (name, Some("the test framework says FAIL")),
                 None => {
-                    configure(line.text, &mut config);
+                    configure(line.text, &mut config).map_err(|what| line_fault(line.number, what))?;
                     continue;
                 }
             },
@@ -64,17 +63,17 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             list.len() - 1
         });
         let rows = &mut list[at];
-        if rows.labels.is_empty() {
-            rows.labels.clone_from(&config);
-        }
         match why {
             Some(why) => rows.failed = Some(why.to_owned()),
             None => rows.take(&rest).map_err(|what| line_fault(line.number, what))?,
         }
         rows.cut |= !line.terminated;
     }
-    let context = Context { num_cpus: None, ..Context::default() };
-    Ok(Run { benchmarks: list.into_iter().map(Rows::finish).collect(), context, ..Run::default() })
+    // What the machine is decides whether two files may be compared; the package is in the names already.
+    config.remove("pkg");
+    let id = config.values().map(String::as_str).collect::<Vec<_>>().join("/");
+    let testbed = (!config.is_empty()).then_some(Testbed { id, facts: config, notes: BTreeMap::new() });
+    Ok(Run { benchmarks: list.into_iter().map(Rows::finish).collect(), testbed, ..Run::default() })
 }
 
 /// `--- FAIL: BenchmarkName`
@@ -83,13 +82,12 @@ fn failure(line: &str) -> Option<&str> {
     name.starts_with("Benchmark").then_some(name)
 }
 
-/// `goos: linux`; a key begins with a lower-case letter and has no space.
-fn configure(line: &str, config: &mut BTreeMap<String, String>) {
-    let Some((key, value)) = line.split_once(':') else { return };
-    let plain = key.starts_with(char::is_lowercase) && !key.contains(char::is_whitespace);
-    if plain && (config.len() < MAX_UNITS || config.contains_key(key)) {
-        config.insert(key.to_owned(), value.trim().to_owned());
+/// `goos: linux`, of the keys that `go test` writes; people add others, which are theirs.
+fn configure(line: &str, config: &mut BTreeMap<String, String>) -> Result<(), &'static str> {
+    if let Some((key @ ("goos" | "goarch" | "pkg" | "cpu"), value)) = line.split_once(':') {
+        config.insert(key.to_owned(), carried(value.trim())?.to_owned());
     }
+    Ok(())
 }
 
 impl Rows {
@@ -114,7 +112,6 @@ impl Rows {
 
     fn finish(self) -> Benchmark {
         let mut benchmark = Benchmark::new(&self.name);
-        benchmark.labels = self.labels;
         if let Some(why) = self.failed {
             fail(&mut benchmark, Stage::Benchmark, why);
             return benchmark;

@@ -23,6 +23,13 @@ pub(super) fn time_unit(name: &str) -> Option<f64> {
     })
 }
 
+/// Checks a name that stands once in a file and becomes part of the names of many rows: without a bound, a
+/// file of megabytes would need gigabytes.
+pub(super) fn carried(name: &str) -> Result<&str, &'static str> {
+    const LONGEST: usize = 1024;
+    if name.len() > LONGEST { Err("a name of more than 1024 bytes that many rows share") } else { Ok(name) }
+}
+
 /// A metric of a tool's own.
 pub(super) fn own_metric(name: impl Into<Cow<'static, str>>, unit: Unit, better: Better) -> Metric {
     Metric { name: name.into(), unit, better, kind: MetricKind::Noisy }

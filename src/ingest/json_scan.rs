@@ -91,6 +91,24 @@ impl<'a> Scanner<'a> {
         Ok(Some(key))
     }
 
+    /// Takes these bytes if they come next. For what was parsed once already, in the same place of the
+    /// same grammar: taking it again needs no second look.
+    #[inline]
+    pub(super) fn take_again(&mut self, seen: &str) -> bool {
+        let next = self.text.as_bytes().get(self.at..self.at + seen.len());
+        let same = next == Some(seen.as_bytes());
+        if same {
+            self.at += seen.len();
+        }
+        same
+    }
+
+    /// What was taken since the scanner stood at `start`, and the white space that follows.
+    pub(super) fn taken_since(&mut self, start: usize) -> &'a str {
+        self.skip_space();
+        &self.text[start..self.at]
+    }
+
     /// Opens an array; then [`Scanner::next_item`] until it answers false.
     pub(super) fn begin_array(&mut self) -> Scan<()> {
         self.take(b'[')

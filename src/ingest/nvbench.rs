@@ -1,12 +1,14 @@
 //! NVIDIA nvbench's `--json`: every state of every benchmark with summaries by tag. Its samples are in
 //! binary files beside the JSON, so only summaries are read. Numbers are written as strings.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 
 use crate::model::{Benchmark, Better, Metric, Outcome, Run, Stage, Summary, Unit};
 
-use super::build::{ByName, fail, own_metric, summary};
-use super::error::LineFault;
+use super::build::{ByName, carried, fail, own_metric, summary};
+use super::error::{LineFault, line_fault};
 use super::json::{Value, parse};
 
 #[derive(Deserialize)]
@@ -67,21 +69,25 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: File = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
+    let mut devices = HashMap::new();
+    for device in &file.devices {
+        devices.insert(device.id, carried(&device.name).map_err(|what| line_fault(1, what))?);
+    }
     for entry in &file.benchmarks {
+        let name = carried(&entry.name).map_err(|what| line_fault(1, what))?;
         for state in &entry.states {
-            benchmarks.push(benchmark(&entry.name, state, &file.devices));
+            benchmarks.push(benchmark(name, state, &devices));
         }
     }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-fn benchmark(entry: &str, state: &State, devices: &[Device]) -> Benchmark {
+fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchmark {
     let mut name = entry.to_owned();
     let mut labels = Vec::new();
     if let Some(device) = state.device {
         name.push_str(&format!("/Device={device}"));
-        let known = devices.iter().find(|known| known.id == device);
-        labels.extend(known.map(|known| ("target".to_owned(), known.name.clone())));
+        labels.extend(devices.get(&device).map(|name| ("target".to_owned(), (*name).to_owned())));
     }
     for axis in &state.axis_values {
         let value = axis.value.as_str().map_or_else(|| axis.value.to_string(), str::to_owned);

@@ -50,13 +50,24 @@ pub fn read_sides(
         label: label.to_owned(),
         format,
         line: fault.line,
-        what: fault.what.into_owned(),
+        what: printable(&fault.what),
     })?;
     if run.benchmarks.is_empty() {
         return Err(IngestError::NoResults { label: label.to_owned(), format });
     }
     run.origin = Origin { format: format.as_str().to_owned(), label: label.to_owned() };
     Ok(vec![(None, run)])
+}
+
+/// A message may quote the file: without what a terminal would obey, and not longer than a few lines.
+fn printable(what: &str) -> String {
+    const LONGEST: usize = 400;
+    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let mut text: String = what.chars().take(LONGEST).map(plain).collect();
+    if text.len() < what.len() {
+        text.push('…');
+    }
+    text
 }
 
 fn detected(bytes: &[u8], label: &str) -> Result<Format, IngestError> {

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use crate::model::{Benchmark, Metric, Run, Stage, Summary};
 
-use super::super::build::{ByName, fail, processes, summary};
-use super::super::error::LineFault;
+use super::super::build::{ByName, carried, fail, processes, summary};
+use super::super::error::{LineFault, line_fault};
 use super::super::json::parse;
 use super::named;
 
@@ -44,6 +44,9 @@ struct Entry {
 pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: File = parse(text, &mut rewritten)?;
+    for name in [&file.model, &file.device].into_iter().flatten() {
+        carried(name).map_err(|what| line_fault(1, what))?;
+    }
     let mut benchmarks = ByName::default();
     for entry in &file.results {
         benchmarks.push(benchmark(entry, &file));

@@ -3,7 +3,7 @@
 
 use crate::model::{Benchmark, Metric, Run, Stage, Summary};
 
-use super::super::build::{ByName, fail, summary, time_unit};
+use super::super::build::{ByName, carried, fail, summary, time_unit};
 use super::super::error::{LineFault, line_fault};
 use super::super::text::lines;
 use super::named;
@@ -73,7 +73,10 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
                     return Err(line_fault(line.number, what));
                 }
                 let named = columns.model.map(|at| row[at].trim_matches('`')).filter(|name| !name.is_empty());
-                model = named.map(str::to_owned).or(model);
+                if let Some(named) = named {
+                    let named = carried(named).map_err(|what| line_fault(line.number, what))?;
+                    model = Some(named.to_owned());
+                }
                 let read = benchmark(row, columns, model.as_deref(), device.as_deref());
                 benchmarks.push(read.map_err(|what| line_fault(line.number, what))?);
             }

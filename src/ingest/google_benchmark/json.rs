@@ -79,33 +79,53 @@ fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
 
 fn rows<'a>(json: &mut Scanner<'a>, families: &mut Families<'a>) -> Scan<()> {
     let mut row = Row::default();
+    let mut layout = Layout::default();
     json.begin_array()?;
     let mut first = true;
     while json.next_item(&mut first)? {
-        if read_row(json, &mut row)? {
+        if read_row(json, &mut row, &mut layout)? {
             families.push(&mut row);
         }
     }
     Ok(())
 }
 
-/// The keys of a row that may stand in it once.
-#[derive(Clone, Copy)]
-enum Key {
-    Name,
-    RunName,
-    RunType,
-    RepetitionIndex,
-    Repetitions,
-    RealTime,
-    CpuTime,
-    TimeUnit,
-    AggregateName,
-    ErrorOccurred,
-    ErrorMessage,
-    Skipped,
-    SkipMessage,
-    Label,
+macro_rules! keys {
+    ($($variant:ident $name:literal,)+) => {
+        /// The keys of a row that may stand in it once.
+        #[derive(Debug, Clone, Copy)]
+        enum Key { $($variant,)+ }
+
+        impl Key {
+            const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+        }
+
+        fn known_key(key: &str) -> Option<Key> {
+            Some(match key {
+                $($name => Key::$variant,)+
+                _ => return None,
+            })
+        }
+    };
+}
+
+keys! {
+    Name "name",
+    RunName "run_name",
+    RunType "run_type",
+    RepetitionIndex "repetition_index",
+    Repetitions "repetitions",
+    RealTime "real_time",
+    CpuTime "cpu_time",
+    TimeUnit "time_unit",
+    AggregateName "aggregate_name",
+    ErrorOccurred "error_occurred",
+    ErrorMessage "error_message",
+    Skipped "skipped",
+    SkipMessage "skip_message",
+    Label "label",
 }
 
 /// What the tool writes beside what is needed; a user's counter can't be called so.
@@ -124,29 +144,55 @@ fn is_bookkeeping(key: &str) -> bool {
     )
 }
 
-/// Sorted by how a row is written, length first, so that a key costs one comparison or two.
-fn known_key(key: &str) -> Option<Key> {
-    Some(match (key.len(), key) {
-        (4, "name") => Key::Name,
-        (5, "label") => Key::Label,
-        (7, "skipped") => Key::Skipped,
-        (8, "run_name") => Key::RunName,
-        (8, "run_type") => Key::RunType,
-        (8, "cpu_time") => Key::CpuTime,
-        (9, "real_time") => Key::RealTime,
-        (9, "time_unit") => Key::TimeUnit,
-        (11, "repetitions") => Key::Repetitions,
-        (12, "skip_message") => Key::SkipMessage,
-        (13, "error_message") => Key::ErrorMessage,
-        (14, "aggregate_name") => Key::AggregateName,
-        (14, "error_occurred") => Key::ErrorOccurred,
-        (16, "repetition_index") => Key::RepetitionIndex,
-        _ => return None,
-    })
+/// What a key of a row is to its reader.
+#[derive(Clone)]
+enum Meaning<'a> {
+    Known(Key),
+    Bookkeeping,
+    Counter(Cow<'a, str>),
+}
+
+/// How the rows before were written: for each key, all bytes from the end of the value before it to the
+/// start of its own, and what it means. A tool writes all rows alike, so comparing these bytes replaces
+/// scanning white space, key and colon, which is most of a file.
+#[derive(Default)]
+struct Layout<'a> {
+    keys: Vec<(&'a str, Meaning<'a>)>,
+}
+
+impl<'a> Layout<'a> {
+    /// More keys than the tool writes; longer rows are scanned.
+    const LONGEST: usize = 64;
+
+    /// The next key of a row of which `taken` were read before.
+    #[inline]
+    fn next_key(&mut self, json: &mut Scanner<'a>, taken: usize) -> Scan<Option<Meaning<'a>>> {
+        if let Some((bytes, meaning)) = self.keys.get(taken)
+            && json.take_again(bytes)
+        {
+            return Ok(Some(meaning.clone()));
+        }
+        self.learn_key(json, taken)
+    }
+
+    fn learn_key(&mut self, json: &mut Scanner<'a>, taken: usize) -> Scan<Option<Meaning<'a>>> {
+        let start = json.at();
+        let Some(key) = json.next_key(&mut (taken == 0))? else { return Ok(None) };
+        let meaning = match known_key(&key) {
+            Some(known) => Meaning::Known(known),
+            None if is_bookkeeping(&key) => Meaning::Bookkeeping,
+            None => Meaning::Counter(key),
+        };
+        self.keys.truncate(taken);
+        if taken == self.keys.len() && taken < Self::LONGEST {
+            self.keys.push((json.taken_since(start), meaning.clone()));
+        }
+        Ok(Some(meaning))
+    }
 }
 
 /// Reads one row; false for a row that carries no measurement by design (an asymptotic fit).
-fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>) -> Scan<bool> {
+fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &mut Layout<'a>) -> Scan<bool> {
     let start = json.at();
     row.counters.clear();
     (row.repetition, row.count, row.real, row.cpu) = (None, None, f64::NAN, None);
@@ -156,19 +202,23 @@ fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>) -> Scan<bool> {
     let (mut error_message, mut skip_message) = (None, None);
     let (mut is_aggregate, mut seen) = (false, 0u32);
     json.begin_object()?;
-    let mut first = true;
-    while let Some(key) = json.next_key(&mut first)? {
-        let Some(known) = known_key(&key) else {
-            if is_bookkeeping(&key) {
+    let mut taken = 0;
+    while let Some(meaning) = layout.next_key(json, taken)? {
+        taken += 1;
+        let known = match meaning {
+            Meaning::Known(known) => known,
+            Meaning::Bookkeeping => {
                 json.skip()?;
-            } else {
-                counter(json, key, row)?;
+                continue;
             }
-            continue;
+            Meaning::Counter(key) => {
+                counter(json, key, row)?;
+                continue;
+            }
         };
         let bit = 1 << known as u32;
         if seen & bit != 0 {
-            return Err(fault(json.at(), format!("`{key}` stands twice in one row")));
+            return Err(fault(json.at(), format!("`{}` stands twice in one row", known.as_str())));
         }
         seen |= bit;
         match known {

@@ -246,3 +246,34 @@ proptest! {
         Format::detect(&bytes);
     }
 }
+
+#[test]
+fn a_name_that_many_rows_share_is_bounded() {
+    let long = "m".repeat(100_000);
+    for (format, text) in [
+        (Format::Benchfmt, format!("pkg: {long}\nBenchmarkA 1 1 ns/op\n")),
+        (
+            Format::CompileBenchmarkMarkdown,
+            format!(
+                "| Model | Backend | Mean Latency (ms) |\n|-|-|-|\n| {long} | eager | 1 |\n| | jit | 1 |\n"
+            ),
+        ),
+        (
+            Format::CompileBenchmarkJson,
+            format!("{{\"model\": \"{long}\", \"results\": [{{\"backend\": \"jit\", \"mean_ms\": 1}}]}}"),
+        ),
+        (Format::NvbenchJson, format!("{{\"benchmarks\": [{{\"name\": \"{long}\", \"states\": [{{}}]}}]}}")),
+    ] {
+        let error = ingest::read(text.as_bytes(), format, "hostile").unwrap_err();
+        assert!(error.to_string().contains("many rows share"), "{error}");
+    }
+}
+
+#[test]
+fn a_message_quotes_no_escape_sequence_and_no_novel() {
+    let key = format!("\\u001b[31m{}", "x".repeat(1 << 20));
+    let text = format!("{{\"benchmarks\": [{{\"{key}\": 1, \"{key}\": 2}}]}}");
+    let error =
+        ingest::read(text.as_bytes(), Format::GoogleBenchmarkJson, "hostile").unwrap_err().to_string();
+    assert!(error.len() < 2000 && !error.contains('\u{1b}'), "{error}");
+}
