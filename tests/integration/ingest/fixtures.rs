@@ -50,12 +50,9 @@ fn every_captured_file_is_read_to_the_numbers_in_it() {
 }
 
 #[test]
-fn the_page_about_formats_names_each_of_them() {
+fn the_page_about_formats_names_what_convert_writes() {
     let page =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md")).unwrap();
-    for format in ingest::Format::ALL {
-        assert!(page.contains(&format!("| `{format}` |")), "docs/formats.md does not name {format}");
-    }
     let names = ingest::ExportFormat::ALL.map(ingest::ExportFormat::as_str).join("|");
     assert!(page.contains(&names), "docs/formats.md does not name {names}");
 }
