@@ -70,9 +70,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let policy = args.policy.resolve()?;
     let destination = args.report.open()?;
     let (base, head) = load(args)?;
-    // Waivers end with a day, and the day is that of the machine that judges.
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
-    let options = CompareOptions { seed: args.seed, today };
+    let options = CompareOptions { seed: args.seed, today: today() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
     for (side, notes) in [("base", base.notes), ("head", head.notes)] {
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
@@ -82,6 +80,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let reproduce = (args.report.format != ReportFormat::Table).then(command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
     Ok(comparison.exit_code)
+}
+
+/// Waivers end with a day, and the day is that of the machine that judges.
+pub fn today() -> String {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
 fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {

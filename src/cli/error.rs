@@ -1,6 +1,8 @@
 //! What a command can fail with. Hints live here and only here; the exit code comes from one match.
 
 use crate::exit_code::ExitCode;
+use crate::pipeline::PipelineError;
+use crate::toolchain::ToolchainError;
 
 /// A failure at the top, with the room it came from.
 #[derive(Debug, thiserror::Error)]
@@ -47,5 +49,52 @@ impl CliError {
             Self::Interrupted => None,
             Self::Internal { .. } => Some("this is a defect of benchgate; please report it with the command"),
         }
+    }
+}
+
+impl From<crate::config::ConfigError> for CliError {
+    fn from(error: crate::config::ConfigError) -> Self {
+        Self::Usage {
+            message: format!("failed to {error}"),
+            hint: Some("docs/configuration.md describes every key".to_owned()),
+        }
+    }
+}
+
+impl From<ToolchainError> for CliError {
+    fn from(error: ToolchainError) -> Self {
+        match error {
+            ToolchainError::Interrupted => Self::Interrupted,
+            error => {
+                Self::Failed { message: format!("failed to {error}"), hint: error.hint().map(str::to_owned) }
+            }
+        }
+    }
+}
+
+impl From<PipelineError> for CliError {
+    fn from(error: PipelineError) -> Self {
+        let hint = error.is_disk_full().then(|| {
+            "free some room, or move the cache with --cache-dir; what was measured is kept and the next run resumes"
+                .to_owned()
+        });
+        let message = error.to_string();
+        match error {
+            PipelineError::Interrupted => Self::Interrupted,
+            PipelineError::Toolchain(error) => Self::from(error),
+            PipelineError::Selection(_) => Self::Usage {
+                message,
+                hint: Some("--filter is matched against model/target/function".to_owned()),
+            },
+            PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
+                Self::Failed { message, hint }
+            }
+        }
+    }
+}
+
+impl From<crate::git::GitError> for CliError {
+    fn from(error: crate::git::GitError) -> Self {
+        Self::BaselineMissing { message: format!("failed to {error}"), hint: None }
     }
 }

@@ -1,13 +1,139 @@
 //! `benchgate gate`.
 
-use crate::exit_code::ExitCode;
+use std::path::PathBuf;
 
+use crate::config::{self, Config};
+use crate::exit_code::ExitCode;
+use crate::gate::{self, CompareOptions};
+use crate::git::Repository;
+use crate::model::SideName;
+use crate::pipeline::SideInput;
+
+use super::policy_args::PolicyArgs;
+use super::rendering::ReportArgs;
+use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal};
 
 /// Measure both sides, compare and judge
+///
+/// The sides are [side.base] and [side.head] of the configuration, or, with --base, the merge base of
+/// HEAD and REF (checked out read-only and built from its own configuration, lock and sources) and the
+/// working tree. With --base the policy comes from the merge base, so that a change can't loosen the
+/// gate that judges it.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "\
+Examples:
+  benchgate gate --config examples/quickstart/benchgate.toml     the two sides of a suite
+  benchgate gate --base origin/main                              this branch against where it left main
+  benchgate gate --base origin/main --format markdown --output verdict.md
 
-pub fn run(_args: &Args, _terminal: &Terminal) -> Result<ExitCode, CliError> {
-    Err(CliError::Internal { message: "not written yet".into() })
+Exit codes: 0 pass, 10 regressed, 11 inconclusive (where fail-on names it), 12 no base to compare
+with, 13 diverged, 20 a stage failed or the tools can't be verified.")]
+pub struct Args {
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// Compare with the merge base of HEAD and this commit, branch or tag
+    #[arg(long, value_name = "REF")]
+    base: Option<String>,
+    /// Where the measurements go
+    #[arg(long, value_name = "FILE", default_value = "run.json")]
+    run_output: PathBuf,
+    #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let destination = args.report.open()?;
+    let config = args.measure.load()?;
+    let (mut sides, notices) = match &args.base {
+        Some(reference) => against_merge_base(args, config, reference, terminal)?,
+        None => (configured_sides(&config)?, Vec::new()),
+    };
+    // Looks while measuring and the verdict afterwards go by one policy.
+    for side in &mut sides {
+        side.config.policy = args.measure.limit(args.policy.over(side.config.policy.clone())?);
+    }
+    let Some(head) = sides.iter().find(|side| side.name == SideName::Head) else {
+        return Err(CliError::Internal { message: "a gate has a head".to_owned() });
+    };
+    let policy = head.config.policy.clone();
+    let options = CompareOptions { seed: head.config.measure.seed, today: super::compare::today() };
+    let session = args.measure.measure(&sides, &args.run_output, terminal)?;
+    let mut comparison = gate::compare(&session.base, &session.head, &policy, &options);
+    comparison.notes.splice(0..0, notices);
+    args.policy.soften(&mut comparison);
+    args.report.write(&comparison, None, destination, terminal)?;
+    Ok(comparison.exit_code)
+}
+
+fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
+    match (side(SideName::Base, config)?, side(SideName::Head, config)?) {
+        (Some(base), Some(head)) => Ok(vec![base, head]),
+        _ => Err(CliError::BaselineMissing {
+            message: format!(
+                "{} has no [side.base], so there is nothing to compare with",
+                config.file.display()
+            ),
+            hint: Some("name a base: `benchgate gate --base origin/main`, or add [side.base]".to_owned()),
+        }),
+    }
+}
+
+/// The base side from the merge base, the head side from the working tree.
+fn against_merge_base(
+    args: &Args,
+    mut head_config: Config,
+    reference: &str,
+    terminal: &Terminal,
+) -> Result<(Vec<SideInput>, Vec<String>), CliError> {
+    let repository = Repository::open(&head_config.root)?;
+    let merge_base = repository.merge_base(reference)?;
+    let inside = repository.relative(&head_config.file)?;
+    let checkouts = super::paths::cache_dir(args.measure.cache_dir.as_deref())?.join("checkouts");
+    let checkout = repository.checkout(&merge_base, &checkouts)?;
+    let base_file = checkout.folder.join(&inside);
+    if !base_file.is_file() {
+        return Err(CliError::BaselineMissing {
+            message: format!(
+                "failed to find a base: the merge base {merge_base} has no {}",
+                inside.display()
+            ),
+            hint: Some("the suite is new here: merge it first, or compare with a [side.base]".to_owned()),
+        });
+    }
+    terminal.note(&format!("base: {merge_base}, the merge base of HEAD and {reference}"));
+    let base_config = config::load_within(&base_file, &checkout.folder)?;
+
+    let mut notices: Vec<String> = checkout.notices.iter().map(ToString::to_string).collect();
+    // The merge base's policy judges: what a change does to thresholds, tolerances and waivers counts
+    // once it is merged.
+    notices.extend(policy_notice(&base_config, &head_config, &merge_base));
+    head_config.policy.clone_from(&base_config.policy);
+    head_config.numerics.clone_from(&base_config.numerics);
+
+    let mut base = required(side(SideName::Head, &base_config)?)?;
+    base.name = SideName::Base;
+    base.commit = Some(merge_base);
+    base.dirty = Some(false);
+    let head = required(side(SideName::Head, &head_config)?)?;
+    Ok((vec![base, head], notices))
+}
+
+/// Says that a change touches the policy, and what of it.
+fn policy_notice(base: &Config, head: &Config, merge_base: &str) -> Option<String> {
+    let changes = config::policy_changes(&base.policy_part(), &head.policy_part());
+    // Twelve digits are what git shows for a commit in a large repository.
+    let short = merge_base.get(..12).unwrap_or(merge_base);
+    (!changes.is_empty()).then(|| {
+        format!(
+            "this change edits the policy that judges changes; it was judged by the policy of {short}, without: {}",
+            changes.join("; ")
+        )
+    })
+}
+
+fn required(side: Option<SideInput>) -> Result<SideInput, CliError> {
+    side.ok_or_else(|| CliError::Internal { message: "every configuration has a head".to_owned() })
 }

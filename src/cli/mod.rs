@@ -7,10 +7,13 @@ mod convert;
 mod error;
 mod gate;
 mod inputs;
+mod paths;
 mod policy_args;
 mod progress;
 mod rendering;
 mod run;
+mod runtime;
+mod session;
 mod terminal;
 mod tools;
 

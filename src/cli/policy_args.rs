@@ -63,13 +63,21 @@ impl PolicyArgs {
         }
     }
 
-    /// The policy that holds.
+    /// The policy that holds where nothing but the command line names one.
     ///
     /// # Errors
     /// A policy file that can't be used, and options that contradict each other.
     pub fn resolve(&self) -> Result<Policy, CliError> {
+        self.over(Policy::default())
+    }
+
+    /// These options over `--policy`, over the policy that a configuration gives.
+    ///
+    /// # Errors
+    /// As [`PolicyArgs::resolve`].
+    pub fn over(&self, configured: Policy) -> Result<Policy, CliError> {
         let mut policy = match &self.policy {
-            None => Policy::default(),
+            None => configured,
             Some(file) => {
                 config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
                     message: format!("failed to {error}"),

@@ -80,6 +80,11 @@ impl Progress for Bars {
                     stage.show();
                 }
             }
+            Event::StepsAdded { stage, steps } => {
+                if let Some(stage) = of(&mut lock(&self.stages), stage) {
+                    stage.bar.inc_length(steps as u64);
+                }
+            }
             Event::StageFinished { stage } => {
                 let mut stages = lock(&self.stages);
                 if let Some(at) = stages.iter().position(|known| known.stage == stage) {
@@ -132,6 +137,12 @@ impl<W: Write + Send> Progress for Lines<W> {
                 state.stages.push((stage, steps, 0));
                 let noun = if steps == 1 { "step" } else { "steps" };
                 format!("{stage}: {steps} {noun}")
+            }
+            Event::StepsAdded { stage, steps } => {
+                if let Some((_, all, _)) = state.stages.iter_mut().find(|(known, ..)| *known == stage) {
+                    *all += steps;
+                }
+                return;
             }
             Event::StepStarted { .. } => return,
             Event::StepFinished { stage, what, note, took } => {
@@ -190,6 +201,8 @@ mod tests {
                 note: "cached",
                 took: Duration::ZERO,
             },
+            Event::StepsAdded { stage: compile, steps: 1 },
+            Event::StepFinished { stage: compile, what: "vit/cpu base", note: "", took },
             Event::StageFinished { stage: compile },
             Event::Warning("little room on the disk"),
         ]);
@@ -199,6 +212,7 @@ mod tests {
                 "compile: 2 steps",
                 "compile 1/2 vit/cpu head (1.250 s)",
                 "compile 2/2 mlp/cpu head: cached (0 s)",
+                "compile 3/3 vit/cpu base (1.250 s)",
                 "warning: little room on the disk"
             ]
         );

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::config::{self, Config, ModelSource, Pin, ToolSource};
 use crate::exit_code::ExitCode;
 use crate::model::{Event, Stage};
-use crate::process::{self, Cancel};
+use crate::process::Cancel;
 use crate::toolchain::{self, Installed, Lock, ToolchainError};
 
 use super::{CliError, Terminal};
@@ -58,7 +58,7 @@ struct Suite {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let cache = cache_dir(args.cache_dir.as_deref())?;
+    let cache = super::paths::cache_dir(args.cache_dir.as_deref())?;
     match &args.command {
         Command::List => list(&cache, terminal),
         Command::Pin(suite) => {
@@ -78,29 +78,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
 }
 
 fn load(suite: &Suite) -> Result<Config, CliError> {
-    config::load(&suite.config)
-        .map_err(|error| CliError::Usage { message: format!("failed to {error}"), hint: None })
-}
-
-/// A failure of the tools as the person sees it.
-fn failed(error: ToolchainError) -> CliError {
-    match error {
-        ToolchainError::Interrupted => CliError::Interrupted,
-        error => {
-            CliError::Failed { message: format!("failed to {error}"), hint: error.hint().map(str::to_owned) }
-        }
-    }
+    Ok(config::load(&suite.config)?)
 }
 
 /// Runs until done or interrupted.
 fn wait(work: impl AsyncFnOnce(Cancel) -> Result<(), ToolchainError>) -> Result<(), CliError> {
-    let internal =
-        |error: std::io::Error| CliError::Internal { message: format!("failed to start: {error}") };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(internal)?.block_on(async {
-        let cancel = process::interrupts().map_err(internal)?;
-        work(cancel).await.map_err(failed)
-    })
+    super::runtime::block_on(async |cancel| Ok(work(cancel).await?))
 }
 
 /// The distinct pins of a suite, base first.
@@ -214,23 +197,4 @@ fn list(cache: &Path, terminal: &Terminal) {
         text = format!("nothing is installed in {}\n", cache.display());
     }
     terminal.print(&text);
-}
-
-/// The cache folder: as given, else `$XDG_CACHE_HOME/benchgate`, else `~/.cache/benchgate`.
-fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
-    let missing =
-        |message: String| CliError::Usage { message, hint: Some("name one with --cache-dir".to_owned()) };
-    if let Some(given) = given {
-        return std::path::absolute(given).map_err(|error| {
-            missing(format!("failed to find the cache folder {}: {error}", given.display()))
-        });
-    }
-    // The base directory specification: a relative path in the variable is to be ignored.
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_CACHE_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
-        .map(|cache| cache.join("benchgate"))
-        .ok_or_else(|| {
-            missing("failed to find a cache folder: neither XDG_CACHE_HOME nor HOME is set".to_owned())
-        })
 }

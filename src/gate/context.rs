@@ -30,6 +30,12 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (side, run) in [(SideName::Base, base), (SideName::Head, head)] {
         let mut found = of_context(&run.context);
+        if base.session.is_some() && base.session == head.session {
+            // Both sides ran under the same load, block by block: what it costs is in the interval.
+            for lint in found.iter_mut().filter(|lint| lint.code == LintCode::HostOverloaded) {
+                lint.code = LintCode::HostBusy;
+            }
+        }
         found.extend(
             run.lints.iter().filter(|l| found.iter().all(|f| f.code != l.code)).cloned().collect::<Vec<_>>(),
         );

@@ -157,7 +157,15 @@ impl Question {
         // of which must be shown, so the whole is at most as likely wrong as one of them (Berger 1982,
         // Technometrics 24:295–300).
         if self.is_green(alpha) {
-            return (Verdict::Pass, Reason::WithinTolerance, alpha * self.green_share);
+            let level = alpha * self.green_share;
+            // The interval that shows it is no worse may show more: wholly below the floor is better.
+            // An improvement fails nobody's gate, so it needs no share of the budget for false reds.
+            let better = self.classical.is_none() && self.effect.upper(level) < -self.floor;
+            return if better {
+                (Verdict::Improved, Reason::BelowFloor, level)
+            } else {
+                (Verdict::Pass, Reason::WithinTolerance, level)
+            };
         }
         let reason = if self.doubtful && self.effect.upper(alpha * self.green_share) < self.tolerance {
             Reason::Stability

@@ -73,6 +73,9 @@ lint_codes! {
     HostOverloaded "host-overloaded" Inconclusive,
         "More was running on the host than it has processors to spare.",
         "Measure on an idle machine; leave at least one processor to the host.";
+    HostBusy "host-busy" Note,
+        "More was running on the host than it has processors to spare, under both sides alike.",
+        "Measure on an idle machine: the verdict stands, but it takes more blocks to reach one.";
     HighCv "high-cv" Note,
         "The samples of a process spread widely.",
         "Pin the process (`cpus`), lengthen `min-time`, or look for what else runs there.";

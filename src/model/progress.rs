@@ -12,6 +12,11 @@ pub enum Event<'a> {
         stage: Stage,
         steps: usize,
     },
+    /// A stage turned out to have this many more steps.
+    StepsAdded {
+        stage: Stage,
+        steps: usize,
+    },
     /// A step of a stage begins; `what` names it (`vit-block/cpu head`).
     StepStarted {
         stage: Stage,

@@ -1,1 +1,25 @@
-//! L4: plan, cache, export, compile, verify, measure.
+//! L4: plan, cache, export, compile, verify, measure. Takes sides of a suite to a run record.
+//!
+//! The stages overlap: a model is compiled as soon as it is exported, and verified as soon as it is
+//! compiled, but nothing is measured before all of that is over, so that a measured process never
+//! shares the machine with a compiler.
+
+mod argv;
+mod assemble;
+mod cache;
+mod compile;
+mod error;
+mod export;
+mod journal;
+mod measure;
+mod plan;
+mod prepare;
+mod schedule;
+mod session;
+mod verify;
+
+pub use cache::Cache;
+pub use error::PipelineError;
+pub use export::ExporterSource;
+pub use plan::{Filter, SideInput};
+pub use session::{Options, Session, run};

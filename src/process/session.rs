@@ -73,14 +73,31 @@ impl Session {
         Ok(Self { command: command.clone(), child, stdin, stdout, stderr, stopped: None })
     }
 
-    /// Sends a line and waits for the answer.
+    /// Sends a line and waits for the first line of the answer.
     ///
     /// # Errors
     /// The answer could not be read, or is no text, or longer than any answer may be.
     pub async fn request(&mut self, line: &str, cancel: &Cancel) -> Result<Reply, ProcessError> {
+        self.send(line).await;
+        self.receive(cancel).await
+    }
+
+    /// Sends a line. A program that died is told apart from one that answers by its output, so a
+    /// broken pipe here is not the news.
+    pub async fn send(&mut self, line: &str) {
+        if let Some(stdin) = &mut self.stdin {
+            drop(stdin.write_all(format!("{line}\n").as_bytes()).await);
+        }
+    }
+
+    /// Waits for the next line, for at most the command's timeout.
+    ///
+    /// # Errors
+    /// The line could not be read, or is no text, or longer than any line may be.
+    pub async fn receive(&mut self, cancel: &Cancel) -> Result<Reply, ProcessError> {
         let limit = self.command.timeout;
         let reply = tokio::select! {
-            reply = timeout(limit, exchange(&mut self.stdin, &mut self.stdout, line)) => reply,
+            reply = timeout(limit, next_line(&mut self.stdout)) => reply,
             () = cancel.requested() => {
                 self.stopped = Some(Exit::Interrupted);
                 return Ok(Reply::Interrupted);
@@ -143,15 +160,8 @@ impl Session {
     }
 }
 
-async fn exchange(
-    stdin: &mut Option<ChildStdin>,
-    stdout: &mut Option<BufReader<ChildStdout>>,
-    line: &str,
-) -> std::io::Result<Reply> {
-    let (Some(stdin), Some(stdout)) = (stdin, stdout) else { return Ok(Reply::Ended) };
-    // A program that died is told apart from one that answers by its output, so a broken pipe here is
-    // not the news.
-    drop(stdin.write_all(format!("{line}\n").as_bytes()).await);
+async fn next_line(stdout: &mut Option<BufReader<ChildStdout>>) -> std::io::Result<Reply> {
+    let Some(stdout) = stdout else { return Ok(Reply::Ended) };
     let mut answer = Vec::new();
     stdout.take(LINE_LIMIT).read_until(b'\n', &mut answer).await?;
     match answer.pop() {

@@ -1,8 +1,10 @@
 //! Runs the real binary in a world of its own: an empty environment, a home and a cache that go away.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// A temporary folder with a home, a cache and a working folder in it.
 pub struct World {
@@ -119,10 +121,43 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// What it printed as a result, unwrapped: words separated by single spaces.
+    pub fn said(&self) -> String {
+        self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     /// Fails the test unless the binary ended with this code, and shows what it said.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
+}
+
+/// The binary of an example: built by `cargo test`, and here when only this test binary was asked for.
+pub fn built_example(name: &'static str) -> PathBuf {
+    static BUILT: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    built.entry(name).or_insert_with(|| build_example(name)).clone()
+}
+
+fn build_example(name: &str) -> PathBuf {
+    let deps = std::env::current_exe().unwrap();
+    let profile = deps.parent().unwrap().parent().unwrap().to_owned();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--offline", "--example", name]);
+    // What cargo sets for a running test counts as a change to some build scripts, and half the
+    // dependencies would be built again.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_") && name != "CARGO_HOME" && name != "CARGO_TARGET_DIR" {
+            cargo.env_remove(&*name);
+        }
+    }
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let done = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
+    assert!(done.success());
+    profile.join("examples").join(name)
 }

@@ -2,38 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use benchgate::process::{Cancel, Command, Containment, Exit, Finished, Reply, Session, containment, run};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// The fake tool: built by `cargo test`, and here when only this binary was asked for.
-pub fn fake_tool() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT
-        .get_or_init(|| {
-            let deps = std::env::current_exe().unwrap();
-            let profile = deps.parent().unwrap().parent().unwrap().to_owned();
-            let mut cargo = std::process::Command::new(env!("CARGO"));
-            cargo.args(["build", "--quiet", "--offline", "--example", "fake_tool"]);
-            // What cargo sets for a running test counts as a change to some build scripts, and half the
-            // dependencies would be built again.
-            for (name, _) in std::env::vars_os() {
-                let name = name.to_string_lossy();
-                if name.starts_with("CARGO_") && name != "CARGO_HOME" && name != "CARGO_TARGET_DIR" {
-                    cargo.env_remove(&*name);
-                }
-            }
-            if profile.ends_with("release") {
-                cargo.arg("--release");
-            }
-            let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
-            assert!(built.success());
-            profile.join("examples/fake_tool")
-        })
-        .clone()
+fn fake_tool() -> PathBuf {
+    crate::harness::built_example("fake_tool")
 }
 
 fn fake(args: &[&str]) -> Command {

@@ -1,0 +1,130 @@
+//! What `run` and `gate` share: the options of measuring, the sides, the runtime, the interrupt.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::{self, Config};
+use crate::gate::Policy;
+use crate::git::Repository;
+use crate::model::SideName;
+use crate::pipeline::{self, Filter, Session, SideInput};
+use crate::toolchain::Lock;
+
+use super::{CliError, Terminal};
+
+/// Options of every command that measures.
+#[derive(Debug, Clone, clap::Args)]
+pub struct MeasureArgs {
+    /// The suite's configuration; `benchgate.lock` lies beside it
+    #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
+    pub config: PathBuf,
+    /// Only benchmarks whose name (model/target/function) matches; repeatable
+    #[arg(long, value_name = "REGEX")]
+    pub filter: Vec<String>,
+    /// Where tools and compiled models are kept [default: $XDG_CACHE_HOME/benchgate]
+    #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
+    pub cache_dir: Option<PathBuf>,
+    /// Where sessions and logs are kept [default: .benchgate beside the configuration]
+    #[arg(long, value_name = "FOLDER")]
+    pub work_dir: Option<PathBuf>,
+    /// Compilers at once [default: one per processor]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Most blocks (ABBA quadruples) of a benchmark; fewer where the answer is clear
+    #[arg(long, value_name = "N")]
+    pub max_blocks: Option<u32>,
+}
+
+impl MeasureArgs {
+    /// Reads the configuration and applies what the command line overrides.
+    pub fn load(&self) -> Result<Config, CliError> {
+        let mut config = config::load(&self.config)?;
+        if self.jobs.is_some() {
+            config.measure.jobs = self.jobs;
+        }
+        Ok(config)
+    }
+
+    /// Applies `--max-blocks`: how long to measure is the caller's money.
+    pub fn limit(&self, mut policy: Policy) -> Policy {
+        if let Some(most) = self.max_blocks {
+            let sequential = &mut policy.sequential;
+            sequential.max_blocks = most;
+            sequential.min_blocks = sequential.min_blocks.min(most);
+        }
+        policy
+    }
+
+    /// Absolute, because tools that write there run in other folders.
+    fn work_dir(&self, config: &Config) -> Result<PathBuf, CliError> {
+        let folder = self.work_dir.clone().unwrap_or_else(|| config.root.join(".benchgate"));
+        std::path::absolute(&folder).map_err(|error| CliError::Usage {
+            message: format!("failed to find the working folder {}: {error}", folder.display()),
+            hint: None,
+        })
+    }
+
+    /// Runs the sides and writes the record to `output`.
+    pub fn measure(
+        &self,
+        sides: &[SideInput],
+        output: &Path,
+        terminal: &Terminal,
+    ) -> Result<Session, CliError> {
+        let Some(side) = sides.last() else {
+            return Err(CliError::Internal { message: "no side to run".to_owned() });
+        };
+        let work = self.work_dir(&side.config)?;
+        prepare_work_dir(&work)?;
+        let filter = Filter::new(&self.filter).map_err(|error| CliError::Usage {
+            message: format!("failed to read --filter: {error}"),
+            hint: Some("a filter is a regular expression, for example --filter '^vit'".to_owned()),
+        })?;
+        let options = pipeline::Options {
+            cache: super::paths::cache_dir(self.cache_dir.as_deref())?,
+            work,
+            output: output.to_owned(),
+            filter,
+        };
+        check_writable(output)?;
+        let progress = terminal.progress();
+        super::runtime::block_on(async |cancel| {
+            Ok(pipeline::run(sides, &options, progress.as_ref(), &cancel).await?)
+        })
+    }
+}
+
+/// One side from a configuration, with the lock beside it and what git says of its folder.
+pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliError> {
+    let Some(mut side) = config.side(name).cloned() else { return Ok(None) };
+    // Tools run in the folder of the sources, so paths that reach them must not depend on ours.
+    side.sources = std::path::absolute(config.root.join(&side.sources)).map_err(|error| CliError::Usage {
+        message: format!("failed to find the sources {}: {error}", side.sources.display()),
+        hint: None,
+    })?;
+    let lock = Lock::read_beside(&config.file)?;
+    // A suite outside any repository is fine: it has no commit to name.
+    let repository = Repository::open(&config.root).ok();
+    let commit = repository.as_ref().and_then(|repository| repository.head().ok()).map(|head| head.commit);
+    let dirty = repository.as_ref().and_then(|repository| repository.is_dirty().ok());
+    Ok(Some(SideInput { name, config: config.clone(), side, lock, commit, dirty }))
+}
+
+/// The working folder ignores itself, so that a run never makes a repository dirty.
+fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
+    let ignore = work.join(".gitignore");
+    std::fs::create_dir_all(work)
+        .and_then(|()| if ignore.exists() { Ok(()) } else { std::fs::write(&ignore, "*\n") })
+        .map_err(|error| CliError::Failed {
+            message: format!("failed to prepare the working folder {}: {error}", work.display()),
+            hint: Some("name another one with --work-dir".to_owned()),
+        })
+}
+
+/// Fails before an hour of measuring rather than after it.
+fn check_writable(output: &Path) -> Result<(), CliError> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| CliError::Usage {
+        message: format!("failed to write in {}: {error}", folder.display()),
+        hint: Some("name another file with --run-output".to_owned()),
+    })
+}

@@ -1,0 +1,215 @@
+//! Command lines of the IREE tools, as pure functions. Nothing here starts anything.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What decides a compiled module, beside the compiler and the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CompileSpec {
+    pub(super) backend: String,
+    pub(super) input_type: String,
+    /// Target's, model's, side's, in that order: a later flag wins in the tool.
+    pub(super) flags: Vec<String>,
+}
+
+impl CompileSpec {
+    /// The flags that enter both the command line and the cache key.
+    ///
+    /// CPU backends compile for the `local` device (`local-task` and `local-sync` run the same module);
+    /// `rocm` is the seeds' name for what the tool calls `hip`.
+    pub(super) fn flags(&self) -> Vec<String> {
+        let mut flags = match self.backend.as_str() {
+            "llvm-cpu" | "vmvx" => vec![
+                "--iree-hal-target-device=local".to_owned(),
+                format!("--iree-hal-local-target-device-backends={}", self.backend),
+            ],
+            "rocm" => vec!["--iree-hal-target-device=hip".to_owned()],
+            device => vec![format!("--iree-hal-target-device={device}")],
+        };
+        if self.input_type != "auto" {
+            flags.push(format!("--iree-input-type={}", self.input_type));
+        }
+        flags.extend(self.flags.iter().cloned());
+        flags
+    }
+
+    /// Whether the result depends on the processor it was compiled on.
+    pub(super) fn is_host_specific(&self) -> bool {
+        self.flags.iter().any(|flag| flag.ends_with("=host"))
+    }
+}
+
+pub(super) fn compile(spec: &CompileSpec, source: &Path, output: &Path, statistics: &Path) -> Vec<OsString> {
+    let mut args: Vec<OsString> = vec![source.into(), "-o".into(), output.into()];
+    args.extend(spec.flags().into_iter().map(OsString::from));
+    args.push("--iree-scheduling-dump-statistics-format=json".into());
+    args.push(joined("--iree-scheduling-dump-statistics-file=", statistics));
+    args
+}
+
+/// One input as the runtime tools take it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum InputArg {
+    Npy(PathBuf),
+    Literal(String),
+}
+
+/// What is executed, on which device, on what data: the same for verifying and for measuring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Execution {
+    pub(super) module: PathBuf,
+    pub(super) function: String,
+    pub(super) device: String,
+    pub(super) inputs: Vec<InputArg>,
+    /// Scope and archive.
+    pub(super) parameters: Vec<(String, PathBuf)>,
+    /// Target's, then side's.
+    pub(super) run_flags: Vec<String>,
+    /// Worker threads of a CPU device; `None` leaves the tool's default.
+    pub(super) workers: Option<usize>,
+}
+
+impl Execution {
+    fn common(&self) -> Vec<OsString> {
+        let mut args: Vec<OsString> = vec![
+            format!("--device={}", self.device).into(),
+            joined("--module=", &self.module),
+            format!("--function={}", self.function).into(),
+        ];
+        args.extend(self.inputs.iter().map(|input| match input {
+            InputArg::Npy(path) => joined("--input=@", path),
+            InputArg::Literal(text) => format!("--input={text}").into(),
+        }));
+        args.extend(self.parameters.iter().map(|(scope, path)| {
+            let prefix = if scope.is_empty() { String::new() } else { format!("{scope}=") };
+            joined(&format!("--parameters={prefix}"), path)
+        }));
+        if let Some(workers) = self.workers.filter(|_| self.device.starts_with("local-task")) {
+            args.push(format!("--task_topology_group_count={workers}").into());
+        }
+        args.extend(self.run_flags.iter().map(OsString::from));
+        args
+    }
+
+    /// `iree-run-module`, one `.npy` per output.
+    pub(super) fn verify(&self, outputs: &[PathBuf]) -> Vec<OsString> {
+        let mut args = self.common();
+        args.extend(outputs.iter().map(|path| joined("--output=@", path)));
+        args
+    }
+
+    /// `iree-benchmark-module`, samples as Google Benchmark JSON into `output`.
+    pub(super) fn benchmark(&self, timing: &Timing, output: &Path) -> Vec<OsString> {
+        let mut args = self.common();
+        args.push(format!("--benchmark_repetitions={}", timing.repetitions).into());
+        args.push(format!("--benchmark_min_time={}s", seconds(timing.min_time)).into());
+        args.push(format!("--benchmark_min_warmup_time={}", seconds(timing.warmup)).into());
+        args.push(joined("--benchmark_out=", output));
+        args.push("--benchmark_out_format=json".into());
+        args
+    }
+}
+
+/// How long a process measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Timing {
+    pub(super) repetitions: u32,
+    pub(super) min_time: Duration,
+    pub(super) warmup: Duration,
+}
+
+/// Plain decimal: the tool's flag parser knows no exponent.
+fn seconds(duration: Duration) -> String {
+    format!("{:.6}", duration.as_secs_f64())
+}
+
+fn joined(prefix: &str, path: &Path) -> OsString {
+    let mut arg = OsString::from(prefix);
+    arg.push(path);
+    arg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(args: Vec<OsString>) -> Vec<String> {
+        args.into_iter().map(|arg| arg.into_string().unwrap()).collect()
+    }
+
+    fn execution(device: &str) -> Execution {
+        Execution {
+            module: "/c/m.vmfb".into(),
+            function: "main".into(),
+            device: device.into(),
+            inputs: vec![InputArg::Npy("/d/x.npy".into()), InputArg::Literal("1xf32=2".into())],
+            parameters: vec![("model".into(), "/d/w.irpa".into()), (String::new(), "/d/v.irpa".into())],
+            run_flags: vec!["--device_allocator=caching".into()],
+            workers: Some(1),
+        }
+    }
+
+    #[test]
+    fn a_cpu_target_compiles_for_the_local_device() {
+        let spec =
+            CompileSpec { backend: "llvm-cpu".into(), input_type: "auto".into(), flags: vec!["--x".into()] };
+        let args = text(compile(&spec, Path::new("a.mlir"), Path::new("o.vmfb"), Path::new("s.json")));
+        assert_eq!(
+            args,
+            [
+                "a.mlir",
+                "-o",
+                "o.vmfb",
+                "--iree-hal-target-device=local",
+                "--iree-hal-local-target-device-backends=llvm-cpu",
+                "--x",
+                "--iree-scheduling-dump-statistics-format=json",
+                "--iree-scheduling-dump-statistics-file=s.json",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_benchmark_command_names_module_data_and_timing() {
+        let timing =
+            Timing { repetitions: 8, min_time: Duration::from_millis(40), warmup: Duration::from_millis(5) };
+        assert_eq!(
+            text(execution("local-task").benchmark(&timing, Path::new("/o.json"))),
+            [
+                "--device=local-task",
+                "--module=/c/m.vmfb",
+                "--function=main",
+                "--input=@/d/x.npy",
+                "--input=1xf32=2",
+                "--parameters=model=/d/w.irpa",
+                "--parameters=/d/v.irpa",
+                "--task_topology_group_count=1",
+                "--device_allocator=caching",
+                "--benchmark_repetitions=8",
+                "--benchmark_min_time=0.040000s",
+                "--benchmark_min_warmup_time=0.005000",
+                "--benchmark_out=/o.json",
+                "--benchmark_out_format=json",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_gpu_gets_no_worker_count() {
+        let args = text(execution("cuda").verify(&["/y.npy".into()]));
+        assert!(!args.iter().any(|arg| arg.contains("task_topology")), "{args:?}");
+        assert_eq!(args.last().map(String::as_str), Some("--output=@/y.npy"));
+    }
+
+    #[test]
+    fn only_flags_that_name_the_host_make_a_module_host_specific() {
+        let spec = |flag: &str| CompileSpec {
+            backend: "llvm-cpu".into(),
+            input_type: "auto".into(),
+            flags: vec![flag.into()],
+        };
+        assert!(spec("--iree-llvmcpu-target-cpu=host").is_host_specific());
+        assert!(!spec("--iree-llvmcpu-target-cpu=znver4").is_host_specific());
+    }
+}

@@ -1,0 +1,169 @@
+//! From what was prepared and measured to the record that is stored and judged.
+
+use std::path::Path;
+
+use crate::config::Measure;
+use crate::gate::Policy;
+use crate::model::{Metric, Outcome, Run, SideName, Stage, Testbed, Toolchain};
+use crate::record::{
+    ArtifactRecord, BenchmarkRecord, Design, LintRecord, MeasureRecord, MetricRecord, Number, OutcomeRecord,
+    RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord,
+    VerificationRecord,
+};
+
+use super::journal::{Entry, Journal};
+use super::plan::SideInput;
+use super::prepare::{Prepared, StageReport};
+
+/// A side with its benchmarks, prepared.
+pub(super) struct PreparedSide<'a> {
+    pub(super) input: &'a SideInput,
+    pub(super) toolchain: Toolchain,
+    pub(super) benchmarks: Vec<Prepared>,
+}
+
+/// What a run is about, beside its sides.
+pub(super) struct Frame<'a> {
+    pub(super) suite: &'a str,
+    pub(super) measure: &'a Measure,
+    pub(super) policy: &'a Policy,
+    pub(super) cpus: Option<&'a [usize]>,
+    pub(super) testbed: &'a Testbed,
+    pub(super) sides: &'a [PreparedSide<'a>],
+    /// Paths in the file are relative to this folder where they can be.
+    pub(super) relative_to: &'a Path,
+}
+
+/// The record of what the journal holds so far.
+pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> RunFile {
+    let paired = frame.sides.len() == 2;
+    RunFile {
+        schema: RunSchema,
+        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        suite: frame.suite.to_owned(),
+        session: journal.session.clone(),
+        created: journal.created.clone(),
+        complete,
+        design: if paired { Design::Abba } else { Design::Single },
+        seed: frame.measure.seed,
+        measure: MeasureRecord {
+            repetitions: frame.measure.repetitions,
+            min_time_ns: nanoseconds(frame.measure.min_time),
+            warmup_ns: nanoseconds(frame.measure.warmup),
+            processes: (!paired).then_some(frame.measure.processes),
+            min_blocks: paired.then_some(frame.policy.sequential.min_blocks),
+            max_blocks: paired.then_some(frame.policy.sequential.max_blocks),
+            cpus: frame.cpus.map(|cpus| cpus.iter().filter_map(|cpu| u32::try_from(*cpu).ok()).collect()),
+        },
+        testbed: TestbedRecord::from(frame.testbed),
+        metrics: [Metric::LATENCY, Metric::CPU_TIME].iter().map(MetricRecord::from).collect(),
+        sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
+        calibration: None,
+        lints: Vec::new(),
+    }
+}
+
+/// Both sides of the record as the gate sees them.
+pub(super) fn runs(file: &RunFile, label: &str) -> (Run, Run) {
+    let (mut base, mut head) = (Run::default(), Run::default());
+    for (side, run) in file.runs(label) {
+        match side {
+            SideName::Base => base = run,
+            SideName::Head => head = run,
+        }
+    }
+    (base, head)
+}
+
+fn nanoseconds(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn side_record(frame: &Frame<'_>, side: &PreparedSide<'_>, journal: &Journal) -> SideRecord {
+    let name = side.input.name;
+    let entries = || side.benchmarks.iter().flat_map(|prepared| journal.processes(&prepared.name, name));
+    let mut context = entries().find_map(|entry| entry.context.clone());
+    if let Some(context) = &mut context {
+        context.load_avg = typical_load(entries());
+    }
+    SideRecord {
+        name: name.into(),
+        commit: side.input.commit.clone(),
+        dirty: side.input.dirty,
+        toolchain: Some(ToolchainRecord::from(&side.toolchain)),
+        flags: side.input.side.flags.clone(),
+        run_flags: side.input.side.run_flags.clone(),
+        context,
+        benchmarks: side
+            .benchmarks
+            .iter()
+            .map(|prepared| benchmark(frame, name, prepared, journal))
+            .collect(),
+    }
+}
+
+/// The median of each load average over the processes. A single one would be the load of the moment
+/// before measuring, which on a cold cache is that of our own compilers.
+fn typical_load<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Number> {
+    let mut by_window: [Vec<f64>; 3] = Default::default();
+    for entry in entries {
+        for (window, load) in by_window.iter_mut().zip(&entry.process.load_avg) {
+            window.push(load.0);
+        }
+    }
+    by_window
+        .into_iter()
+        .filter(|loads| !loads.is_empty())
+        .map(|mut loads| {
+            loads.sort_by(f64::total_cmp);
+            Number(loads[loads.len() / 2])
+        })
+        .collect()
+}
+
+fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &Journal) -> BenchmarkRecord {
+    let entries = journal.processes(&prepared.name, side);
+    let failure = entries.iter().find_map(|entry| entry.process.failure.clone());
+    let outcome = match (&prepared.outcome, failure) {
+        (Outcome::Ok, Some(why)) => Outcome::Failed { stage: Stage::Benchmark, why },
+        (outcome, _) => outcome.clone(),
+    };
+    let artifact = prepared.artifact.as_ref().zip(prepared.compiled.as_ref());
+    BenchmarkRecord {
+        name: prepared.name.as_str().to_owned(),
+        labels: prepared.labels.iter().cloned().collect(),
+        outcome: OutcomeRecord::from(&outcome),
+        artifact: artifact.map(|(artifact, compiled)| ArtifactRecord {
+            vmfb_sha256: artifact.vmfb_sha256.clone(),
+            vmfb_bytes: compiled.vmfb_bytes,
+            execution_sha256: artifact.execution_sha256.clone(),
+            dispatch_count: compiled.dispatch_count,
+        }),
+        stages: prepared.stages.iter().map(|stage| stage_record(frame, stage)).collect(),
+        verification: prepared.verification.as_ref().map(VerificationRecord::from),
+        processes: entries
+            .iter()
+            .map(|entry| {
+                let mut process = entry.process.clone();
+                process.log = process.log.map(|log| relative(frame, Path::new(&log)));
+                process
+            })
+            .collect(),
+        values: Vec::new(),
+        lints: prepared.lints.iter().map(LintRecord::from).collect(),
+    }
+}
+
+fn stage_record(frame: &Frame<'_>, stage: &StageReport) -> StageRecord {
+    StageRecord {
+        stage: stage.stage.into(),
+        status: stage.status,
+        seconds: Number(stage.seconds),
+        peak_memory_bytes: stage.peak_memory_bytes,
+        log: stage.log.as_deref().map(|log| relative(frame, log)),
+    }
+}
+
+fn relative(frame: &Frame<'_>, path: &Path) -> String {
+    path.strip_prefix(frame.relative_to).unwrap_or(path).to_string_lossy().into_owned()
+}

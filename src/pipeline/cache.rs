@@ -1,0 +1,328 @@
+//! The content-addressed cache. A key is the digest of everything that decides an entry's content;
+//! an entry is a folder that appears whole (rename) or not at all, and is checked before use.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::PipelineError;
+
+/// The file of an entry that lists the others with their digests.
+const MANIFEST: &str = "entry.json";
+
+/// A digest over named parts. Each part is framed by its length, so no two lists of parts collide.
+#[derive(Debug, Clone)]
+pub(super) struct KeyBuilder(Sha256);
+
+impl KeyBuilder {
+    pub(super) fn new(kind: &str) -> Self {
+        Self(Sha256::new()).text("kind", kind)
+    }
+
+    pub(super) fn bytes(mut self, name: &str, value: &[u8]) -> Self {
+        for part in [name.as_bytes(), value] {
+            self.0.update((part.len() as u64).to_le_bytes());
+            self.0.update(part);
+        }
+        self
+    }
+
+    pub(super) fn text(self, name: &str, value: &str) -> Self {
+        self.bytes(name, value.as_bytes())
+    }
+
+    pub(super) fn list<S: AsRef<str>>(self, name: &str, values: impl IntoIterator<Item = S>) -> Self {
+        let mut count = 0_u64;
+        let mut key = self;
+        for value in values {
+            key = key.text(name, value.as_ref());
+            count += 1;
+        }
+        key.bytes(name, &count.to_le_bytes())
+    }
+
+    pub(super) fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// SHA-256 of a file's content, read in pieces.
+pub(super) fn file_sha256(path: &Path) -> Result<String, PipelineError> {
+    let mut file = fs::File::open(path).map_err(PipelineError::io("open", path))?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0_u8; 1 << 20];
+    loop {
+        let read = file.read(&mut buffer).map_err(PipelineError::io("read", path))?;
+        if read == 0 {
+            return Ok(hex(&digest.finalize()));
+        }
+        digest.update(&buffer[..read]);
+    }
+}
+
+/// Writes a file so that it is there whole or not at all, also after a power cut.
+pub(super) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), PipelineError> {
+    use std::io::Write;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(PipelineError::io("write in", folder))?;
+    file.write_all(content).map_err(PipelineError::io("write", path))?;
+    file.as_file().sync_all().map_err(PipelineError::io("write", path))?;
+    file.persist(path).map_err(|error| PipelineError::io("write", path)(error.error))?;
+    Ok(())
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    /// File name → SHA-256.
+    files: BTreeMap<String, String>,
+    /// What the maker wants to remember: durations, counts, names.
+    meta: serde_json::Value,
+}
+
+/// An entry whose files were checked against its manifest.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) folder: PathBuf,
+    pub(super) files: BTreeMap<String, String>,
+    pub(super) meta: serde_json::Value,
+    /// It was there before.
+    pub(super) cached: bool,
+    /// An older entry had lost its content and was made again.
+    pub(super) remade: bool,
+}
+
+impl Entry {
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        self.folder.join(file)
+    }
+
+    pub(super) fn meta_as<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
+        T::deserialize(&self.meta).ok()
+    }
+}
+
+/// What a lookup found.
+#[derive(Debug)]
+pub(super) enum Lookup {
+    Hit(Entry),
+    Miss,
+    /// An entry was there, but not with the content it was stored with. It is gone now.
+    Damaged(String),
+}
+
+/// A folder of entries by kind and key.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    root: PathBuf,
+    /// One maker per key inside this process; across processes the rename decides.
+    making: Arc<Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>>,
+}
+
+impl Cache {
+    /// Opens the cache below `root` and removes what an interrupted maker left behind.
+    pub fn open(root: &Path) -> Result<Self, PipelineError> {
+        let staging = root.join("staging");
+        fs::create_dir_all(&staging).map_err(PipelineError::io("create", &staging))?;
+        let cache = Self { root: root.to_owned(), making: Arc::default() };
+        cache.remove_abandoned(&staging)?;
+        Ok(cache)
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Staging folders carry the process that made them; those of processes that are gone are rubbish.
+    fn remove_abandoned(&self, staging: &Path) -> Result<(), PipelineError> {
+        for item in fs::read_dir(staging).map_err(PipelineError::io("read", staging))? {
+            let path = item.map_err(PipelineError::io("read", staging))?.path();
+            let owner =
+                path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('-').next());
+            if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+                fs::remove_dir_all(&path).map_err(PipelineError::io("remove", &path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn folder(&self, kind: &str, key: &str) -> PathBuf {
+        // Two digits of fan-out keep any one folder small.
+        self.root.join(kind).join(&key[..2]).join(key)
+    }
+
+    /// Finds an entry and checks every file of it.
+    pub(super) fn lookup(&self, kind: &str, key: &str) -> Result<Lookup, PipelineError> {
+        let folder = self.folder(kind, key);
+        let manifest = folder.join(MANIFEST);
+        let bytes = match fs::read(&manifest) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !folder.exists() => {
+                return Ok(Lookup::Miss);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return self.discard(&folder, "its manifest is missing".to_owned());
+            }
+            Err(error) => return Err(PipelineError::io("read", &manifest)(error)),
+        };
+        let Ok(manifest) = serde_json::from_slice::<Manifest>(&bytes) else {
+            return self.discard(&folder, "its manifest is not readable".to_owned());
+        };
+        for (name, expected) in &manifest.files {
+            let path = folder.join(name);
+            let found = match file_sha256(&path) {
+                Ok(found) => found,
+                Err(error) => return self.discard(&folder, error.to_string()),
+            };
+            if found != *expected {
+                return self.discard(&folder, format!("{name} has sha256 {found}, stored as {expected}"));
+            }
+        }
+        Ok(Lookup::Hit(Entry {
+            folder,
+            files: manifest.files,
+            meta: manifest.meta,
+            cached: true,
+            remade: false,
+        }))
+    }
+
+    fn discard(&self, folder: &Path, why: String) -> Result<Lookup, PipelineError> {
+        fs::remove_dir_all(folder).map_err(PipelineError::io("remove the damaged cache entry", folder))?;
+        Ok(Lookup::Damaged(format!("{}: {why}", folder.display())))
+    }
+
+    /// A fresh folder to make an entry in. Dropped without [`Cache::store`], it is removed.
+    pub(super) fn stage(&self) -> Result<tempfile::TempDir, PipelineError> {
+        let staging = self.root.join("staging");
+        tempfile::Builder::new()
+            .prefix(&format!("{}-", std::process::id()))
+            .tempdir_in(&staging)
+            .map_err(PipelineError::io("write in", &staging))
+    }
+
+    /// Turns a staged folder into the entry of this key. If another process was faster, its entry
+    /// stands: both were made from the same content.
+    pub(super) fn store(
+        &self,
+        kind: &str,
+        key: &str,
+        staged: tempfile::TempDir,
+        files: &[&str],
+        meta: serde_json::Value,
+    ) -> Result<Entry, PipelineError> {
+        let mut digests = BTreeMap::new();
+        for name in files {
+            digests.insert((*name).to_owned(), file_sha256(&staged.path().join(name))?);
+        }
+        let manifest = Manifest { files: digests, meta };
+        let text = serde_json::to_vec_pretty(&manifest)
+            .map_err(|error| PipelineError::io("write", staged.path())(std::io::Error::other(error)))?;
+        write_atomically(&staged.path().join(MANIFEST), &text)?;
+        let folder = self.folder(kind, key);
+        let parent = folder.parent().unwrap_or(&self.root);
+        fs::create_dir_all(parent).map_err(PipelineError::io("create", parent))?;
+        let staged = staged.keep();
+        if let Err(error) = fs::rename(&staged, &folder) {
+            let lost_the_race = folder.join(MANIFEST).exists();
+            fs::remove_dir_all(&staged).map_err(PipelineError::io("remove", &staged))?;
+            if !lost_the_race {
+                return Err(PipelineError::io("store", &folder)(error));
+            }
+        }
+        Ok(Entry { folder, files: manifest.files, meta: manifest.meta, cached: false, remade: false })
+    }
+
+    /// Held while an entry of this key is made, so that two sides never make the same thing twice.
+    pub(super) async fn maker(&self, kind: &str, key: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let lock = {
+            let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(making.entry(format!("{kind}/{key}")).or_default())
+        };
+        lock.lock_owned().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry_with(cache: &Cache, key: &str, content: &str) -> Entry {
+        let staged = cache.stage().unwrap();
+        fs::write(staged.path().join("a.txt"), content).unwrap();
+        cache.store("thing", key, staged, &["a.txt"], serde_json::json!({"seconds": 1.5})).unwrap()
+    }
+
+    const KEY: &str = "00112233";
+
+    #[test]
+    fn a_stored_entry_is_found_with_its_meta() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path()).unwrap();
+        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Miss));
+        entry_with(&cache, KEY, "hello");
+        let Lookup::Hit(entry) = cache.lookup("thing", KEY).unwrap() else { panic!("not found") };
+        assert_eq!(fs::read_to_string(entry.path("a.txt")).unwrap(), "hello");
+        assert_eq!(entry.meta["seconds"], 1.5);
+        assert!(entry.cached);
+    }
+
+    #[test]
+    fn a_changed_file_is_noticed_and_the_entry_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path()).unwrap();
+        let entry = entry_with(&cache, KEY, "hello");
+        fs::write(entry.path("a.txt"), "jello").unwrap();
+        let Lookup::Damaged(why) = cache.lookup("thing", KEY).unwrap() else { panic!("not noticed") };
+        assert!(why.contains("a.txt has sha256"), "{why}");
+        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Miss));
+        entry_with(&cache, KEY, "hello");
+        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Hit(_)));
+    }
+
+    #[test]
+    fn a_truncated_manifest_is_damage_not_a_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path()).unwrap();
+        let entry = entry_with(&cache, KEY, "hello");
+        let manifest = entry.path(MANIFEST);
+        let whole = fs::read(&manifest).unwrap();
+        fs::write(&manifest, &whole[..whole.len() / 2]).unwrap();
+        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Damaged(_)));
+    }
+
+    #[test]
+    fn the_staging_folder_of_a_dead_process_is_removed_when_the_cache_opens() {
+        let folder = tempfile::tempdir().unwrap();
+        let abandoned = folder.path().join("staging/999999999-x");
+        fs::create_dir_all(&abandoned).unwrap();
+        let cache = Cache::open(folder.path()).unwrap();
+        assert!(!abandoned.exists());
+        let mine = cache.stage().unwrap();
+        Cache::open(folder.path()).unwrap();
+        assert!(mine.path().exists(), "the staging folder of a living process stays");
+    }
+
+    #[test]
+    fn keys_frame_their_parts() {
+        let split = |a: &str, b: &str| KeyBuilder::new("k").text("x", a).text("y", b).finish();
+        assert_ne!(split("ab", "c"), split("a", "bc"));
+        assert_ne!(
+            KeyBuilder::new("k").list("f", ["a", "b"]).finish(),
+            KeyBuilder::new("k").list("f", ["a"]).list("f", ["b"]).finish()
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! Source → module, through the cache.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::{Command, Exit, Finished};
+use crate::toolchain::Installed;
+
+use super::PipelineError;
+use super::argv::{self, CompileSpec};
+use super::cache::{Entry, KeyBuilder, Lookup, file_sha256};
+use super::prepare::{Context, StageFailure};
+
+const KIND: &str = "compile";
+const MODULE: &str = "module.vmfb";
+const LOG: &str = "compile.log";
+const STATISTICS: &str = "statistics.json";
+
+/// What the compiler's run left to remember.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Meta {
+    seconds: f64,
+    peak_memory_bytes: Option<u64>,
+    vmfb_bytes: u64,
+    dispatch_count: Option<u64>,
+}
+
+/// A compiled module.
+#[derive(Debug, Clone)]
+pub(super) struct Compiled {
+    pub(super) module: PathBuf,
+    pub(super) vmfb_sha256: String,
+    pub(super) vmfb_bytes: u64,
+    pub(super) dispatch_count: Option<u64>,
+    /// How long the compiler took when it ran, which for a cached module was another day.
+    pub(super) seconds: f64,
+    pub(super) peak_memory_bytes: Option<u64>,
+    pub(super) cached: bool,
+    /// Why an older cache entry could not be used.
+    pub(super) damaged: Option<String>,
+    pub(super) log: PathBuf,
+}
+
+/// One compilation.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    pub(super) tools: &'a Installed,
+    pub(super) source: &'a Path,
+    pub(super) source_sha256: &'a str,
+    pub(super) spec: CompileSpec,
+    /// Flags may name files relative to this folder.
+    pub(super) folder: &'a Path,
+    pub(super) timeout: Duration,
+}
+
+/// The digest of everything that decides the module: compiler, source, flags, the content of files
+/// that flags name, and the processor where a flag says `host`.
+fn key(job: &Job<'_>, testbed: &str) -> Result<String, PipelineError> {
+    let mut key = KeyBuilder::new("compile/1")
+        .text("tools", &job.tools.digest)
+        .text("source", job.source_sha256)
+        .list("flag", job.spec.flags());
+    if job.spec.is_host_specific() {
+        key = key.text("testbed", testbed);
+    }
+    for flag in &job.spec.flags {
+        if let Some((_, value)) = flag.split_once('=') {
+            let path = job.folder.join(value);
+            if path.is_file() {
+                key = key.text("file", &file_sha256(&path)?);
+            }
+        }
+    }
+    Ok(key.finish())
+}
+
+/// Compiles, or finds what an earlier run compiled. The outer error stops the run, the inner one is
+/// this benchmark's outcome.
+pub(super) async fn compile(
+    context: &Context<'_>,
+    job: &Job<'_>,
+) -> Result<Result<Compiled, StageFailure>, PipelineError> {
+    let key = key(job, &context.testbed.id)?;
+    let _making = context.cache.maker(KIND, &key).await;
+    let mut damaged = None;
+    match context.cache.lookup(KIND, &key)? {
+        Lookup::Hit(entry) => {
+            if let Some(compiled) = read(&entry, None) {
+                return Ok(Ok(compiled));
+            }
+            damaged = Some("its metadata is not readable".to_owned());
+        }
+        Lookup::Damaged(why) => damaged = Some(why),
+        Lookup::Miss => {}
+    }
+    let _slot = context.slots.acquire().await;
+    let staged = context.cache.stage()?;
+    let file = |name: &str| staged.path().join(name);
+    let command = Command::new(&job.tools.iree_compile, job.timeout)
+        .args(argv::compile(&job.spec, job.source, &file(MODULE), &file(STATISTICS)))
+        .cwd(job.folder)
+        .log(file(LOG));
+    let finished = context.run(&command).await?;
+    if finished.exit != Exit::Success {
+        let log = context.keep_log(&file(LOG), "compile", &key)?;
+        context.fail_on_full_disk(&finished, staged.path())?;
+        return Ok(Err(failure(&finished, job.timeout, Some(log))));
+    }
+    let module = file(MODULE);
+    let vmfb_bytes = fs::metadata(&module).map_err(PipelineError::io("read", &module))?.len();
+    let statistics = file(STATISTICS);
+    let dispatch_count = fs::read(&statistics).ok().as_deref().and_then(dispatch_count);
+    let meta = Meta {
+        seconds: finished.wall.as_secs_f64(),
+        peak_memory_bytes: finished.peak_memory_bytes,
+        vmfb_bytes,
+        dispatch_count,
+    };
+    let meta = serde_json::to_value(&meta)
+        .map_err(|error| PipelineError::io("write", staged.path())(std::io::Error::other(error)))?;
+    let mut files = vec![MODULE, LOG];
+    if statistics.exists() {
+        files.push(STATISTICS);
+    }
+    let entry = context.cache.store(KIND, &key, staged, &files, meta)?;
+    read(&entry, damaged)
+        .ok_or_else(|| {
+            PipelineError::io("read", &entry.folder)(std::io::Error::other("entry lost its metadata"))
+        })
+        .map(Ok)
+}
+
+fn read(entry: &Entry, damaged: Option<String>) -> Option<Compiled> {
+    let meta: Meta = entry.meta_as()?;
+    Some(Compiled {
+        module: entry.path(MODULE),
+        vmfb_sha256: entry.files.get(MODULE)?.clone(),
+        vmfb_bytes: meta.vmfb_bytes,
+        dispatch_count: meta.dispatch_count,
+        seconds: meta.seconds,
+        peak_memory_bytes: meta.peak_memory_bytes,
+        cached: entry.cached,
+        damaged,
+        log: entry.path(LOG),
+    })
+}
+
+/// `stream-aggregate.execution.dispatch-count` of `--iree-scheduling-dump-statistics-format=json`.
+/// A tool that words its statistics differently leaves the count unknown, never zero.
+fn dispatch_count(statistics: &[u8]) -> Option<u64> {
+    let statistics: serde_json::Value = serde_json::from_slice(statistics).ok()?;
+    statistics.get("stream-aggregate")?.get("execution")?.get("dispatch-count")?.as_u64()
+}
+
+/// A failed tool in one line: the first error it printed, or how it ended.
+pub(super) fn failure(finished: &Finished, timeout: Duration, log: Option<PathBuf>) -> StageFailure {
+    let said = finished
+        .stderr_tail
+        .lines()
+        .map(str::trim)
+        .find(|line| line.contains("error:"))
+        .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| !line.is_empty()))
+        .map(shorten);
+    let ended = match finished.exit {
+        Exit::TimedOut => format!("timed out after {} s", timeout.as_secs_f64()),
+        Exit::Signal(signal) => format!("ended by signal {signal}"),
+        Exit::Code(code) => format!("ended with exit code {code}"),
+        Exit::Success | Exit::Interrupted => "did not finish".to_owned(),
+    };
+    // After a timeout the tool's own last words are rarely the reason.
+    let why = match said {
+        Some(said) if finished.exit != Exit::TimedOut => format!("{ended}: {said}"),
+        _ => ended,
+    };
+    StageFailure { why, log }
+}
+
+/// One line of a report has room for this much of a tool's message.
+const MESSAGE_CHARS: usize = 300;
+
+fn shorten(line: &str) -> String {
+    match line.char_indices().nth(MESSAGE_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dispatch_count_is_read_from_the_compiler_statistics() {
+        let json = br#"{"stream-aggregate": {"execution": {"submission-count": 1, "dispatch-count": 7}}}"#;
+        assert_eq!(dispatch_count(json), Some(7));
+    }
+
+    #[test]
+    fn statistics_of_another_shape_leave_the_count_unknown() {
+        for other in [&b"{}"[..], b"", b"{\"stream-aggregate\": 3}", b"dispatches: 7"] {
+            assert_eq!(dispatch_count(other), None);
+        }
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character_boundary() {
+        assert_eq!(shorten(&"é".repeat(400)).chars().count(), MESSAGE_CHARS + 1);
+    }
+}

@@ -1,0 +1,371 @@
+//! One benchmark of one side, from its source to a verified module that is ready to be measured.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use crate::config::{Input, ModelSource};
+use crate::model::{
+    Artifact, BenchmarkName, Event, Lint, LintCode, Outcome, Progress, Stage, Testbed, Verification,
+    VerifyCode,
+};
+use crate::process::{Cancel, Command, Exit, Finished};
+use crate::record::StageStatus;
+use crate::toolchain::Installed;
+
+use super::argv::{CompileSpec, Execution, InputArg};
+use super::cache::{Cache, KeyBuilder, file_sha256};
+use super::compile::{self, Compiled};
+use super::export::{Exported, Exporter};
+use super::plan::Planned;
+use super::{PipelineError, verify};
+
+/// What every stage needs.
+pub(super) struct Context<'a> {
+    pub(super) cache: &'a Cache,
+    pub(super) progress: &'a dyn Progress,
+    pub(super) cancel: &'a Cancel,
+    pub(super) testbed: &'a Testbed,
+    /// Tools at once, while nothing is measured.
+    pub(super) slots: Semaphore,
+    /// One interpreter exports every model: torch's import is paid once.
+    pub(super) exporter: tokio::sync::Mutex<Exporter>,
+    /// Where logs of failures are kept.
+    pub(super) logs: PathBuf,
+    /// Processors for CPU devices.
+    pub(super) cpus: Option<Vec<usize>>,
+}
+
+impl Context<'_> {
+    /// Runs a tool; an interrupt ends the run.
+    pub(super) async fn run(&self, command: &Command) -> Result<Finished, PipelineError> {
+        let finished = crate::process::run(command, self.cancel).await?;
+        if finished.exit == Exit::Interrupted { Err(PipelineError::Interrupted) } else { Ok(finished) }
+    }
+
+    /// Keeps the log of a failed step beyond the step's own folder.
+    pub(super) fn keep_log(&self, log: &Path, stage: &str, key: &str) -> Result<PathBuf, PipelineError> {
+        fs::create_dir_all(&self.logs).map_err(PipelineError::io("create", &self.logs))?;
+        // Twelve hexadecimal digits tell any two steps of one run apart.
+        let kept = self.logs.join(format!("{stage}-{}.log", &key[..12]));
+        match fs::copy(log, &kept) {
+            Ok(_) => Ok(kept),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(kept),
+            Err(error) => Err(PipelineError::io("write", &kept)(error)),
+        }
+    }
+
+    /// A tool that failed for want of room says nothing about the model: the run stops instead.
+    pub(super) fn fail_on_full_disk(&self, finished: &Finished, folder: &Path) -> Result<(), PipelineError> {
+        if finished.stderr_tail.contains("No space left on device") {
+            return Err(PipelineError::io("write in", folder)(std::io::ErrorKind::StorageFull.into()));
+        }
+        Ok(())
+    }
+
+    fn is_cpu(device: &str) -> bool {
+        device.starts_with("local-")
+    }
+
+    /// Processors a device's process is pinned to.
+    pub(super) fn cpus_for(&self, device: &str) -> Option<Vec<usize>> {
+        self.cpus.clone().filter(|_| Self::is_cpu(device))
+    }
+}
+
+/// Why one benchmark can't go on.
+#[derive(Debug, Clone)]
+pub(super) struct StageFailure {
+    pub(super) why: String,
+    pub(super) log: Option<PathBuf>,
+}
+
+impl StageFailure {
+    pub(super) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), log: None }
+    }
+}
+
+/// How a stage of one benchmark went.
+#[derive(Debug, Clone)]
+pub(super) struct StageReport {
+    pub(super) stage: Stage,
+    pub(super) status: StageStatus,
+    pub(super) seconds: f64,
+    pub(super) peak_memory_bytes: Option<u64>,
+    pub(super) log: Option<PathBuf>,
+}
+
+/// A benchmark of one side, ready to be measured or with the reason why not.
+#[derive(Debug, Clone)]
+pub(super) struct Prepared {
+    pub(super) name: BenchmarkName,
+    pub(super) labels: Vec<(String, String)>,
+    pub(super) outcome: Outcome,
+    pub(super) stages: Vec<StageReport>,
+    pub(super) compiled: Option<Compiled>,
+    pub(super) artifact: Option<Artifact>,
+    pub(super) verification: Option<Verification>,
+    pub(super) execution: Option<Execution>,
+    pub(super) lints: Vec<Lint>,
+}
+
+/// What the stages before the compiler produced.
+pub(super) struct Source {
+    pub(super) mlir: PathBuf,
+    pub(super) mlir_sha256: String,
+    pub(super) inputs: Vec<InputArg>,
+    pub(super) expected: Vec<PathBuf>,
+    /// The same in double precision, where the exporter has it.
+    pub(super) expected64: Vec<PathBuf>,
+    /// The exporter's own finding about the reference: it failed, or eager disagrees with itself.
+    pub(super) reference_problem: Option<(VerifyCode, String)>,
+    pub(super) report: StageReport,
+    pub(super) lowering: Option<String>,
+}
+
+/// Takes a benchmark through export, compile and verify. Fails only where the whole run must stop.
+pub(super) async fn prepare(
+    context: &Context<'_>,
+    planned: Planned<'_>,
+    tools: &Installed,
+) -> Result<Prepared, PipelineError> {
+    let name = planned.name();
+    let mut prepared = Prepared {
+        labels: vec![
+            ("model".into(), planned.model.name.clone()),
+            ("target".into(), planned.target.name.clone()),
+            ("function".into(), planned.model.function.clone()),
+        ],
+        name,
+        outcome: Outcome::Ok,
+        stages: Vec::new(),
+        compiled: None,
+        artifact: None,
+        verification: None,
+        execution: None,
+        lints: Vec::new(),
+    };
+    let what = format!("{} {}", prepared.name, planned.side.name);
+
+    let source = match step(context, Stage::Export, &what, source(context, planned)).await? {
+        Ok(source) => source,
+        Err(failure) => return Ok(failed(prepared, Stage::Export, failure)),
+    };
+    prepared.stages.push(source.report.clone());
+    if let Some(lowering) = &source.lowering {
+        prepared.labels.push(("lowering".into(), lowering.clone()));
+    }
+
+    let job = compile::Job {
+        tools,
+        source: &source.mlir,
+        source_sha256: &source.mlir_sha256,
+        spec: compile_spec(planned),
+        folder: &planned.side.side.sources,
+        timeout: planned.side.config.measure.compile_timeout,
+    };
+    let compiled = match step(context, Stage::Compile, &what, compile::compile(context, &job)).await? {
+        Ok(compiled) => compiled,
+        Err(failure) => return Ok(failed(prepared, Stage::Compile, failure)),
+    };
+    if let Some(why) = &compiled.damaged {
+        context.progress.on(Event::Warning(&format!("a damaged cache entry was made again: {why}")));
+        prepared.lints.push(Lint::new(LintCode::CacheDiscarded, why.clone()));
+    }
+    prepared.stages.push(StageReport {
+        stage: Stage::Compile,
+        status: if compiled.cached { StageStatus::Cached } else { StageStatus::Ok },
+        seconds: compiled.seconds,
+        peak_memory_bytes: compiled.peak_memory_bytes,
+        log: Some(compiled.log.clone()),
+    });
+
+    let execution = execution(context, planned, &source, &compiled);
+    prepared.artifact = Some(Artifact {
+        vmfb_sha256: compiled.vmfb_sha256.clone(),
+        execution_sha256: execution_sha256(&execution, planned, tools)?,
+    });
+    prepared.compiled = Some(compiled);
+
+    let verified =
+        step(context, Stage::Verify, &what, verify::verify(context, planned, tools, &execution, &source));
+    match verified.await? {
+        Ok(verified) => {
+            prepared.stages.push(verified.report);
+            prepared.verification = Some(verified.verification);
+            prepared.execution = Some(execution);
+        }
+        Err(failure) => {
+            prepared.verification = Some(Verification {
+                code: VerifyCode::ExceptionRaised,
+                outputs: Vec::new(),
+                why: Some(failure.why.clone()),
+            });
+            return Ok(failed(prepared, Stage::Verify, failure));
+        }
+    }
+    Ok(prepared)
+}
+
+/// Announces a step and how it ended.
+async fn step<T>(
+    context: &Context<'_>,
+    stage: Stage,
+    what: &str,
+    work: impl Future<Output = Result<Result<T, StageFailure>, PipelineError>>,
+) -> Result<Result<T, StageFailure>, PipelineError>
+where
+    T: Noted,
+{
+    let started = Instant::now();
+    context.progress.on(Event::StepStarted { stage, what });
+    let result = work.await?;
+    let (note, took) = match &result {
+        Ok(value) => (value.note(), value.took()),
+        Err(failure) => (format!("failed: {}", failure.why), started.elapsed()),
+    };
+    context.progress.on(Event::StepFinished { stage, what, note: &note, took });
+    Ok(result)
+}
+
+/// Says in a word how a step ended, and how long the tool took without the wait for its turn.
+pub(super) trait Noted {
+    fn note(&self) -> String;
+    fn took(&self) -> Duration;
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+impl Noted for Source {
+    fn took(&self) -> Duration {
+        if self.report.status == StageStatus::Ok { duration(self.report.seconds) } else { Duration::ZERO }
+    }
+
+    fn note(&self) -> String {
+        match self.report.status {
+            StageStatus::Cached => "cached".to_owned(),
+            StageStatus::Skipped => "already MLIR".to_owned(),
+            StageStatus::Ok | StageStatus::Failed => self.lowering.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Noted for Compiled {
+    fn took(&self) -> Duration {
+        if self.cached { Duration::ZERO } else { duration(self.seconds) }
+    }
+
+    fn note(&self) -> String {
+        if self.cached { "cached".to_owned() } else { format!("{} bytes", self.vmfb_bytes) }
+    }
+}
+
+fn failed(mut prepared: Prepared, stage: Stage, failure: StageFailure) -> Prepared {
+    prepared.stages.push(StageReport {
+        stage,
+        status: StageStatus::Failed,
+        seconds: 0.0,
+        peak_memory_bytes: None,
+        log: failure.log,
+    });
+    prepared.outcome = Outcome::Failed { stage, why: failure.why };
+    prepared
+}
+
+fn compile_spec(planned: Planned<'_>) -> CompileSpec {
+    CompileSpec {
+        backend: planned.target.backend.clone(),
+        input_type: planned.model.input_type.clone(),
+        flags: [&planned.target.flags, &planned.model.flags, &planned.side.side.flags]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect(),
+    }
+}
+
+/// Finds a model's source, exporting it where it is Python.
+async fn source(
+    context: &Context<'_>,
+    planned: Planned<'_>,
+) -> Result<Result<Source, StageFailure>, PipelineError> {
+    let folder = &planned.side.side.sources;
+    let model = planned.model;
+    match &model.source {
+        ModelSource::Mlir(path) => {
+            let mlir = folder.join(path);
+            let inputs = model.inputs.iter().map(|input| match input {
+                Input::Npy(path) => InputArg::Npy(folder.join(path)),
+                Input::Literal(text) => InputArg::Literal(text.clone()),
+            });
+            Ok(Ok(Source {
+                mlir_sha256: file_sha256(&mlir)?,
+                mlir,
+                inputs: inputs.collect(),
+                expected: model.expected.iter().map(|path| folder.join(path)).collect(),
+                expected64: Vec::new(),
+                reference_problem: None,
+                report: StageReport {
+                    stage: Stage::Export,
+                    status: StageStatus::Skipped,
+                    seconds: 0.0,
+                    peak_memory_bytes: None,
+                    log: None,
+                },
+                lowering: None,
+            }))
+        }
+        ModelSource::Python { file, symbol } => {
+            let exported = super::export::export(context, planned, &folder.join(file), symbol).await?;
+            Ok(exported.map(Exported::into_source))
+        }
+    }
+}
+
+fn execution(context: &Context<'_>, planned: Planned<'_>, source: &Source, compiled: &Compiled) -> Execution {
+    let folder = &planned.side.side.sources;
+    Execution {
+        module: compiled.module.clone(),
+        function: planned.model.function.clone(),
+        device: planned.target.device.clone(),
+        inputs: source.inputs.clone(),
+        parameters: planned
+            .model
+            .parameters
+            .iter()
+            .map(|parameters| (parameters.scope.clone(), folder.join(&parameters.path)))
+            .collect(),
+        run_flags: planned.target.run_flags.iter().chain(&planned.side.side.run_flags).cloned().collect(),
+        workers: context.cpus_for(&planned.target.device).map(|cpus| cpus.len()),
+    }
+}
+
+/// The digest of everything that is executed beside the module: runtime, data, flags, environment.
+fn execution_sha256(
+    execution: &Execution,
+    planned: Planned<'_>,
+    tools: &Installed,
+) -> Result<String, PipelineError> {
+    let mut key = KeyBuilder::new("execution/1")
+        .text("tools", &tools.digest)
+        .text("function", &execution.function)
+        .text("device", &execution.device)
+        .list("flag", &execution.run_flags)
+        .list("env", planned.target.env.iter().map(|(name, value)| format!("{name}={value}")))
+        .text("workers", &format!("{:?}", execution.workers));
+    for input in &execution.inputs {
+        key = match input {
+            InputArg::Npy(path) => key.text("npy", &file_sha256(path)?),
+            InputArg::Literal(text) => key.text("literal", text),
+        };
+    }
+    for (scope, path) in &execution.parameters {
+        key = key.text("scope", scope).text("parameters", &file_sha256(path)?);
+    }
+    Ok(key.finish())
+}

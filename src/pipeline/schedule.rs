@@ -1,0 +1,108 @@
+//! The order of measured processes: a pure function of the seed, so that an interrupted job goes on
+//! exactly where it was.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::model::{BlockSlot, SideName};
+
+/// One fresh start of the benchmark tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Index into the list of benchmarks.
+    pub(super) benchmark: usize,
+    pub(super) side: SideName,
+    pub(super) slot: BlockSlot,
+}
+
+/// Generators for independent decisions come from one seed by stream number.
+fn generator(seed: u64, round: u32) -> ChaCha8Rng {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    generator.set_stream(u64::from(round));
+    generator
+}
+
+/// One block of every listed benchmark: benchmarks in random order, each as ABBA or BAAB at random.
+///
+/// ABBA cancels any linear drift inside a block; the random mirror image keeps a first-slot effect
+/// from favouring a side over many blocks. The order of one round does not depend on which
+/// benchmarks are still open, so stopping some of them early moves no other.
+pub(super) fn paired_round(benchmarks: &[usize], all: usize, round: u32, seed: u64) -> Vec<Step> {
+    use SideName::{Base, Head};
+    let mut random = generator(seed, round);
+    let mut order: Vec<usize> = (0..all).collect();
+    order.shuffle(&mut random);
+    let mirrored: Vec<bool> = (0..all).map(|_| rand::RngExt::random(&mut random)).collect();
+    order
+        .into_iter()
+        .filter(|benchmark| benchmarks.contains(benchmark))
+        .flat_map(|benchmark| {
+            let sides = if mirrored[benchmark] { [Head, Base, Base, Head] } else { [Base, Head, Head, Base] };
+            sides.into_iter().enumerate().map(move |(slot, side)| Step {
+                benchmark,
+                side,
+                // A quadruple has slots 0 to 3.
+                slot: BlockSlot { block: round, slot: u8::try_from(slot).unwrap_or(u8::MAX) },
+            })
+        })
+        .collect()
+}
+
+/// One process of every benchmark of a run with one side, in random order.
+pub(super) fn single_round(benchmarks: &[usize], side: SideName, round: u32, seed: u64) -> Vec<Step> {
+    let mut order = benchmarks.to_vec();
+    order.shuffle(&mut generator(seed, round));
+    order
+        .into_iter()
+        .map(|benchmark| Step { benchmark, side, slot: BlockSlot { block: round, slot: 0 } })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_has_each_side_twice_in_a_mirrored_order() {
+        for round in 0..20 {
+            let steps = paired_round(&[0, 1, 2], 3, round, 7);
+            for benchmark in 0..3 {
+                let sides: Vec<_> =
+                    steps.iter().filter(|s| s.benchmark == benchmark).map(|s| s.side).collect();
+                assert_eq!(sides.len(), 4);
+                assert_eq!((sides[0], sides[1]), (sides[3], sides[2]), "mirror image");
+                assert_ne!(sides[0], sides[1]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_is_never_interleaved_with_another_benchmark() {
+        let steps = paired_round(&[0, 1, 2, 3], 4, 3, 1);
+        for block in steps.chunks(4) {
+            assert!(block.iter().all(|step| step.benchmark == block[0].benchmark));
+        }
+    }
+
+    #[test]
+    fn settling_one_benchmark_moves_no_other() {
+        let all = paired_round(&[0, 1, 2, 3], 4, 5, 9);
+        let without: Vec<_> = all.iter().copied().filter(|step| step.benchmark != 2).collect();
+        assert_eq!(paired_round(&[0, 1, 3], 4, 5, 9), without);
+    }
+
+    #[test]
+    fn both_mirror_images_occur() {
+        let firsts: Vec<_> = (0..40).map(|round| paired_round(&[0], 1, round, 1)[0].side).collect();
+        let bases = firsts.iter().filter(|side| **side == SideName::Base).count();
+        assert!((8..=32).contains(&bases), "{bases} of 40 blocks start with base");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_order_and_another_seed_another() {
+        let order = |seed| paired_round(&[0, 1, 2, 3, 4, 5, 6, 7], 8, 0, seed);
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+    }
+}

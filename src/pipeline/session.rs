@@ -1,0 +1,254 @@
+//! A whole run: tools, then everything that can be prepared, then measuring, then the record.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use futures_util::future::try_join_all;
+use tokio::sync::Semaphore;
+
+use crate::config::{ModelSource, Pin};
+use crate::device;
+use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed};
+use crate::process::Cancel;
+use crate::record::RunFile;
+use crate::toolchain::{self, Installed};
+
+use super::PipelineError;
+use super::assemble::{self, Frame, PreparedSide};
+use super::cache::{Cache, KeyBuilder, write_atomically};
+use super::export::Exporter;
+use super::journal::Journal;
+use super::measure::{Candidate, Measuring, Ready};
+use super::plan::{self, Filter, Planned, SideInput};
+use super::prepare::{Context, Prepared, prepare};
+
+/// Where a run keeps and leaves things.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// benchgate's cache folder: tools, exported and compiled models.
+    pub cache: PathBuf,
+    /// The working folder: sessions with their logs.
+    pub work: PathBuf,
+    /// Where `run.json` goes.
+    pub output: PathBuf,
+    pub filter: Filter,
+}
+
+/// A finished run.
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub file: RunFile,
+    /// Both sides as the gate sees them; a side that was not run is empty.
+    pub base: Run,
+    pub head: Run,
+    /// It went on where an interrupted run had stopped.
+    pub resumed: bool,
+}
+
+/// Runs a suite: one side, or two sides paired.
+///
+/// # Errors
+/// What stops a whole run: tools that can't be verified, a disk without room, an interrupt. A model
+/// that fails is an outcome in the record.
+pub async fn run(
+    sides: &[SideInput],
+    options: &Options,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Session, PipelineError> {
+    let Some(lead) = sides.iter().find(|side| side.name == SideName::Head).or(sides.first()) else {
+        return Err(PipelineError::Selection("there is no side to run".to_owned()));
+    };
+    let settings = &lead.config.measure;
+    let plans: Vec<Vec<Planned<'_>>> = sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
+    let names = plan::names(&plans)?;
+
+    let cache = Cache::open(&options.cache)?;
+    let tools =
+        try_join_all(sides.iter().map(|side| tools_of(side, &options.cache, progress, cancel))).await?;
+    let python = if plans.iter().flatten().any(|p| matches!(p.model.source, ModelSource::Python { .. })) {
+        Some(
+            toolchain::ensure_python(toolchain::TORCH_MLIR, &lead.lock, &options.cache, progress, cancel)
+                .await?,
+        )
+    } else {
+        None
+    };
+
+    let testbed = device::testbed();
+    let context = Context {
+        cache: &cache,
+        progress,
+        cancel,
+        testbed: &testbed,
+        slots: Semaphore::new(
+            settings.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
+        ),
+        exporter: tokio::sync::Mutex::new(Exporter::new(python)),
+        logs: options.work.join("logs"),
+        cpus: settings.cpus.clone().or_else(device::default_cpus),
+    };
+    let prepared = prepare_all(&context, sides, plans, &tools).await?;
+    context.exporter.lock().await.stop().await;
+
+    measure_and_record(&context, lead, &prepared, &tools, &names, options).await
+}
+
+async fn tools_of(
+    side: &SideInput,
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Arc<Installed>, PipelineError> {
+    let pin: &Pin = &side.side.pin;
+    Ok(Arc::new(toolchain::ensure(pin, &side.lock, cache, progress, cancel).await?))
+}
+
+/// Every benchmark of every side, as parallel as the slots allow.
+async fn prepare_all<'a>(
+    context: &Context<'_>,
+    sides: &'a [SideInput],
+    plans: Vec<Vec<Planned<'a>>>,
+    tools: &[Arc<Installed>],
+) -> Result<Vec<PreparedSide<'a>>, PipelineError> {
+    let steps = plans.iter().map(Vec::len).sum();
+    let stages = [Stage::Export, Stage::Compile, Stage::Verify];
+    for stage in stages {
+        context.progress.on(Event::StageStarted { stage, steps });
+    }
+    let jobs = sides.iter().zip(plans).zip(tools).map(|((side, plan), tools)| async move {
+        let benchmarks =
+            try_join_all(plan.into_iter().map(|planned| prepare(context, planned, tools))).await?;
+        Ok::<_, PipelineError>(PreparedSide { input: side, toolchain: tools.identity.clone(), benchmarks })
+    });
+    let prepared = try_join_all(jobs).await?;
+    for stage in stages {
+        context.progress.on(Event::StageFinished { stage });
+    }
+    Ok(prepared)
+}
+
+async fn measure_and_record(
+    context: &Context<'_>,
+    lead: &SideInput,
+    prepared: &[PreparedSide<'_>],
+    tools: &[Arc<Installed>],
+    names: &[BenchmarkName],
+    options: &Options,
+) -> Result<Session, PipelineError> {
+    let frame = Frame {
+        suite: &lead.config.suite,
+        measure: &lead.config.measure,
+        policy: &lead.config.policy,
+        cpus: context.cpus.as_deref(),
+        testbed: context.testbed,
+        sides: prepared,
+        relative_to: options.output.parent().unwrap_or(Path::new("")),
+    };
+    let candidates = candidates(prepared, tools, names);
+    let now = jiff::Timestamp::now().to_string();
+    let sessions = options.work.join("sessions");
+    let _alone = device::lock_host(context.progress, context.cancel).await?;
+    let mut journal = Journal::open(&sessions, &plan_digest(&frame, context.testbed), &now)?;
+    if journal.resumed {
+        let kept = journal.len();
+        context
+            .progress
+            .on(Event::Note(&format!("resuming session {} with {kept} processes", journal.session)));
+    }
+    let label = options.output.to_string_lossy().into_owned();
+    let look = |journal: &Journal| assemble::runs(&assemble::run_file(&frame, journal, false), &label);
+    let measuring = Measuring {
+        context,
+        settings: frame.measure,
+        policy: frame.policy,
+        candidates: &candidates,
+        journal: &mut journal,
+        look: &look,
+    };
+    measuring.run().await?;
+
+    let file = assemble::run_file(&frame, &journal, true);
+    write_atomically(&options.output, &file.to_json())?;
+    journal.complete()?;
+    let (base, head) = assemble::runs(&file, &label);
+    Ok(Session { file, base, head, resumed: journal.resumed })
+}
+
+/// Which benchmarks can be measured, and on which sides. A benchmark that both sides have and one of
+/// them could not prepare is not measured: its verdict is known, and half of it compares with nothing.
+fn candidates<'a>(
+    prepared: &'a [PreparedSide<'_>],
+    tools: &'a [Arc<Installed>],
+    names: &[BenchmarkName],
+) -> Vec<Candidate<'a>> {
+    names
+        .iter()
+        .map(|name| {
+            let declared: Vec<(&PreparedSide<'_>, &Arc<Installed>, &Prepared)> = prepared
+                .iter()
+                .zip(tools)
+                .filter_map(|(side, tools)| {
+                    Some((side, tools, side.benchmarks.iter().find(|prepared| prepared.name == *name)?))
+                })
+                .collect();
+            let mut sides = BTreeMap::new();
+            for (side, tools, prepared) in &declared {
+                if let Some(execution) = prepared.execution.as_ref().filter(|_| prepared.outcome.is_ok()) {
+                    let input = side.input;
+                    let target = prepared.labels.iter().find(|(label, _)| label == "target");
+                    let env = input
+                        .config
+                        .targets
+                        .iter()
+                        .find(|candidate| target.is_some_and(|(_, name)| *name == candidate.name))
+                        .map(|target| target.env.clone())
+                        .unwrap_or_default();
+                    let folder = input.side.sources.clone();
+                    sides.insert(input.name, Ready { execution, tools, env, folder });
+                }
+            }
+            if sides.len() < declared.len() {
+                sides.clear();
+            }
+            let identical = match declared.as_slice() {
+                [(_, _, first), (_, _, second)] => {
+                    first.artifact.is_some() && first.artifact == second.artifact
+                }
+                _ => false,
+            };
+            Candidate { name: name.clone(), sides, identical }
+        })
+        .collect()
+}
+
+/// The digest of everything that decides what is measured and how: an interrupted session goes on
+/// only under the same one.
+fn plan_digest(frame: &Frame<'_>, testbed: &Testbed) -> String {
+    let measure = frame.measure;
+    let mut key = KeyBuilder::new("plan/1")
+        .text("suite", frame.suite)
+        .text("testbed", &testbed.id)
+        .text("repetitions", &measure.repetitions.to_string())
+        .text("min-time", &format!("{:?}", measure.min_time))
+        .text("warmup", &format!("{:?}", measure.warmup))
+        .text("processes", &measure.processes.to_string())
+        .text("sequential", &format!("{:?}", frame.policy.sequential))
+        .text("cpus", &format!("{:?}", frame.cpus))
+        .text("seed", &measure.seed.to_string());
+    for side in frame.sides {
+        key = key.text("side", side.input.name.as_str());
+        for prepared in &side.benchmarks {
+            key = key.text("benchmark", prepared.name.as_str());
+            match &prepared.artifact {
+                Some(artifact) => {
+                    key = key.text("vmfb", &artifact.vmfb_sha256).text("run", &artifact.execution_sha256)
+                }
+                None => key = key.text("vmfb", "none"),
+            }
+        }
+    }
+    key.finish()
+}

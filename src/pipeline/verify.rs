@@ -1,0 +1,120 @@
+//! The module's outputs against the reference, before anything is timed.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::model::{Stage, Verification, VerifyCode};
+use crate::numerics::{self, Tensor};
+use crate::process::{Command, Exit};
+use crate::record::StageStatus;
+use crate::toolchain::Installed;
+
+use super::PipelineError;
+use super::argv::Execution;
+use super::compile::failure;
+use super::plan::Planned;
+use super::prepare::{Context, Noted, Source, StageFailure, StageReport};
+
+/// A module that ran, and what its outputs are worth.
+#[derive(Debug)]
+pub(super) struct Verified {
+    pub(super) verification: Verification,
+    pub(super) report: StageReport,
+}
+
+impl Noted for Verified {
+    fn note(&self) -> String {
+        self.verification.code.to_string()
+    }
+
+    fn took(&self) -> Duration {
+        Duration::try_from_secs_f64(self.report.seconds).unwrap_or_default()
+    }
+}
+
+/// Runs the module once and compares every output. A module that does not run is a failure of the
+/// stage; wrong outputs are a [`Verification`] with its code.
+pub(super) async fn verify(
+    context: &Context<'_>,
+    planned: Planned<'_>,
+    tools: &Installed,
+    execution: &Execution,
+    source: &Source,
+) -> Result<Result<Verified, StageFailure>, PipelineError> {
+    let folder = context.cache.stage()?;
+    let outputs: Vec<PathBuf> =
+        (0..source.expected.len()).map(|index| folder.path().join(format!("output{index}.npy"))).collect();
+    let log = folder.path().join("verify.log");
+    let command = Command::new(&tools.iree_run_module, planned.side.config.measure.timeout)
+        .args(execution.verify(&outputs))
+        .cwd(&planned.side.side.sources)
+        .log(&log)
+        .cpus(context.cpus_for(&execution.device));
+    let command = planned.target.env.iter().fold(command, |command, (name, value)| command.env(name, value));
+    let _slot = context.slots.acquire().await;
+    let started = Instant::now();
+    let finished = context.run(&command).await?;
+    if finished.exit != Exit::Success {
+        context.fail_on_full_disk(&finished, folder.path())?;
+        let key =
+            super::cache::KeyBuilder::new("log").text("module", &execution.module.to_string_lossy()).finish();
+        let log = context.keep_log(&log, "verify", &key)?;
+        return Ok(Err(failure(&finished, command.timeout, Some(log))));
+    }
+    let verification = match &source.reference_problem {
+        Some((code, why)) => Verification { code: *code, outputs: Vec::new(), why: Some(why.clone()) },
+        None if source.expected.is_empty() => Verification {
+            code: VerifyCode::VerifierSkipped,
+            outputs: Vec::new(),
+            why: Some("the model names no expected outputs".to_owned()),
+        },
+        None => compare(planned, &outputs, source)?,
+    };
+    let report = StageReport {
+        stage: Stage::Verify,
+        status: StageStatus::Ok,
+        seconds: started.elapsed().as_secs_f64(),
+        peak_memory_bytes: finished.peak_memory_bytes,
+        log: None,
+    };
+    Ok(Ok(Verified { verification, report }))
+}
+
+fn compare(
+    planned: Planned<'_>,
+    outputs: &[PathBuf],
+    source: &Source,
+) -> Result<Verification, PipelineError> {
+    let tolerances = &planned.side.config.numerics;
+    let didnt_run = |why: String| Verification {
+        code: VerifyCode::VerifierDidntRun,
+        outputs: Vec::new(),
+        why: Some(why),
+    };
+    let expected = match tensors(&source.expected)? {
+        Ok(tensors) => tensors,
+        Err(why) => return Ok(didnt_run(format!("reference {why}"))),
+    };
+    let expected64 = match tensors(&source.expected64)? {
+        Ok(tensors) => tensors,
+        Err(why) => return Ok(didnt_run(format!("fp64 reference {why}"))),
+    };
+    Ok(match tensors(outputs)? {
+        Ok(outputs) => numerics::verify(&outputs, &expected, &expected64, tolerances),
+        Err(why) => didnt_run(format!("output {why}")),
+    })
+}
+
+/// Reads all files, or says which one is no tensor.
+fn tensors(paths: &[PathBuf]) -> Result<Result<Vec<Tensor>, String>, PipelineError> {
+    let mut tensors = Vec::with_capacity(paths.len());
+    for path in paths {
+        let bytes = fs::read(path).map_err(PipelineError::io("read", path))?;
+        match Tensor::from_npy(&bytes) {
+            Ok(tensor) => tensors.push(tensor),
+            Err(error) => return Ok(Err(format!("{}: {error}", path.display()))),
+        }
+    }
+    Ok(Ok(tensors))
+}

@@ -1,0 +1,177 @@
+//! IREE's tools, faked by one binary that looks at the name it was called by. What a "module" does is
+//! written into its source as `// fake KEY=VALUE` lines; `iree-compile` copies them, and its flags, into
+//! the module, so that a flag can change what is measured.
+//!
+//! | key | effect |
+//! |---|---|
+//! | `compile-error=TEXT` | the compiler fails with this diagnostic |
+//! | `compile-hang=1`, `benchmark-hang=1` | the tool never ends |
+//! | `latency-us=N` | time of one iteration, with 0.2 % noise; `pinned-latency-us=N` wins over it |
+//! | `output=1,2,3` | the function's one f32 output (`NaN` is a number here) |
+//! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
+//! | `crash=1` | the benchmark is ended by a signal |
+//! | `pause-ms=N` | the benchmark takes this long |
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::exit,
+    reason = "a fake may"
+)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What the fake compiler and runtime call their commit.
+const COMMIT: &str = "1111111111111111111111111111111111111111";
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let name = Path::new(&args[0]).file_name().unwrap().to_str().unwrap().to_owned();
+    let args = &args[1..];
+    if args.iter().any(|arg| arg == "--version") {
+        let commit = commit();
+        println!(
+            "IREE (https://iree.dev):\n  IREE compiler version 9.9.9 @ {commit}\n  LLVM version 0.0.0git"
+        );
+        return;
+    }
+    match name.as_str() {
+        "iree-compile" => compile(args),
+        "iree-run-module" => run_module(args),
+        "iree-benchmark-module" => benchmark(args),
+        other => {
+            eprintln!("{other} is not faked");
+            std::process::exit(64);
+        }
+    }
+}
+
+/// The commit in a file beside the tool, so that two installations can differ.
+fn commit() -> String {
+    let beside = std::env::current_exe().unwrap().with_file_name("COMMIT");
+    std::fs::read_to_string(beside).map_or_else(|_| COMMIT.to_owned(), |text| text.trim().to_owned())
+}
+
+fn value<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
+    args.iter().find_map(|arg| arg.strip_prefix(flag))
+}
+
+fn directives(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter_map(|line| line.trim().strip_prefix("// fake "))
+        .filter_map(|line| line.split_once('='))
+        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+        .collect()
+}
+
+fn forever() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+fn compile(args: &[String]) {
+    let source = args.iter().find(|arg| !arg.starts_with('-')).unwrap();
+    let output = &args[args.iter().position(|arg| arg == "-o").unwrap() + 1];
+    let text = std::fs::read_to_string(source).unwrap();
+    let known = directives(&text);
+    if known.contains_key("compile-hang") {
+        forever();
+    }
+    if let Some(error) = known.get("compile-error") {
+        eprintln!("{source}:1:1: error: {error}\n^");
+        std::process::exit(1);
+    }
+    let mut module = text;
+    // `--fake=KEY=VALUE` overrides what the source says, as a real flag changes code generation.
+    for arg in args {
+        if let Some(directive) = arg.strip_prefix("--fake=") {
+            writeln!(module, "\n// fake {directive}").unwrap();
+        }
+    }
+    if let Err(error) = std::fs::write(output, module) {
+        eprintln!("error: failed to write {output}: {error}");
+        std::process::exit(1);
+    }
+    if let Some(statistics) = value(args, "--iree-scheduling-dump-statistics-file=") {
+        let json = r#"{"stream-aggregate": {"execution": {"dispatch-count": 3}}}"#;
+        std::fs::write(statistics, json).unwrap();
+    }
+}
+
+fn module(args: &[String]) -> BTreeMap<String, String> {
+    directives(&std::fs::read_to_string(value(args, "--module=").unwrap()).unwrap())
+}
+
+fn run_module(args: &[String]) {
+    let known = module(args);
+    println!("EXEC @{}", value(args, "--function=").unwrap());
+    let outputs: Vec<PathBuf> =
+        args.iter().filter_map(|arg| arg.strip_prefix("--output=@")).map(PathBuf::from).collect();
+    let values: Vec<f32> = known
+        .get("output")
+        .map(|text| text.split(',').map(|number| number.trim().parse().unwrap()).collect())
+        .unwrap_or_else(|| vec![1.0, 2.0, 3.0]);
+    for output in outputs {
+        std::fs::write(output, npy(&values)).unwrap();
+    }
+}
+
+/// NumPy's format, version 1.0: magic, header padded to 64 bytes, little-endian data.
+fn npy(values: &[f32]) -> Vec<u8> {
+    let mut header =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", values.len()).into_bytes();
+    while !(10 + header.len() + 1).is_multiple_of(64) {
+        header.push(b' ');
+    }
+    header.push(b'\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    bytes.extend(header);
+    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    bytes
+}
+
+fn benchmark(args: &[String]) {
+    let known = module(args);
+    if known.contains_key("benchmark-hang") {
+        forever();
+    }
+    if known.contains_key("crash") {
+        std::process::abort();
+    }
+    if let Some(pause) = known.get("pause-ms") {
+        std::thread::sleep(Duration::from_millis(pause.parse().unwrap()));
+    }
+    let repetitions: usize = value(args, "--benchmark_repetitions=").unwrap_or("1").parse().unwrap();
+    let name = format!("BM_{}/process_time/real_time", value(args, "--function=").unwrap());
+    let mut rows = Vec::new();
+    if let Some(message) = known.get("error-occurred") {
+        rows.push(format!(
+            r#"{{"name": "{name}", "run_name": "{name}", "run_type": "iteration", "repetitions": 1, "repetition_index": 0, "threads": 1, "error_occurred": true, "error_message": "{message}", "iterations": 1, "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ms"}}"#
+        ));
+    } else {
+        let time = known.get("pinned-latency-us").or(known.get("latency-us"));
+        let latency: f64 = time.map_or(1000.0, |text| text.parse().unwrap());
+        let mut state =
+            u64::from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos());
+        state ^= u64::from(std::process::id()) << 32;
+        for index in 0..repetitions {
+            // A linear congruential generator (Knuth, MMIX): noise that differs from process to process.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let noise = 0.002 * ((state >> 33) as f64 / f64::from(u32::MAX >> 1) - 0.5);
+            let time = latency * (1.0 + noise) / 1000.0;
+            rows.push(format!(
+                r#"{{"name": "{name}", "run_name": "{name}", "run_type": "iteration", "repetitions": {repetitions}, "repetition_index": {index}, "threads": 1, "iterations": 10, "real_time": {time:e}, "cpu_time": {time:e}, "time_unit": "ms"}}"#
+            ));
+        }
+    }
+    let json = format!(
+        r#"{{"context": {{"date": "2026-01-01T00:00:00+00:00", "host_name": "fake", "executable": "iree-benchmark-module", "num_cpus": 8, "mhz_per_cpu": 3000, "cpu_scaling_enabled": false, "load_avg": [0.1, 0.1, 0.1], "library_build_type": "release"}}, "benchmarks": [{}]}}"#,
+        rows.join(", ")
+    );
+    std::fs::write(value(args, "--benchmark_out=").unwrap(), json).unwrap();
+}

@@ -1,0 +1,223 @@
+//! `benchgate run` and `benchgate gate` over faked tools: outcomes, caching, resuming, every failure.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::suite::Suite;
+
+/// A flag that the fake compiler writes into the module.
+fn flags(directive: &str) -> String {
+    format!("flags = [\"--fake={directive}\"]")
+}
+
+#[test]
+fn a_slower_head_is_a_regression_and_an_unchanged_row_is_green() {
+    let suite = Suite::new()
+        .model("slow", &["latency-us=1000"])
+        .model("same", &["latency-us=1000", "pinned-latency-us=1000"])
+        .base("")
+        .head(&flags("latency-us=1200"))
+        .write();
+    let outcome = suite.world.run(["gate"]).expect_code(10);
+    let verdict = |name: &str| {
+        let run = outcome.said();
+        run.split(name).nth(1).unwrap_or_default().chars().take(120).collect::<String>()
+    };
+    assert!(verdict("slow/cpu/main").contains("regressed"), "{}", outcome.stdout);
+    assert!(verdict("same/cpu/main").contains("pass"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_faster_head_passes() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(&flags("latency-us=800")).write();
+    let outcome = suite.world.run(["gate"]).expect_code(0);
+    assert!(outcome.said().contains("improved"), "{}", outcome.stdout);
+}
+
+#[test]
+fn sides_that_execute_the_same_bytes_are_measured_little_and_pass() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
+    let outcome = suite.world.run(["gate"]).expect_code(0);
+    assert!(outcome.said().contains("identical"), "{}", outcome.stdout);
+    assert_eq!(suite.results().len(), 4, "one block is a free A/A sample");
+}
+
+#[test]
+fn the_second_run_compiles_nothing() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).model("b", &["latency-us=10"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    // A compiler that can only fail proves that it is not asked.
+    let statuses = |suite: &Suite| -> Vec<String> {
+        let run = suite.run_json();
+        let benchmarks = run["sides"][0]["benchmarks"].as_array().unwrap().clone();
+        benchmarks
+            .iter()
+            .flat_map(|benchmark| benchmark["stages"].as_array().unwrap().clone())
+            .filter(|stage| stage["stage"] == "compile")
+            .map(|stage| stage["status"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(statuses(&suite), ["ok", "ok"]);
+    suite.world.run(["run"]).expect_code(0);
+    assert_eq!(statuses(&suite), ["cached", "cached"]);
+}
+
+#[test]
+fn mlir_that_does_not_compile_fails_alone_and_says_why() {
+    let suite = Suite::new()
+        .model("bad", &["compile-error=custom op 'x' is unknown"])
+        .model("good", &["latency-us=1000"])
+        .write();
+    let outcome = suite.world.run(["run"]).expect_code(20);
+    assert!(outcome.said().contains("bad/cpu/main head: failed: compile"), "{}", outcome.stdout);
+    assert!(outcome.said().contains("custom op 'x' is unknown"), "{}", outcome.stdout);
+    assert!(outcome.said().contains("good/cpu/main head: ok, PASS"), "{}", outcome.stdout);
+    assert_eq!(suite.results().len(), 2, "the other model was measured");
+}
+
+#[test]
+fn a_failure_that_only_head_has_is_a_regression_of_that_stage() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .base("")
+        .head(&flags("error-occurred=input0 shape dimension 0 mismatch"))
+        .write();
+    let outcome = suite.world.run(["gate"]).expect_code(10);
+    assert!(outcome.said().contains("input0 shape dimension 0 mismatch"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_failed_row_of_zero_milliseconds_is_never_a_speed_up() {
+    let suite =
+        Suite::new().model("a", &["error-occurred=wrong shape"]).base("").head("flags = [\"--x\"]").write();
+    let outcome = suite.world.run(["gate"]).expect_code(20);
+    assert!(outcome.said().contains("wrong shape"), "{}", outcome.stdout);
+    assert!(!outcome.said().contains("faster"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_nan_output_at_head_is_a_divergence() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000", "output=1,2,3"])
+        .base("")
+        .head(&flags("output=1,NaN,3"))
+        .write();
+    let outcome = suite.world.run(["gate"]).expect_code(13);
+    assert!(outcome.said().contains("diverged"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_tool_that_hangs_is_stopped_and_the_rest_is_measured() {
+    let suite = Suite::new()
+        .model("hangs", &["benchmark-hang=1"])
+        .model("good", &["latency-us=1000"])
+        .measure("")
+        .write();
+    let toml = suite.world.read("benchgate.toml").replace("timeout = \"20s\"", "timeout = \"1s\"");
+    suite.world.write("benchgate.toml", toml);
+    let outcome = suite.world.run(["run"]).expect_code(20);
+    assert!(
+        outcome.said().contains("hangs/cpu/main head: failed: benchmark: timed out"),
+        "{}",
+        outcome.stdout
+    );
+    assert!(outcome.said().contains("good/cpu/main head: ok"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_benchmark_that_crashes_is_said_with_its_signal() {
+    let suite = Suite::new().model("a", &["crash=1"]).write();
+    let outcome = suite.world.run(["run"]).expect_code(20);
+    assert!(outcome.said().contains("signal 6"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_damaged_cache_entry_is_noticed_and_made_again() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    let module = find(&suite.world.cache(), "module.vmfb");
+    std::fs::write(&module, "garbage").unwrap();
+    let outcome = suite.world.run(["run"]).expect_code(0);
+    assert!(outcome.stderr.contains("damaged cache entry"), "{}", outcome.stderr);
+    assert!(outcome.said().contains("PASS"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_filter_that_selects_nothing_is_an_error_not_a_pass() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
+    let outcome = suite.world.run(["gate", "--filter", "nothing"]).expect_code(2);
+    assert!(outcome.stderr.contains("no benchmark"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_gate_without_a_base_says_what_to_name() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    let outcome = suite.world.run(["gate"]).expect_code(12);
+    assert!(outcome.stderr.contains("--base"), "{}", outcome.stderr);
+}
+
+/// The first file of this name below a folder.
+fn find(folder: &std::path::Path, name: &str) -> std::path::PathBuf {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for item in std::fs::read_dir(folder).unwrap() {
+            let path = item.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|file| file == name) {
+                return path;
+            }
+        }
+    }
+    panic!("no {name}");
+}
+
+/// Kills the run at several moments; each time the next one goes on, and in the end the same set of
+/// results is there as without a kill.
+#[test]
+fn a_killed_run_goes_on_and_ends_with_the_same_set_of_results() {
+    let build = || {
+        Suite::new()
+            .model("a", &["latency-us=1000", "pause-ms=15"])
+            .model("b", &["latency-us=500", "pause-ms=15"])
+            .base("")
+            .head(&flags("latency-us=2000"))
+            .measure("")
+            .write()
+    };
+    let whole = build();
+    whole.world.run(["gate"]).expect_code(10);
+
+    let cut = build();
+    for pause in [150, 400, 700] {
+        let mut child = cut.world.command(["gate"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(pause));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    cut.world.run(["gate"]).expect_code(10);
+    assert_eq!(cut.results(), whole.results());
+}
+
+#[test]
+fn an_interrupt_ends_with_130_leaves_no_tool_behind_and_the_next_run_resumes() {
+    let suite = Suite::new().model("a", &["latency-us=1000", "pause-ms=200"]).measure("").write();
+    let toml = suite.world.read("benchgate.toml").replace("processes = 2", "processes = 8");
+    suite.world.write("benchgate.toml", toml);
+    let mut command = suite.world.command(["run"]);
+    command.stderr(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let measured = lines.by_ref().map(Result::unwrap).find(|line| line.contains("benchmark 2/"));
+    assert!(measured.is_some(), "nothing was measured");
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let asked = Instant::now();
+    let rest: String = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
+    assert!(asked.elapsed() < Duration::from_secs(10), "it took {:?}", asked.elapsed());
+    let outcome = suite.world.run(["run"]).expect_code(0);
+    assert!(outcome.stderr.contains("resuming"), "{}", outcome.stderr);
+    assert_eq!(suite.results().len(), 8);
+}

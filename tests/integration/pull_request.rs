@@ -1,0 +1,164 @@
+//! `gate --base REF`: the merge base against the working tree, in a real repository.
+
+use std::path::Path;
+
+use git2::{IndexAddOption, Repository, Signature};
+
+use crate::harness::Outcome;
+use crate::suite::{Suite, install_fake_tools};
+
+/// A committed suite of one model, on `main`, with a branch checked out on top of it.
+fn repository() -> (Suite, Repository) {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    let work = suite.world.work();
+    suite.world.write(".gitignore", "/tools*\n");
+    // Tools lie outside the repository, as they would.
+    let tools = work.join("tools");
+    let toml = suite.world.read("benchgate.toml").replace("\"tools\"", &format!("{:?}", tools));
+    suite.world.write("benchgate.toml", toml);
+    let mut options = git2::RepositoryInitOptions::new();
+    options.initial_head("main");
+    let repository = Repository::init_opts(&work, &options).unwrap();
+    commit(&repository, "suite");
+    let head = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &head, false).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    drop(head);
+    (suite, repository)
+}
+
+fn commit(repository: &Repository, message: &str) {
+    let mut index = repository.index().unwrap();
+    index.add_all(["*"], IndexAddOption::DEFAULT, None).unwrap();
+    index.write().unwrap();
+    let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
+    let author = Signature::now("t", "t@example.com").unwrap();
+    let parent = repository.head().ok().map(|head| head.peel_to_commit().unwrap());
+    let parents: Vec<_> = parent.iter().collect();
+    repository.commit(Some("HEAD"), &author, &author, message, &tree, &parents).unwrap();
+}
+
+fn edit(suite: &Suite, from: &str, to: &str) {
+    let toml = suite.world.read("benchgate.toml");
+    assert!(toml.contains(from), "{toml}");
+    suite.world.write("benchgate.toml", toml.replace(from, to));
+}
+
+fn gate(suite: &Suite, code: i32) -> Outcome {
+    suite.world.run(["gate", "--base", "main"]).expect_code(code)
+}
+
+#[test]
+fn an_unchanged_branch_executes_the_same_bytes() {
+    let (suite, _repository) = repository();
+    let outcome = gate(&suite, 0);
+    assert!(outcome.said().contains("identical"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_slower_model_on_the_branch_is_a_regression() {
+    let (suite, repository) = repository();
+    suite.source("a", &["latency-us=1300"]);
+    commit(&repository, "slower");
+    let outcome = gate(&suite, 10);
+    assert!(outcome.said().contains("regressed"), "{}", outcome.stdout);
+    let run = suite.run_json();
+    let commits: Vec<_> =
+        run["sides"].as_array().unwrap().iter().map(|side| side["commit"].clone()).collect();
+    assert_ne!(commits[0], commits[1], "each side names its commit");
+}
+
+#[test]
+fn the_base_is_where_the_branch_left_main_not_the_tip_of_main() {
+    let (suite, repository) = repository();
+    commit(&repository, "nothing yet");
+    // main moves on and gets slow; the branch has nothing to do with it.
+    repository.set_head("refs/heads/main").unwrap();
+    suite.source("a", &["latency-us=5000"]);
+    commit(&repository, "main gets slow");
+    repository.set_head("refs/heads/change").unwrap();
+    repository.checkout_head(Some(git2::build::CheckoutBuilder::new().force())).unwrap();
+    let outcome = gate(&suite, 0);
+    assert!(outcome.said().contains("identical"), "{}", outcome.stdout);
+}
+
+#[test]
+fn uncommitted_changes_are_part_of_head() {
+    let (suite, _repository) = repository();
+    suite.source("a", &["latency-us=1300"]);
+    gate(&suite, 10);
+    let run = suite.run_json();
+    assert_eq!(run["sides"][1]["dirty"], true);
+}
+
+#[test]
+fn a_flag_changed_on_the_branch_is_measured() {
+    let (suite, repository) = repository();
+    edit(&suite, "[side.head]\n", "[side.head]\nflags = [\"--fake=latency-us=700\"]\n");
+    commit(&repository, "a flag");
+    let outcome = gate(&suite, 0);
+    assert!(outcome.said().contains("improved"), "{}", outcome.stdout);
+}
+
+#[test]
+fn each_side_runs_under_its_own_pin() {
+    let (suite, repository) = repository();
+    let newer = "2222222222222222222222222222222222222222";
+    let tools = suite.world.work().join("tools-newer");
+    install_fake_tools(&tools);
+    set_commit(&tools, newer);
+    edit(&suite, crate::suite::COMMIT, newer);
+    edit(&suite, "/tools\"", "/tools-newer\"");
+    commit(&repository, "a newer IREE");
+    gate(&suite, 0);
+    let run = suite.run_json();
+    let compiler =
+        |side: usize| run["sides"][side]["toolchain"]["compiler_commit"].as_str().unwrap().to_owned();
+    assert_eq!((compiler(0).as_str(), compiler(1).as_str()), (crate::suite::COMMIT, newer));
+}
+
+fn set_commit(tools: &Path, commit: &str) {
+    std::fs::write(tools.join("COMMIT"), commit).unwrap();
+    std::fs::write(tools.join("version.py"), format!("REVISIONS = {{\"IREE\": \"{commit}\"}}\n")).unwrap();
+}
+
+#[test]
+fn a_branch_can_not_loosen_the_gate_that_judges_it() {
+    let (suite, repository) = repository();
+    suite.source("a", &["latency-us=1300"]);
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write(
+        "benchgate.toml",
+        format!("{toml}\n[gate.metric.latency]\nfloor = \"90%\"\ntolerance = \"95%\"\n"),
+    );
+    commit(&repository, "slower, and nobody shall notice");
+    let outcome = gate(&suite, 10);
+    assert!(outcome.said().contains("edits the policy"), "{}", outcome.stdout);
+    assert!(outcome.said().contains("90 %") || outcome.said().contains("90%"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_suite_that_the_merge_base_lacks_has_no_base() {
+    let (suite, repository) = repository();
+    suite.world.write("new.toml", suite.world.read("benchgate.toml"));
+    commit(&repository, "a new suite");
+    let outcome = suite.world.run(["gate", "--base", "main", "--config", "new.toml"]).expect_code(12);
+    assert!(outcome.stderr.contains("the merge base"), "{}", outcome.stderr);
+}
+
+#[test]
+fn an_unknown_base_says_what_to_fetch() {
+    let (suite, _repository) = repository();
+    let outcome = suite.world.run(["gate", "--base", "origin/main"]).expect_code(12);
+    assert!(outcome.stderr.contains("git fetch"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_base_checkout_can_not_be_written() {
+    let (suite, _repository) = repository();
+    gate(&suite, 0);
+    let checkouts = suite.world.cache().join("benchgate/checkouts");
+    let commit = std::fs::read_dir(checkouts).unwrap().next().unwrap().unwrap().path();
+    let file = std::fs::metadata(commit.join("benchgate.toml")).unwrap();
+    assert!(file.permissions().readonly());
+}

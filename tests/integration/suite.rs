@@ -1,0 +1,136 @@
+//! A suite with faked IREE tools: real processes, real files, no real compiler.
+
+use std::path::Path;
+
+use crate::harness::World;
+
+/// What the fake tools call their commit.
+pub const COMMIT: &str = "1111111111111111111111111111111111111111";
+
+/// Puts the fake tools into a folder that a `[toolchain] path` can name.
+pub fn install_fake_tools(folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    for tool in ["iree-compile", "iree-run-module", "iree-benchmark-module", "iree-dump-module"] {
+        std::fs::copy(crate::harness::built_example("fake_iree"), folder.join(tool)).unwrap();
+    }
+    std::fs::write(folder.join("version.py"), format!("REVISIONS = {{\"IREE\": \"{COMMIT}\"}}\n")).unwrap();
+}
+
+/// A one-dimensional f32 array as NumPy stores it.
+pub fn npy(values: &[f32]) -> Vec<u8> {
+    let mut header =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", values.len()).into_bytes();
+    while !(10 + header.len() + 1).is_multiple_of(64) {
+        header.push(b' ');
+    }
+    header.push(b'\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    bytes.extend(header);
+    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    bytes
+}
+
+/// A suite of fake models in the world's working folder.
+pub struct Suite {
+    pub world: World,
+    models: Vec<String>,
+    base: Option<String>,
+    head: String,
+    measure: String,
+}
+
+impl Suite {
+    pub fn new() -> Self {
+        let world = World::new();
+        install_fake_tools(&world.work().join("tools"));
+        world.write("data/y.npy", npy(&[1.0, 2.0, 3.0]));
+        Self {
+            world,
+            models: Vec::new(),
+            base: None,
+            head: String::new(),
+            measure:
+                "repetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 4\nmax-blocks = 6\n\
+                      processes = 2\ntimeout = \"20s\"\ncompile-timeout = \"20s\"\n"
+                    .to_owned(),
+        }
+    }
+
+    /// Adds a model; `directives` are the fake's `KEY=VALUE` lines.
+    pub fn model(mut self, name: &str, directives: &[&str]) -> Self {
+        self.source(name, directives);
+        self.models.push(name.to_owned());
+        self
+    }
+
+    /// Writes a model's source anew.
+    pub fn source(&self, name: &str, directives: &[&str]) {
+        let lines: String = directives.iter().map(|line| format!("// fake {line}\n")).collect();
+        self.world.write(&format!("models/{name}.mlir"), format!("// {name}\n{lines}"));
+    }
+
+    pub fn base(mut self, toml: &str) -> Self {
+        self.base = Some(toml.to_owned());
+        self
+    }
+
+    pub fn head(mut self, toml: &str) -> Self {
+        toml.clone_into(&mut self.head);
+        self
+    }
+
+    pub fn measure(mut self, toml: &str) -> Self {
+        self.measure.push_str(toml);
+        self
+    }
+
+    /// Writes benchgate.toml.
+    pub fn write(self) -> Self {
+        let models: String = self
+            .models
+            .iter()
+            .map(|name| {
+                format!(
+                    "[[model]]\nname = \"{name}\"\nsource = \"models/{name}.mlir\"\n\
+                     inputs = [\"3xf32=1\"]\nexpected = [\"data/y.npy\"]\n\n"
+                )
+            })
+            .collect();
+        let base = self.base.as_ref().map(|toml| format!("[side.base]\n{toml}\n")).unwrap_or_default();
+        let toml = format!(
+            "[suite]\nname = \"fake\"\n\n[toolchain]\nversion = \"9.9.9\"\ncommit = \"{COMMIT}\"\npath = \"tools\"\n\n\
+             {base}[side.head]\n{}\n\n{models}\
+             [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-task\"\n\n\
+             [measure]\n{}",
+            self.head, self.measure
+        );
+        self.world.write("benchgate.toml", toml);
+        self
+    }
+
+    /// The stored run.
+    pub fn run_json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.world.read("run.json")).unwrap()
+    }
+
+    /// `(benchmark, side, block, slot)` of every process of the stored run, sorted.
+    pub fn results(&self) -> Vec<(String, String, u64, u64)> {
+        let run = self.run_json();
+        let mut results = Vec::new();
+        for side in run["sides"].as_array().unwrap() {
+            for benchmark in side["benchmarks"].as_array().unwrap() {
+                for process in benchmark["processes"].as_array().map(Vec::as_slice).unwrap_or_default() {
+                    results.push((
+                        benchmark["name"].as_str().unwrap().to_owned(),
+                        side["name"].as_str().unwrap().to_owned(),
+                        process["slot"]["block"].as_u64().unwrap_or_default(),
+                        process["slot"]["slot"].as_u64().unwrap_or_default(),
+                    ));
+                }
+            }
+        }
+        results.sort();
+        results
+    }
+}
