@@ -7,8 +7,7 @@ use crate::gate::Policy;
 use crate::model::{Metric, Outcome, Run, SideName, Stage, Testbed, Toolchain};
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, Design, LintRecord, MeasureRecord, MetricRecord, Number, OutcomeRecord,
-    RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord,
-    VerificationRecord,
+    RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord, VerificationRecord,
 };
 
 use super::journal::{Entry, Journal};
