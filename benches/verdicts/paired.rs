@@ -1,8 +1,10 @@
 //! The recorded ABBA session, resampled.
 
 use benchgate::gate::Policy;
-use benchgate::gate::noise::{Recording, measure};
+use benchgate::gate::noise::{NoiseOptions, Recording, measure, noise};
 use benchgate::model::{Benchmark, Run, Series, Verdict};
+use benchgate::stats::robust::NU;
+use benchgate::stats::{student_quantile, student_tail};
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
@@ -32,6 +34,7 @@ pub fn print(suites: u32, seed: u64) {
     let recording = Recording::new(&base, &head, "latency");
     let rounds = recording.rounds();
     println!("## Recorded pairs (paired.jsonl): {} models, {} rounds", recording.len(), rounds);
+    print_oracle(&base, &head);
     let mut peer_rows: Vec<Vec<String>> = PEERS.iter().map(|(name, _)| vec![(*name).to_owned()]).collect();
     for slowdown in SLOWDOWNS {
         let results = parallel(suites, |suite| one(&recording, slowdown, suite, seed));
@@ -74,6 +77,30 @@ pub fn print(suites: u32, seed: u64) {
         );
     }
     println!();
+}
+
+/// What could be seen at best: one look at the last block, every row's scale known and its tails those
+/// of the model (Fisher's bound), one slowed row tested at Bonferroni's level.
+fn print_oracle(base: &Run, head: &Run) {
+    let policy = Policy::default();
+    let nothing = NoiseOptions { resamples: 0, slowdowns: Vec::new(), ..NoiseOptions::default() };
+    let rows = noise(base, head, &policy, &nothing).rows;
+    let quantile = student_quantile(policy.alpha / rows.len() as f64, f64::INFINITY);
+    let power = |slowdown: f64| {
+        let of = |scale: f64| {
+            let se = scale * ((NU + 3.0) / (NU + 1.0) / f64::from(policy.sequential.max_blocks)).sqrt();
+            let beyond = (slowdown.ln_1p() - 0.01_f64.ln_1p()) / se;
+            student_tail(quantile - beyond, f64::INFINITY)
+        };
+        let powers: Vec<f64> = rows.iter().filter_map(|row| row.spread.between_blocks).map(of).collect();
+        100.0 * powers.iter().sum::<f64>() / powers.len() as f64
+    };
+    println!(
+        "oracle, 24 pairs a row:  +3 % {:.1}, +5 % {:.1}, +10 % {:.1}",
+        power(0.03),
+        power(0.05),
+        power(0.10)
+    );
 }
 
 fn print_by_model(recording: &Recording, results: &[Suite]) {

@@ -39,8 +39,8 @@ pub fn compare_with_history(
 ) -> Comparison {
     let usable = history::same_testbed(head, sessions);
     let nothing = Run { suite: head.suite.clone(), ..Run::default() };
-    let newest = usable.last().unwrap_or(&nothing);
-    let mut comparison = compared(newest, head, Some(&usable), policy, options);
+    let newest = usable.last().copied().unwrap_or(&nothing);
+    let mut comparison = compared(newest, head, Some(history::Sessions::new(&usable)), policy, options);
     comparison.notes.extend(history::notes(sessions.len(), usable.len()));
     comparison
 }
@@ -48,7 +48,7 @@ pub fn compare_with_history(
 fn compared(
     base: &Run,
     head: &Run,
-    history: Option<&[Run]>,
+    history: Option<history::Sessions<'_>>,
     policy: &Policy,
     options: &CompareOptions,
 ) -> Comparison {

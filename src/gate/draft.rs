@@ -2,6 +2,7 @@
 
 use crate::model::{
     Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, MetricSeries, Run, SideName, Verdict,
+    VerifyCode,
 };
 
 use super::decide::{decide_exact, log_floor};
@@ -48,7 +49,7 @@ pub struct Session<'a> {
     pub base: &'a Run,
     pub head: &'a Run,
     /// The stored sessions that head is judged against, where that is asked.
-    pub history: Option<&'a [Run]>,
+    pub history: Option<history::Sessions<'a>>,
     pub forbidden: Option<Lint>,
 }
 
@@ -89,10 +90,12 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         drafts.push(Draft::settled(blank(name, pair, status.verdict, status.reason, status.fatal)));
     }
     let identical = status::identical(base, head);
+    let unverified = unverified(head);
     for series in &head.metrics {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         let rule = rules.metric(name, &series.metric);
         let mut row = template();
+        row.lints.extend(unverified.clone());
         row.metric = Some(series.metric.clone());
         row.fatal = rule.fatal;
         row.policy = Some(rule);
@@ -123,6 +126,17 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         }));
     }
     drafts
+}
+
+/// A module that benchgate compiled and nobody checked. Foreign files never carry a verification, so
+/// they aren't blamed for it.
+fn unverified(head: &Benchmark) -> Option<Lint> {
+    let code = head.verification.as_ref().map(|verification| verification.code);
+    let checked = matches!(code, Some(VerifyCode::Pass | VerifyCode::Fail));
+    (head.artifact.is_some() && !checked).then(|| {
+        let why = code.map_or("no reference outputs", VerifyCode::as_str);
+        Lint::new(LintCode::Unverified, why)
+    })
 }
 
 /// One metric that both sides have.
@@ -196,7 +210,7 @@ fn metric_draft(
     });
     let gpu = context::on_gpu(head) || context::on_gpu(base);
     let declared = rules.between_cv(&row.benchmark, metric);
-    let evidence = match session.history {
+    let evidence = match &session.history {
         Some(sessions) => {
             history::gather(sessions, &row.benchmark, metric, &head_readings, calibrated, declared, gpu)
         }

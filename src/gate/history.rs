@@ -1,6 +1,8 @@
 //! One session against the stored sessions of a baseline: another day, maybe another chip.
 
-use crate::model::{BenchmarkName, Lint, LintCode, Metric, Run, Spread};
+use std::collections::HashMap;
+
+use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Metric, Run, Spread};
 use crate::stats::describe;
 
 use super::estimate::ENOUGH_SESSIONS;
@@ -15,12 +17,28 @@ pub const DEFAULT_CPU_SESSION_CV: f64 = 0.05;
 
 /// The sessions that head may be compared with: those of its testbed. Where either side has no
 /// fingerprint nothing is known, and the comparison's own lints say so.
-pub fn same_testbed(head: &Run, sessions: &[Run]) -> Vec<Run> {
+pub fn same_testbed<'a>(head: &Run, sessions: &'a [Run]) -> Vec<&'a Run> {
     let same = |session: &&Run| match (&session.testbed, &head.testbed) {
         (Some(stored), Some(head)) => stored.id == head.id,
         _ => true,
     };
-    sessions.iter().filter(same).cloned().collect()
+    sessions.iter().filter(same).collect()
+}
+
+/// Stored sessions, found by benchmark: histories of years and suites of thousands stay linear.
+pub struct Sessions<'a> {
+    benchmarks: HashMap<&'a BenchmarkName, Vec<&'a Benchmark>>,
+}
+
+impl<'a> Sessions<'a> {
+    /// In the order given, oldest first.
+    pub fn new(runs: &[&'a Run]) -> Self {
+        let mut benchmarks: HashMap<&'a BenchmarkName, Vec<&'a Benchmark>> = HashMap::new();
+        for benchmark in runs.iter().flat_map(|run| &run.benchmarks) {
+            benchmarks.entry(&benchmark.name).or_default().push(benchmark);
+        }
+        Self { benchmarks }
+    }
 }
 
 /// What the reader should know of the history.
@@ -39,7 +57,7 @@ fn session_cost(readings: &Readings, summaries: bool) -> Option<f64> {
 
 /// Head's session against the history of this row.
 pub fn gather(
-    sessions: &[Run],
+    sessions: &Sessions<'_>,
     name: &BenchmarkName,
     metric: &Metric,
     head: &Readings,
@@ -48,8 +66,10 @@ pub fn gather(
     gpu: bool,
 ) -> Result<Evidence, String> {
     let stored: Vec<Readings> = sessions
-        .iter()
-        .filter_map(|run| run.benchmarks.iter().find(|benchmark| benchmark.name == *name))
+        .benchmarks
+        .get(name)
+        .into_iter()
+        .flatten()
         .filter(|benchmark| benchmark.outcome.is_ok())
         .filter_map(|benchmark| benchmark.metric(&metric.name))
         .filter(|series| series.metric.unit == metric.unit)

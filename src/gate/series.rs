@@ -91,7 +91,8 @@ fn from_processes(groups: &[(Vec<f64>, Option<BlockSlot>)], better: Better) -> R
     let sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, _)| describe::sorted(samples)).collect();
     let at = |q: f64| sorted.iter().filter_map(|s| describe::quantile_sorted(s, q)).collect::<Vec<f64>>();
     let locations = at(quantile);
-    let samples: Vec<f64> = groups.iter().flat_map(|(samples, _)| samples.iter().copied()).collect();
+    // Sorted, so that the order of processes can't change the last bit of a mean.
+    let samples = describe::sorted(&sorted.concat());
     let cvs: Vec<f64> = groups
         .iter()
         .filter_map(|(samples, _)| Some(describe::stddev(samples)? / describe::mean(samples)?))

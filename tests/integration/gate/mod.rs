@@ -1,4 +1,6 @@
 //! The gate through its public seam: two runs and a policy in, a comparison out.
 
+mod believable;
 mod build;
+mod classical;
 mod outcomes;

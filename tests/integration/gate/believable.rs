@@ -1,0 +1,321 @@
+//! What makes a verdict believable: mathematical claims, on the gate as it is called.
+
+use benchgate::gate::noise::{NoiseOptions, noise};
+use benchgate::gate::{CompareOptions, Comparison, Policy, Reason, compare, compare_with_history, open_rows};
+use benchgate::model::{Benchmark, LintCode, Metric, MetricSeries, Process, Run, Series, Testbed, Verdict};
+use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
+
+use super::build::{judged, measured, process, run, session, with};
+
+/// A standard normal, near enough: twelve uniforms.
+fn normal(random: &mut ChaCha12Rng) -> f64 {
+    (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
+}
+
+/// A paired session: `rows` benchmarks, `blocks` blocks, process noise of `noise`; head of row 0 is
+/// multiplied by `effect`, and in `slow_share` of its processes by 1.2 more.
+fn recorded(seed: u64, rows: usize, blocks: u32, noise: f64, effect: f64, slow_share: f64) -> (Run, Run) {
+    let mut random = ChaCha12Rng::seed_from_u64(seed);
+    let (mut base, mut head) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        for block in 0..blocks {
+            let abba: bool = random.random();
+            for slot in 0..4_u8 {
+                let is_head = matches!(slot, 1 | 2) == abba;
+                let mut location = 1e6 * (row + 1) as f64 * (noise * normal(&mut random)).exp();
+                if is_head && row == 0 {
+                    location *= effect;
+                    if random.random::<f64>() < slow_share {
+                        location *= 1.2;
+                    }
+                }
+                let samples: Vec<f64> =
+                    (0..8).map(|_| location * (0.003 * normal(&mut random)).exp()).collect();
+                let process = process(&samples, Some((block, slot)));
+                if is_head { b.push(process) } else { a.push(process) }
+            }
+        }
+        let name = format!("row-{row}/cpu/main");
+        base.push(with(&name, Metric::LATENCY, Series::Processes(a)));
+        head.push(with(&name, Metric::LATENCY, Series::Processes(b)));
+    }
+    (session(base), session(head))
+}
+
+fn map_samples(run: &Run, of: impl Fn(f64) -> f64, metric: &Metric) -> Run {
+    let mut run = run.clone();
+    for series in run.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
+        series.metric = metric.clone();
+        if let Series::Processes(processes) = &mut series.series {
+            processes.iter_mut().flat_map(|p| &mut p.samples).for_each(|sample| *sample = of(*sample));
+        }
+    }
+    run
+}
+
+fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
+    comparison.rows.iter().map(|row| row.verdict).collect()
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 1e-9
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10))]
+
+    #[test]
+    fn scale_changes_nothing(seed in 0_u64..1000, scale in 1e-6_f64..1e6, effect in 0.8_f64..1.3) {
+        let (base, head) = recorded(seed, 4, 8, 0.01, effect, 0.0);
+        let scaled = |run: &Run| map_samples(run, |v| v * scale, &Metric::LATENCY);
+        let (plain, scaled) = (judged(&base, &head), judged(&scaled(&base), &scaled(&head)));
+        prop_assert_eq!(verdicts(&plain), verdicts(&scaled));
+        for (a, b) in plain.rows.iter().zip(&scaled.rows) {
+            let (a, b) = (a.estimate.as_ref().unwrap(), b.estimate.as_ref().unwrap());
+            prop_assert!(close(a.ratio, b.ratio));
+            prop_assert!(close(a.interval.unwrap().high, b.interval.unwrap().high));
+        }
+    }
+
+    #[test]
+    fn a_rate_is_judged_as_its_time_would_be(seed in 0_u64..1000, effect in 0.8_f64..1.3) {
+        let (base, head) = recorded(seed, 4, 8, 0.01, effect, 0.0);
+        let rate = Metric { name: "latency".into(), ..Metric::THROUGHPUT };
+        let inverted = |run: &Run| map_samples(run, |v| 1e9 / v, &rate);
+        let (time, rate) = (judged(&base, &head), judged(&inverted(&base), &inverted(&head)));
+        prop_assert_eq!(verdicts(&time), verdicts(&rate));
+        for (a, b) in time.rows.iter().zip(&rate.rows) {
+            let (a, b) = (a.estimate.as_ref().unwrap(), b.estimate.as_ref().unwrap());
+            // Quartiles of reciprocals interpolate a little differently.
+            prop_assert!((a.ratio * b.ratio - 1.0).abs() < 1e-3);
+        }
+    }
+
+    #[test]
+    fn swapping_the_sides_mirrors_the_effect(seed in 0_u64..1000, effect in 0.8_f64..1.3) {
+        let (base, head) = recorded(seed, 4, 8, 0.01, effect, 0.0);
+        let (there, back) = (judged(&base, &head), judged(&head, &base));
+        for (a, b) in there.rows.iter().zip(&back.rows) {
+            let (ea, eb) = (a.estimate.as_ref().unwrap(), b.estimate.as_ref().unwrap());
+            prop_assert!(close(ea.ratio * eb.ratio, 1.0));
+            // Green is one-sided, so only the two findings have mirror images.
+            prop_assert_eq!(a.verdict == Verdict::Regressed, b.verdict == Verdict::Improved);
+            prop_assert_eq!(a.verdict == Verdict::Improved, b.verdict == Verdict::Regressed);
+        }
+    }
+
+    #[test]
+    fn the_order_of_rows_and_processes_is_irrelevant(seed in 0_u64..1000) {
+        let (base, head) = recorded(seed, 5, 6, 0.02, 1.1, 0.0);
+        let mut shuffled = base.clone();
+        shuffled.benchmarks.reverse();
+        for series in shuffled.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
+            if let Series::Processes(processes) = &mut series.series {
+                processes.reverse();
+            }
+        }
+        let (plain, other) = (judged(&base, &head), judged(&shuffled, &head));
+        prop_assert_eq!(&plain.rows, &other.rows);
+        let mut turned = head.clone();
+        turned.benchmarks.reverse();
+        let mut other = judged(&base, &turned).rows;
+        other.reverse();
+        prop_assert_eq!(&plain.rows, &other);
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_answer(seed in 0_u64..1000) {
+        let (base, head) = recorded(seed, 3, 6, 0.03, 1.04, 0.1);
+        prop_assert_eq!(judged(&base, &head), judged(&base, &head));
+        prop_assert_eq!(
+            open_rows(&base, &head, &Policy::default()),
+            open_rows(&base, &head, &Policy::default())
+        );
+    }
+
+    #[test]
+    fn any_samples_at_all_get_a_verdict_and_none_of_it_is_a_quiet_pass(
+        base in proptest::collection::vec(proptest::num::f64::ANY, 0..6),
+        head in proptest::collection::vec(proptest::num::f64::ANY, 0..6),
+    ) {
+        let bad = |samples: &[f64]| samples.is_empty() || samples.iter().any(|v| !v.is_finite() || *v <= 0.0);
+        let unusable = bad(&base) || bad(&head);
+        let comparison = judged(&run(vec![measured("a", &base)]), &run(vec![measured("a", &head)]));
+        prop_assert_eq!(comparison.rows.len(), 1);
+        if unusable {
+            prop_assert_eq!(comparison.rows[0].verdict, Verdict::Error);
+        }
+    }
+}
+
+#[test]
+fn more_data_never_turns_a_true_red_green() {
+    let policy = Policy::default();
+    let mut reds = 0;
+    for blocks in [6, 12, 48, 120] {
+        for seed in 0..4 {
+            let (base, head) = recorded(seed, 4, blocks, 0.02, 1.05, 0.0);
+            let verdict = compare(&base, &head, &policy, &CompareOptions::default()).rows[0].verdict;
+            assert_ne!(verdict, Verdict::Pass, "{blocks} blocks, seed {seed}");
+            reds += u32::from(verdict == Verdict::Regressed);
+            assert!(blocks < 48 || verdict == Verdict::Regressed, "{blocks} blocks, seed {seed}: {verdict}");
+        }
+    }
+    assert!(reds >= 10);
+}
+
+#[test]
+fn a_change_between_floor_and_tolerance_becomes_red_in_the_limit() {
+    let (base, head) = recorded(3, 3, 300, 0.01, 1.02, 0.0);
+    let row = &judged(&base, &head).rows[0];
+    assert_eq!(row.verdict, Verdict::Regressed, "{row:?}");
+}
+
+#[test]
+fn a_head_that_is_slow_in_some_of_its_starts_is_caught_as_unstable() {
+    let (base, head) = recorded(11, 12, 12, 0.005, 1.0, 0.4);
+    let comparison = judged(&base, &head);
+    let row = &comparison.rows[0];
+    assert_eq!((row.verdict, &row.reason), (Verdict::Regressed, &Reason::Stability), "{row:?}");
+    assert!(row.lints.iter().any(|lint| lint.code == LintCode::Intermittent));
+    // The base being unstable is no fault of head's.
+    assert!(judged(&head, &base).rows[0].reason != Reason::Stability);
+}
+
+#[test]
+fn open_rows_asks_for_the_declared_looks_and_then_stops() {
+    let policy = Policy::default();
+    let (base, head) = recorded(5, 3, 4, 0.0005, 1.0, 0.0);
+    let settled = open_rows(&base, &head, &policy);
+    assert_eq!((settled.open.len(), settled.next_blocks), (0, None));
+    let (base, head) = recorded(5, 3, 4, 0.2, 1.0, 0.0);
+    let noisy = open_rows(&base, &head, &policy);
+    assert_eq!((noisy.open.len(), noisy.next_blocks), (3, Some(6)));
+    let (base, head) = recorded(5, 3, 12, 0.2, 1.0, 0.0);
+    assert_eq!(open_rows(&base, &head, &policy).next_blocks, None);
+    let (base, head) = recorded(5, 3, 1, 0.01, 1.0, 0.0);
+    assert_eq!(open_rows(&base, &head, &policy).next_blocks, Some(4));
+}
+
+#[test]
+fn every_row_says_what_it_could_have_seen() {
+    let (base, head) = recorded(5, 3, 12, 0.01, 1.0, 0.0);
+    for row in judged(&base, &head).rows {
+        let detectable = row.estimate.unwrap().minimum_detectable.unwrap();
+        assert!((0.01..0.05).contains(&detectable), "{detectable}");
+    }
+}
+
+fn nightly(seed: u64, effect: f64, testbed: &str) -> Run {
+    let mut random = ChaCha12Rng::seed_from_u64(seed);
+    let benchmarks = (0..6).map(|row| {
+        let day = 0.01 * normal(&mut random);
+        let processes: Vec<Process> = (0..6)
+            .map(|_| {
+                let location = 1e6 * effect * (day + 0.005 * normal(&mut random)).exp();
+                process(&[location, location * 1.001, location * 1.002], None)
+            })
+            .collect();
+        with(&format!("row-{row}"), Metric::LATENCY, Series::Processes(processes))
+    });
+    let mut run = run(benchmarks.collect());
+    run.testbed = Some(Testbed { id: testbed.to_owned(), ..Testbed::default() });
+    run
+}
+
+#[test]
+fn a_stored_baseline_counts_the_spread_between_its_sessions() {
+    let history: Vec<Run> = (0..12).map(|seed| nightly(seed, 1.0, "gpu")).collect();
+    let policy = Policy::default();
+    let judge = |head: &Run, history: &[Run]| {
+        compare_with_history(head, history, &policy, &CompareOptions::default())
+    };
+    assert!(verdicts(&judge(&nightly(100, 1.0, "gpu"), &history)).iter().all(|v| *v != Verdict::Regressed));
+    assert!(verdicts(&judge(&nightly(100, 1.25, "gpu"), &history)).iter().all(|v| *v == Verdict::Regressed));
+    let few = judge(&nightly(100, 1.06, "gpu"), &history[..1]);
+    assert!(few.rows.iter().all(|row| row.verdict == Verdict::Inconclusive));
+    assert!(few.rows[0].lints.iter().any(|lint| lint.code == LintCode::FewSessions));
+    let elsewhere = judge(&nightly(100, 1.0, "other"), &history);
+    assert!(verdicts(&elsewhere).iter().all(|v| *v == Verdict::Missing));
+}
+
+#[test]
+fn files_with_one_process_a_side_say_what_was_assumed() {
+    let samples: Vec<f64> = (0..10).map(|i| 100.0 + f64::from(i) * 0.1).collect();
+    let head: Vec<f64> = samples.iter().map(|v| v * 1.06).collect();
+    let comparison =
+        judged(&run(vec![measured("conv/cuda", &samples)]), &run(vec![measured("conv/cuda", &head)]));
+    let row = &comparison.rows[0];
+    assert_eq!(row.verdict, Verdict::Inconclusive, "six percent is within what two processes may differ");
+    let lint = row.lints.iter().find(|lint| lint.code == LintCode::AssumedSpread).unwrap();
+    assert!(lint.detail.contains("2.0 %"), "{}", lint.detail);
+    // Somebody who measured the spread may declare it.
+    let policy = Policy { between_cv: Some(0.003), ..Policy::default() };
+    let declared = compare(
+        &run(vec![measured("conv/cuda", &samples)]),
+        &run(vec![measured("conv/cuda", &head)]),
+        &policy,
+        &CompareOptions::default(),
+    );
+    assert_eq!(declared.rows[0].verdict, Verdict::Regressed);
+}
+
+#[test]
+fn noise_reports_what_an_a_a_session_is_worth_and_repeats_itself() {
+    let (base, head) = recorded(1, 4, 8, 0.005, 1.0, 0.0);
+    let options = NoiseOptions { resamples: 12, slowdowns: vec![0.10], ..NoiseOptions::default() };
+    let report = noise(&base, &head, &Policy::default(), &options);
+    assert_eq!(report, noise(&base, &head, &Policy::default(), &options));
+    assert_eq!(report.red_suites.of, 12);
+    assert!(report.red_suites.value() < 0.1 && report.power[0].seen.value() > 0.9, "{report:?}");
+    assert_eq!(report.rows.len(), 4);
+    let spread = report.rows[0].spread;
+    assert!((0.002..0.01).contains(&spread.between_processes.unwrap()), "{spread:?}");
+    assert!(report.rows[0].floor > 0.0 && report.rows[0].floor < 0.02);
+    assert_eq!(report.calibration.spreads.len(), 4);
+}
+
+#[test]
+fn a_calibration_inside_the_run_replaces_the_default() {
+    let report = {
+        let (base, head) = recorded(1, 2, 8, 0.001, 1.0, 0.0);
+        let options = NoiseOptions { resamples: 0, slowdowns: Vec::new(), ..NoiseOptions::default() };
+        noise(&base, &head, &Policy::default(), &options)
+    };
+    let samples = [100.0, 100.1, 100.2, 100.1];
+    let side = |factor: f64| {
+        let samples: Vec<f64> = samples.iter().map(|v| v * factor).collect();
+        let mut run = run(vec![measured("row-0/cpu/main", &samples)]);
+        run.calibration = Some(report.calibration.clone());
+        run
+    };
+    let row = &judged(&side(1.0), &side(1.05)).rows[0];
+    assert_eq!(row.verdict, Verdict::Regressed, "{row:?}");
+    assert!(row.lints.iter().all(|lint| lint.code != LintCode::AssumedSpread));
+}
+
+#[test]
+fn the_order_effect_and_drift_of_a_session_are_told() {
+    let (mut base, mut head) = recorded(9, 6, 10, 0.002, 1.0, 0.0);
+    for run in [&mut base, &mut head] {
+        for MetricSeries { series, .. } in
+            run.benchmarks.iter_mut().flat_map(|b: &mut Benchmark| &mut b.metrics)
+        {
+            if let Series::Processes(processes) = series {
+                for process in processes {
+                    let slot = process.slot.unwrap();
+                    let factor =
+                        if slot.slot % 2 == 0 { 1.02 } else { 1.0 } * (1.0 + 0.01 * f64::from(slot.block));
+                    process.samples.iter_mut().for_each(|sample| *sample *= factor);
+                }
+            }
+        }
+    }
+    let comparison = judged(&base, &head);
+    assert!(comparison.lints.iter().any(|lint| lint.code == LintCode::SlotOrder), "{:?}", comparison.lints);
+    assert!(comparison.rows.iter().all(|row| row.lints.iter().any(|lint| lint.code == LintCode::Drift)));
+    assert!(comparison.rows.iter().all(|row| row.verdict != Verdict::Regressed));
+}
