@@ -4,3 +4,4 @@ mod believable;
 mod build;
 mod classical;
 mod outcomes;
+mod worked_example;
