@@ -7,7 +7,7 @@
 //! |---|---|
 //! | L5 | [`cli`] |
 //! | L4 | [`pipeline`] |
-//! | L3 | [`config`], [`report`], [`process`], [`device`], [`toolchain`], [`git`] |
+//! | L3 | [`config`], [`report`], [`process`], [`device`], [`toolchain`], [`store`], [`git`] |
 //! | L2 | [`gate`] |
 //! | L1 | [`stats`], [`numerics`], [`record`], [`ingest`] |
 //! | L0 | [`model`], [`exit_code`] |
@@ -26,4 +26,5 @@ pub mod process;
 pub mod record;
 pub mod report;
 pub mod stats;
+pub mod store;
 pub mod toolchain;

@@ -18,7 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &["model"]),
     ("device", &["model", "process"]),
     ("toolchain", &["model", "config", "process"]),
-    ("git", &["model"]),
+    ("git", &["model", "process"]),
+    ("store", &["model", "record", "gate", "stats", "git"]),
     (
         "pipeline",
         &[
@@ -52,6 +53,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "device",
             "toolchain",
             "git",
+            "store",
             "pipeline",
         ],
     ),

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{SideName, Stage};
 
-use super::{BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord, RecordError, RunFile};
+use super::{
+    BaselineFile, BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord, RecordError, RunFile,
+};
 
 fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
     RecordError::Inconsistent { at: at.into(), what: what.into() }
@@ -102,9 +104,42 @@ fn known_metric(at: &str, name: &str, metrics: &BTreeSet<&str>) -> Result<(), Re
     }
 }
 
-fn timestamp(at: &str, text: &str) -> Result<(), RecordError> {
+pub(super) fn timestamp(at: &str, text: &str) -> Result<(), RecordError> {
     match text.parse::<jiff::Timestamp>() {
         Ok(_) => Ok(()),
         Err(_) => Err(wrong(at, format!("{text:?} is not an RFC 3339 time"))),
     }
+}
+
+/// Refuses a file of a baseline that contradicts itself.
+pub(super) fn baseline(file: &BaselineFile) -> Result<(), RecordError> {
+    timestamp("created", &file.created)?;
+    let mut metrics = BTreeSet::new();
+    for metric in &file.metrics {
+        if !metrics.insert(metric.name.as_str()) {
+            return Err(wrong("metrics", format!("{:?} is described twice", metric.name)));
+        }
+    }
+    let mut names = BTreeSet::new();
+    for (at, benchmark) in file.benchmarks.iter().enumerate() {
+        let at = format!("benchmarks[{at}]");
+        if !names.insert(benchmark.name.as_str()) {
+            return Err(wrong(at, format!("a second benchmark is named {:?}", benchmark.name)));
+        }
+        outcome(&at, &benchmark.outcome)?;
+        let named = benchmark.processes.iter().flat_map(|process| process.summaries.keys());
+        let mut named = named.chain(benchmark.values.iter().map(|value| &value.metric));
+        named.try_for_each(|name| known_metric(&at, name, &metrics))?;
+    }
+    Ok(())
+}
+
+/// Refuses a file whose content is not what its writer hashed.
+pub(super) fn hash(stated: &str, found: &str) -> Result<(), RecordError> {
+    if stated == found {
+        return Ok(());
+    }
+    let what =
+        format!("the content has hash {found}, not {stated}: it was damaged or edited after it was written");
+    Err(wrong("sha256", what))
 }

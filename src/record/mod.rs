@@ -6,10 +6,13 @@
 //! program does not understand must not be judged by it.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod baseline_convert;
+mod baseline_v1;
 mod check;
 mod comparison_v1;
 mod convert;
 mod error;
+mod lines;
 mod number;
 mod run_v1;
 mod schema;
@@ -17,6 +20,10 @@ mod schema;
 mod tests;
 mod word;
 
+pub use baseline_v1::{
+    AcceptanceFile, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause, QuarantineRecord,
+    SummaryRecord,
+};
 pub use comparison_v1::{
     ComparisonFile, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode, PolicyRecord,
     ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, WaiverRecord,
@@ -29,5 +36,8 @@ pub use run_v1::{
     SideRecord, SlotRecord, SpreadRecord, StageRecord, StageStatus, TestbedRecord, ToolchainRecord,
     ValueRecord, VerificationRecord,
 };
-pub use schema::{ComparisonSchema, RunSchema, comparison_json_schema, run_json_schema};
+pub use schema::{
+    AcceptanceSchema, BaselineSchema, ComparisonSchema, RunSchema, acceptance_json_schema,
+    baseline_json_schema, comparison_json_schema, run_json_schema,
+};
 pub use word::Word;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{ComparisonFile, RecordError, RunFile};
+use super::{AcceptanceFile, BaselineFile, ComparisonFile, RecordError, RunFile};
 
 macro_rules! schema_field {
     ($type:ident, $what:literal, $family:literal, $version:literal) => {
@@ -54,6 +54,8 @@ macro_rules! schema_field {
 
 schema_field!(RunSchema, "run", "benchgate/run/v", 1);
 schema_field!(ComparisonSchema, "comparison", "benchgate/comparison/v", 1);
+schema_field!(BaselineSchema, "baseline", "benchgate/baseline/v", 1);
+schema_field!(AcceptanceSchema, "acceptance", "benchgate/acceptance/v", 1);
 
 /// What a `schema` field is compared with.
 struct Format {
@@ -77,6 +79,14 @@ pub(super) fn explain(bytes: &[u8], error: &serde_json::Error) -> RecordError {
 
 pub(super) fn explain_comparison(bytes: &[u8], error: &serde_json::Error) -> RecordError {
     explain_as(&ComparisonSchema::FORMAT, bytes, error)
+}
+
+pub(super) fn explain_baseline(bytes: &[u8], error: &serde_json::Error) -> RecordError {
+    explain_as(&BaselineSchema::FORMAT, bytes, error)
+}
+
+pub(super) fn explain_acceptance(bytes: &[u8], error: &serde_json::Error) -> RecordError {
+    explain_as(&AcceptanceSchema::FORMAT, bytes, error)
 }
 
 /// Why a file that did not parse as this version did not: another version is said before anything else.
@@ -108,6 +118,16 @@ pub fn run_json_schema() -> String {
 /// The JSON Schema of a comparison, as `schemas/comparison.json` holds it.
 pub fn comparison_json_schema() -> String {
     pretty(&schemars::schema_for!(ComparisonFile))
+}
+
+/// The JSON Schema of a file of a baseline, as `schemas/baseline.json` holds it.
+pub fn baseline_json_schema() -> String {
+    pretty(&schemars::schema_for!(BaselineFile))
+}
+
+/// The JSON Schema of an acceptance, as `schemas/acceptance.json` holds it.
+pub fn acceptance_json_schema() -> String {
+    pretty(&schemars::schema_for!(AcceptanceFile))
 }
 
 fn pretty(schema: &Schema) -> String {

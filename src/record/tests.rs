@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::model::{Outcome, Series, SideName, Stage, VerifyCode};
 
-use super::{RecordError, RunFile};
+use super::{AcceptanceFile, BaselineFile, RecordError, RunFile};
 
 const GOLDEN: &str = include_str!("../../tests/fixtures/record/run-v1.json");
 
@@ -160,4 +160,50 @@ proptest! {
             prop_assert_eq!(RunFile::from_slice(&file.to_json()).unwrap(), file);
         }
     }
+}
+
+const BASELINE: &str = include_str!("../../tests/fixtures/record/baseline-v1.json");
+const ACCEPTANCE: &str = include_str!("../../tests/fixtures/record/acceptance-v1.json");
+
+#[test]
+fn the_golden_files_of_a_baseline_read_and_write_back_byte_for_byte() {
+    let file = BaselineFile::from_slice(BASELINE.as_bytes()).unwrap();
+    assert_eq!(String::from_utf8(file.to_json()).unwrap(), BASELINE);
+    let file = AcceptanceFile::from_slice(ACCEPTANCE.as_bytes()).unwrap();
+    assert_eq!(String::from_utf8(file.to_json()).unwrap(), ACCEPTANCE);
+}
+
+#[test]
+fn a_stored_session_keeps_what_a_comparison_needs() {
+    let run = BaselineFile::from_slice(BASELINE.as_bytes()).unwrap().run("stored");
+    let mlp = &run.benchmarks[0];
+    let Series::Summaries(latency) = &mlp.metric("latency").unwrap().series else {
+        panic!("latency has summaries");
+    };
+    assert_eq!((latency[0].median, latency[0].n), (Some(121_034.25), Some(3)));
+    // The same in every process is one value; a single time is a summary of one.
+    assert_eq!(mlp.metric("peak-device-memory").unwrap().series, Series::Exact(786_432.0));
+    assert_eq!(mlp.metric("dispatch-count").unwrap().series, Series::Exact(3.0));
+    let Series::Summaries(compile) = &mlp.metric("compile-time").unwrap().series else {
+        panic!("compile time is noisy");
+    };
+    assert_eq!(compile[0].median, Some(1.25e9));
+    assert_eq!(run.testbed.unwrap().id, "9c1f0e57");
+}
+
+#[test]
+fn an_edited_baseline_is_refused_and_another_line_ending_is_no_edit() {
+    let edited = BASELINE.replacen("121034.25", "121034.5", 1);
+    let error = BaselineFile::from_slice(edited.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("damaged or edited after it was written"), "{error}");
+    let accepted = ACCEPTANCE.replace("example.org", "example.com");
+    assert!(AcceptanceFile::from_slice(accepted.as_bytes()).is_err());
+    assert!(BaselineFile::from_slice(BASELINE.replace('\n', "\r\n").as_bytes()).is_ok());
+}
+
+#[test]
+fn a_newer_baseline_is_refused_and_names_what_is_needed() {
+    let newer = BASELINE.replace("benchgate/baseline/v1", "benchgate/baseline/v3");
+    let error = BaselineFile::from_slice(newer.as_bytes()).unwrap_err();
+    insta::assert_snapshot!(error.to_string(), @r#"the file has schema "benchgate/baseline/v3" and this benchgate reads "benchgate/baseline/v1"; reading version 3 needs benchgate 0.1.0 or newer"#);
 }

@@ -165,3 +165,9 @@ fn is_of_type(value: &Value, name: &str) -> bool {
         other => panic!("{other} is no type"),
     }
 }
+
+#[test]
+fn the_files_of_a_baseline_are_described_by_their_schemas() {
+    assert_same_as_file("schemas/baseline.json", &benchgate::record::baseline_json_schema());
+    assert_same_as_file("schemas/acceptance.json", &benchgate::record::acceptance_json_schema());
+}

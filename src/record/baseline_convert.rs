@@ -1,0 +1,79 @@
+//! From a file of a baseline to the words of the model.
+
+use crate::model::{
+    Artifact, Benchmark, BenchmarkName, Lint, MetricKind, MetricSeries, Origin, Outcome, Run, Series,
+    Summary, Testbed, Toolchain, Verification,
+};
+
+use super::{BaselineBenchmark, BaselineFile, BaselineSchema, MetricRecord, SummaryRecord, Word};
+
+impl BaselineFile {
+    /// The session as a [`Run`]. `label` is how the reader names the file.
+    pub fn run(&self, label: &str) -> Run {
+        Run {
+            suite: Some(self.suite.clone()),
+            session: Some(self.session.clone()),
+            origin: Origin { format: BaselineSchema::NAME.to_owned(), label: label.to_owned() },
+            testbed: Some(Testbed::from(&self.testbed)),
+            toolchain: self.toolchain.as_ref().map(Toolchain::from),
+            commit: self.commit.clone(),
+            benchmarks: self.benchmarks.iter().map(|record| words(record, &self.metrics)).collect(),
+            lints: self.lints.iter().map(Lint::from).collect(),
+            ..Run::default()
+        }
+    }
+}
+
+fn words(record: &BaselineBenchmark, metrics: &[MetricRecord]) -> Benchmark {
+    let metrics = metrics.iter().filter_map(|metric| {
+        Some(MetricSeries { series: series(record, &metric.name, metric.kind.0)?, metric: metric.into() })
+    });
+    Benchmark {
+        name: BenchmarkName::new(&record.name),
+        labels: record.labels.clone(),
+        outcome: Outcome::from(&record.outcome),
+        metrics: metrics.collect(),
+        artifact: record.artifact.as_ref().map(Artifact::from),
+        verification: record.verification.map(|Word(code)| Verification {
+            code,
+            outputs: Vec::new(),
+            why: None,
+        }),
+        lints: record.lints.iter().map(|Word(code)| Lint::new(*code, "when it was stored")).collect(),
+    }
+}
+
+fn series(record: &BaselineBenchmark, metric: &str, kind: MetricKind) -> Option<Series> {
+    let summaries: Vec<Summary> = record
+        .processes
+        .iter()
+        .filter_map(|process| process.summaries.get(metric))
+        .map(Summary::from)
+        .collect();
+    let single = record.values.iter().find(|value| value.metric == metric).map(|value| value.value.0);
+    match (kind, summaries.first().and_then(|first| first.median), single) {
+        // What was the same in every process is one value; what was not can't be compared exactly.
+        (MetricKind::Exact, Some(first), _) if summaries.iter().all(|s| s.median == Some(first)) => {
+            Some(Series::Exact(first))
+        }
+        (_, Some(_), _) => Some(Series::Summaries(summaries)),
+        (MetricKind::Exact, None, Some(value)) => Some(Series::Exact(value)),
+        (MetricKind::Noisy, None, Some(value)) => {
+            Some(Series::Summaries(vec![Summary { n: Some(1), median: Some(value), ..Summary::default() }]))
+        }
+        (_, None, None) => None,
+    }
+}
+
+impl From<&SummaryRecord> for Summary {
+    fn from(record: &SummaryRecord) -> Self {
+        Self {
+            n: Some(record.n),
+            mean: None,
+            median: Some(record.median.0),
+            stddev: record.stddev.map(f64::from),
+            min: record.min.map(f64::from),
+            max: None,
+        }
+    }
+}

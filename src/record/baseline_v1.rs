@@ -1,0 +1,227 @@
+//! One file of a baseline, version 1, and the record of an acceptance. Frozen: see the module's rule.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::model::{LintCode, VerifyCode};
+
+use super::{
+    AcceptanceSchema, ArtifactRecord, BaselineSchema, LintRecord, MetricRecord, Number, OutcomeRecord,
+    RecordError, TestbedRecord, ToolchainRecord, ValueRecord, Word, check, lines, schema,
+};
+
+/// One session of a suite on one testbed, as a baseline keeps it: one summary per process. The samples
+/// stay with the run's own file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BaselineFile {
+    pub schema: BaselineSchema,
+    /// The version of benchgate that wrote the file.
+    pub benchgate: String,
+    /// SHA-256 of everything else in the file. It finds damage and hand edits; it is no signature.
+    pub sha256: String,
+    pub suite: String,
+    /// The session of the run; one session is stored once.
+    pub session: String,
+    /// When the run began, RFC 3339.
+    pub created: String,
+    /// The commit of the measured sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    pub testbed: TestbedRecord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolchain: Option<ToolchainRecord>,
+    /// Why the run, or a benchmark of it, is not learned from until accepted. Empty where all of it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quarantine: Vec<QuarantineRecord>,
+    /// Every metric that is named below, once.
+    pub metrics: Vec<MetricRecord>,
+    pub benchmarks: Vec<BaselineBenchmark>,
+    /// Findings about the whole run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lints: Vec<LintRecord>,
+}
+
+/// Model × target × function in one session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BaselineBenchmark {
+    /// `model/target/function`; unique within the file.
+    pub name: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    pub outcome: OutcomeRecord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactRecord>,
+    /// What checking the outputs found; absent where nothing was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Word<VerifyCode>>,
+    /// Every process that worked, in the order they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<BaselineProcess>,
+    /// Metrics with one value for the benchmark.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ValueRecord>,
+    /// Codes of the findings about this benchmark.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lints: Vec<Word<LintCode>>,
+}
+
+/// One fresh start of the benchmark tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BaselineProcess {
+    /// What the machine was like, by name with the unit in it: `load-1m`, `clock-mhz`, `temperature-c`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub state: BTreeMap<String, Number>,
+    /// By metric name.
+    pub summaries: BTreeMap<String, SummaryRecord>,
+}
+
+/// The repetitions of one process, in the metric's unit, to nine significant digits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SummaryRecord {
+    /// Number of repetitions.
+    pub n: u64,
+    /// The location: the median of the repetitions.
+    pub median: Number,
+    /// First quartile of the cost: what the code does when left alone. Absent for one repetition, as
+    /// are the next two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undisturbed: Option<Number>,
+    /// The spread: sample standard deviation of the repetitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stddev: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<Number>,
+}
+
+/// One reason not to learn from a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuarantineRecord {
+    pub cause: QuarantineCause,
+    /// In words.
+    pub why: String,
+    /// The benchmark it holds for; absent where it holds for the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub benchmark: Option<String>,
+}
+
+/// Kinds of reasons not to learn from a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuarantineCause {
+    /// Slower than the stored sessions by more than the floor.
+    Regressed,
+    /// A stage failed, or the values can't be used.
+    Errored,
+    /// The outputs are wrong.
+    Diverged,
+    /// The tools were not identified, or the sources differ from their commit.
+    Unverified,
+    /// Not everything planned was done.
+    Incomplete,
+}
+
+impl QuarantineCause {
+    /// The word stored in files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Regressed => "regressed",
+            Self::Errored => "errored",
+            Self::Diverged => "diverged",
+            Self::Unverified => "unverified",
+            Self::Incomplete => "incomplete",
+        }
+    }
+}
+
+/// The record that a real change is the new normal: who says so, why, and from which run on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptanceFile {
+    pub schema: AcceptanceSchema,
+    /// The version of benchgate that wrote the file.
+    pub benchgate: String,
+    /// SHA-256 of everything else in the file.
+    pub sha256: String,
+    pub suite: String,
+    pub testbed: String,
+    /// When it was accepted, RFC 3339.
+    pub created: String,
+    /// File name of the first run of the new normal, without `.json`. Older ones are no longer compared
+    /// with.
+    pub from: String,
+    /// Glob over benchmark names; absent where it holds for every benchmark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub benchmark: Option<String>,
+    pub who: String,
+    pub why: String,
+}
+
+impl BaselineFile {
+    /// Reads one file of a baseline and checks its hash.
+    ///
+    /// # Errors
+    /// Bytes that are not a whole, consistent and unchanged file of a known version.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
+        let file: Self =
+            serde_json::from_slice(bytes).map_err(|error| schema::explain_baseline(bytes, &error))?;
+        check::baseline(&file)?;
+        check::hash(&file.sha256, &file.hash())?;
+        Ok(file)
+    }
+
+    /// The file's bytes, a line for each benchmark: the same value gives the same bytes.
+    pub fn to_json(&self) -> Vec<u8> {
+        lines::of(self)
+    }
+
+    /// Writes the hash of the content into the content.
+    pub fn seal(&mut self) {
+        self.sha256 = self.hash();
+    }
+
+    fn hash(&self) -> String {
+        hash(&Self { sha256: String::new(), ..self.clone() })
+    }
+}
+
+impl AcceptanceFile {
+    /// Reads an acceptance and checks its hash.
+    ///
+    /// # Errors
+    /// Bytes that are not a whole and unchanged file of a known version.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
+        let file: Self =
+            serde_json::from_slice(bytes).map_err(|error| schema::explain_acceptance(bytes, &error))?;
+        check::timestamp("created", &file.created)?;
+        check::hash(&file.sha256, &file.hash())?;
+        Ok(file)
+    }
+
+    /// The file's bytes: the same value gives the same bytes.
+    pub fn to_json(&self) -> Vec<u8> {
+        lines::of(self)
+    }
+
+    /// Writes the hash of the content into the content.
+    pub fn seal(&mut self) {
+        self.sha256 = self.hash();
+    }
+
+    fn hash(&self) -> String {
+        hash(&Self { sha256: String::new(), ..self.clone() })
+    }
+}
+
+/// Over the content and not the bytes: another line ending is no edit.
+fn hash(content: &impl Serialize) -> String {
+    let bytes = serde_json::to_vec(content).unwrap_or_default();
+    Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,107 @@
+//! A baseline in a folder.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::{Change, Files, StoreError};
+
+/// What an unfinished write is called; a kill can leave one, and nobody reads it.
+const UNFINISHED: &str = ".unfinished-";
+
+/// A folder, usually `baselines/` in the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory {
+    root: PathBuf,
+}
+
+impl Directory {
+    /// The folder need not exist: an empty baseline is a baseline.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    fn entries(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+        let path = self.root.join(folder);
+        let io = |source| StoreError::Io { action: "list", path: path.clone(), source };
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io(error)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(io)?;
+            // Links are not followed: a baseline is plain files.
+            let kind = entry.file_type().map_err(io)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !name.starts_with('.') && if folders { kind.is_dir() } else { kind.is_file() } {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The file appears whole under its name, or not at all, and never in place of another.
+    fn create(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.root.join(name);
+        let folder = path.parent().unwrap_or(&self.root);
+        let io = |source| StoreError::Io { action: "write", path: path.clone(), source };
+        fs::create_dir_all(folder).map_err(io)?;
+        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder).map_err(io)?;
+        file.write_all(bytes).map_err(io)?;
+        readable(file.path()).map_err(io)?;
+        file.as_file().sync_all().map_err(io)?;
+        file.persist_noclobber(&path).map_err(|error| match error.error.kind() {
+            std::io::ErrorKind::AlreadyExists => StoreError::Exists { path: name.to_owned() },
+            _ => io(error.error),
+        })?;
+        // The name must survive a power cut as well as the content.
+        fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
+    }
+}
+
+/// Temporary files are private; a baseline is for everyone who can read the tree.
+fn readable(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+}
+
+impl Files for Directory {
+    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.entries(folder, true)
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.entries(folder, false)
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
+        let file = self.root.join(path);
+        fs::read(&file).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => StoreError::NoSuchFile { path: path.to_owned() },
+            _ => StoreError::Io { action: "read", path: file, source },
+        })
+    }
+
+    fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
+        for (path, bytes) in &change.add {
+            self.create(path, bytes)?;
+        }
+        for path in &change.remove {
+            let file = self.root.join(path);
+            match fs::remove_file(&file) {
+                Ok(()) => {}
+                // Somebody else pruned it.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(source) => return Err(StoreError::Io { action: "remove", path: file, source }),
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> String {
+        self.root.display().to_string()
+    }
+}

@@ -1,0 +1,162 @@
+//! Names of files and folders: sorted by name is sorted by time.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+/// The name of a run's file without `.json`: `20261120T210000Z-<commit>`, and `-<digits>` where another
+/// session of the same second and commit was there first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunName(String);
+
+/// Stands for a commit that nobody knew.
+const NO_COMMIT: &str = "none";
+/// Marks an acceptance in place of a commit.
+const ACCEPTANCE: &str = "accept";
+const TIME: &str = "%Y%m%dT%H%M%SZ";
+/// Length of a time in a name.
+const TIME_LENGTH: usize = 16;
+
+impl RunName {
+    /// The name of a run that began at `created` (RFC 3339). `None` where that is no time.
+    pub fn new(created: &str, commit: Option<&str>) -> Option<Self> {
+        let commit = match commit {
+            Some(commit) if is_commit(commit) => commit.to_ascii_lowercase(),
+            Some(_) => return None,
+            None => NO_COMMIT.to_owned(),
+        };
+        Some(Self(format!("{}-{commit}", stamp(created)?)))
+    }
+
+    /// The same name for another session of the same second, told apart by its content's hash.
+    #[must_use]
+    pub fn beside(&self, sha256: &str) -> Self {
+        Self(format!("{}-{}", self.0, sha256.get(..8).unwrap_or(sha256)))
+    }
+
+    /// A run's name from a file's; `None` for acceptances and for what is neither.
+    pub fn parse(file: &str) -> Option<Self> {
+        let stem = file.strip_suffix(".json")?;
+        let (time, rest) = stem.split_once('-')?;
+        let (commit, beside) =
+            rest.split_once('-').map_or((rest, None), |(commit, more)| (commit, Some(more)));
+        let whole = is_time(time) && (commit == NO_COMMIT || is_commit(commit)) && beside.is_none_or(is_hex);
+        whole.then(|| Self(stem.to_owned()))
+    }
+
+    /// The name itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The file's name.
+    pub fn file(&self) -> String {
+        format!("{}.json", self.0)
+    }
+
+    /// When the run began, as it stands in the name.
+    pub fn time(&self) -> &str {
+        &self.0[..TIME_LENGTH]
+    }
+
+    /// The commit of the measured sources.
+    pub fn commit(&self) -> Option<&str> {
+        self.0.split('-').nth(1).filter(|commit| *commit != NO_COMMIT)
+    }
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of an acceptance's file, told apart by its content's hash.
+pub(super) fn acceptance_file(created: &str, sha256: &str) -> Option<String> {
+    Some(format!("{}-{ACCEPTANCE}-{}.json", stamp(created)?, sha256.get(..8).unwrap_or(sha256)))
+}
+
+/// Whether a file's name is an acceptance's.
+pub(super) fn is_acceptance(file: &str) -> bool {
+    let Some(stem) = file.strip_suffix(".json") else { return false };
+    let mut parts = stem.split('-');
+    parts.next().is_some_and(is_time) && parts.next() == Some(ACCEPTANCE)
+}
+
+/// A time as it stands in names.
+pub(super) fn stamp(created: &str) -> Option<String> {
+    let time: Timestamp = created.parse().ok()?;
+    Some(time.strftime(TIME).to_string())
+}
+
+/// A suite's or testbed's name as the name of a folder: what is not plain is written as `%` and two
+/// hexadecimal digits a byte, so that no name leads elsewhere or hides.
+pub fn folder_name(name: &str) -> String {
+    let plain = |at: usize, byte: u8| {
+        byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || (byte == b'.' && at > 0)
+    };
+    let mut folder = String::with_capacity(name.len());
+    for (at, byte) in name.bytes().enumerate() {
+        if plain(at, byte) {
+            folder.push(char::from(byte));
+        } else {
+            folder.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    folder
+}
+
+fn is_time(text: &str) -> bool {
+    text.len() == TIME_LENGTH
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 => byte == b'T',
+            15 => byte == b'Z',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+/// SHA-1 or SHA-256, or shorter where a tool shortened it.
+fn is_commit(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RunName, folder_name, is_acceptance};
+
+    const COMMIT: &str = "1a6681936a78138f7ae2b0fd9309d28dfe01ac5b";
+
+    #[test]
+    fn a_name_is_read_back_and_sorts_by_time() {
+        let older = RunName::new("2026-11-20T23:00:00+02:00", Some(COMMIT)).unwrap();
+        let newer = RunName::new("2026-11-20T21:00:01Z", None).unwrap();
+        assert_eq!(older.as_str(), format!("20261120T210000Z-{COMMIT}"));
+        assert!(older < newer);
+        assert_eq!(newer.commit(), None);
+        for name in [&older, &newer, &older.beside("0123456789")] {
+            assert_eq!(RunName::parse(&name.file()).as_ref(), Some(name));
+        }
+        assert_eq!(older.beside("0123456789").commit(), Some(COMMIT));
+    }
+
+    #[test]
+    fn what_is_no_run_is_no_name() {
+        for file in ["README.md", "20261120T210000Z-accept-01234567.json", "x.json", "20261120-abc.json"] {
+            assert_eq!(RunName::parse(file), None, "{file}");
+        }
+        assert!(is_acceptance("20261120T210000Z-accept-01234567.json"));
+        assert!(RunName::new("2026-11-20T21:00:00Z", Some("../../etc")).is_none());
+    }
+
+    #[test]
+    fn no_suite_name_leads_out_of_the_baseline() {
+        assert_eq!(folder_name("../.."), "%2e.%2f..");
+        assert_eq!(folder_name(".git"), "%2egit");
+        assert_eq!(folder_name("Zoo-1.2_x"), "Zoo-1.2_x");
+        assert_eq!(folder_name("a b/ü"), "a%20b%2f%c3%bc");
+    }
+}

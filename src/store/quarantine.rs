@@ -1,0 +1,114 @@
+//! What must not be learned from. A red session that entered the baseline would make the next red green,
+//! so it is kept where everybody sees it and compared with by nobody, until somebody accepts it.
+//!
+//! A reason holds for one benchmark where it can: a model that fails every night must not keep the
+//! others from having a baseline.
+
+use globset::Glob;
+
+use crate::gate::{Comparison, Reason};
+use crate::model::{SideName, Verdict, VerifyCode};
+use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord, RunFile};
+
+use super::RunName;
+use super::name;
+
+/// Every reason not to learn from a side of a run. `comparison` is that side against the sessions that
+/// are stored already, where there are any.
+pub(super) fn reasons(
+    run: &RunFile,
+    side: SideName,
+    comparison: Option<&Comparison>,
+) -> Vec<QuarantineRecord> {
+    let mut found = Reasons(Vec::new());
+    if !run.complete {
+        found.add(QuarantineCause::Incomplete, None, "the run was interrupted");
+    }
+    let Some(record) = run.side(side) else { return found.0 };
+    if record.toolchain.is_none() {
+        found.add(QuarantineCause::Unverified, None, "the tools were not identified");
+    }
+    if record.commit.is_none() {
+        found.add(QuarantineCause::Unverified, None, "the commit of the sources is not known");
+    }
+    if record.dirty == Some(true) {
+        found.add(QuarantineCause::Unverified, None, "the sources differed from their commit");
+    }
+    for benchmark in &record.benchmarks {
+        let name = Some(benchmark.name.as_str());
+        if benchmark.outcome.status == OutcomeStatus::Failed {
+            let why = benchmark.outcome.why.as_deref().unwrap_or("it failed");
+            found.add(QuarantineCause::Errored, name, why);
+        }
+        match benchmark.verification.as_ref().map(|verification| verification.code.0) {
+            Some(VerifyCode::Fail) => found.add(QuarantineCause::Diverged, name, "its outputs are wrong"),
+            Some(VerifyCode::ExceptionRaised) => {
+                found.add(QuarantineCause::Errored, name, "checking its outputs failed");
+            }
+            _ => {}
+        }
+    }
+    for row in comparison.into_iter().flat_map(|comparison| &comparison.rows) {
+        let name = Some(row.benchmark.as_str());
+        let metric = row.metric.as_ref().map_or("", |metric| metric.name.as_ref());
+        match (row.verdict, &row.reason, &row.estimate) {
+            (Verdict::Regressed, _, Some(estimate)) if row.fatal => {
+                let why = format!("{metric} is {:.3} × that of the stored sessions", estimate.ratio);
+                found.add(QuarantineCause::Regressed, name, &why);
+            }
+            (Verdict::Error, Reason::Unusable(lint), _) => {
+                found.add(
+                    QuarantineCause::Errored,
+                    name,
+                    &format!("{metric}: {}: {}", lint.code, lint.detail),
+                );
+            }
+            _ => {}
+        }
+    }
+    found.0
+}
+
+struct Reasons(Vec<QuarantineRecord>);
+
+impl Reasons {
+    /// The first reason of a kind for a benchmark is enough.
+    fn add(&mut self, cause: QuarantineCause, benchmark: Option<&str>, why: &str) {
+        if self.0.iter().all(|known| known.cause != cause || known.benchmark.as_deref() != benchmark) {
+            let benchmark = benchmark.map(str::to_owned);
+            self.0.push(QuarantineRecord { cause, why: why.to_owned(), benchmark });
+        }
+    }
+}
+
+/// Whether an acceptance is about this benchmark; `None` stands for the run as a whole.
+pub(super) fn covers(acceptance: &AcceptanceFile, benchmark: Option<&str>) -> bool {
+    match (&acceptance.benchmark, benchmark) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(glob), Some(name)) => matches(glob, name),
+    }
+}
+
+/// A glob that can't be read covers nothing: what is not understood accepts nothing.
+fn matches(glob: &str, name: &str) -> bool {
+    Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(name))
+}
+
+/// Whether a reason of the run `name` no longer holds. The run that was accepted is released whatever
+/// the reason; later ones only where the reason is the accepted change, and only those measured before
+/// it was accepted: what turns red after that is news.
+pub(super) fn is_released(
+    reason: &QuarantineRecord,
+    run: &RunName,
+    acceptances: &[(String, AcceptanceFile)],
+) -> bool {
+    acceptances.iter().any(|(_, acceptance)| {
+        let later = || {
+            reason.cause == QuarantineCause::Regressed
+                && *run.as_str() > *acceptance.from
+                && name::stamp(&acceptance.created).is_some_and(|accepted| run.time() <= accepted.as_str())
+        };
+        covers(acceptance, reason.benchmark.as_deref()) && (run.as_str() == acceptance.from || later())
+    })
+}

@@ -1,0 +1,123 @@
+//! From a run to a file of a baseline: one summary per process.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Benchmark, Better, Metric, Series, SideName};
+use crate::record::{
+    BaselineBenchmark, BaselineFile, BaselineProcess, BaselineSchema, BenchmarkRecord, MetricRecord, Number,
+    ProcessRecord, QuarantineRecord, RunFile, SummaryRecord, ValueRecord,
+};
+use crate::stats::describe;
+
+/// Digits kept of a measured time. Clocks are good for six or seven; the rest would be bytes without news.
+const DIGITS: usize = 9;
+
+/// One side of a run as a file of a baseline, sealed. `None` where the run has no such side.
+pub fn summarise(run: &RunFile, side: SideName, quarantine: Vec<QuarantineRecord>) -> Option<BaselineFile> {
+    let record = run.side(side)?;
+    let (_, words) = run.runs("").into_iter().find(|(name, _)| *name == side)?;
+    let mut metrics: Vec<MetricRecord> = Vec::new();
+    for series in words.benchmarks.iter().flat_map(|benchmark| &benchmark.metrics) {
+        if metrics.iter().all(|known| known.name != series.metric.name) {
+            metrics.push(MetricRecord::from(&series.metric));
+        }
+    }
+    let better: BTreeMap<&str, Better> =
+        metrics.iter().map(|metric| (metric.name.as_str(), metric.better.0)).collect();
+    let benchmarks = record.benchmarks.iter().zip(&words.benchmarks);
+    let benchmarks = benchmarks.map(|(record, words)| benchmark(record, words, &better)).collect();
+    let mut file = BaselineFile {
+        schema: BaselineSchema,
+        benchgate: run.benchgate.clone(),
+        sha256: String::new(),
+        suite: run.suite.clone(),
+        session: run.session.clone(),
+        created: run.created.clone(),
+        commit: record.commit.clone(),
+        testbed: run.testbed.clone(),
+        toolchain: record.toolchain.clone(),
+        quarantine,
+        metrics,
+        benchmarks,
+        lints: run.lints.clone(),
+    };
+    file.seal();
+    Some(file)
+}
+
+fn benchmark(
+    record: &BenchmarkRecord,
+    words: &Benchmark,
+    better: &BTreeMap<&str, Better>,
+) -> BaselineBenchmark {
+    let worked = record.processes.iter().filter(|process| process.failure.is_none());
+    let processes: Vec<BaselineProcess> = worked.map(|record| process(record, better)).collect();
+    let sampled: BTreeSet<&str> =
+        processes.iter().flat_map(|process| process.summaries.keys().map(String::as_str)).collect();
+    let values = words.metrics.iter().filter(|series| !sampled.contains(series.metric.name.as_ref()));
+    let values = values.filter_map(|series| {
+        let value = match &series.series {
+            Series::Exact(value) => *value,
+            Series::Processes(processes) => rounded(*processes.first()?.samples.first()?),
+            Series::Summaries(_) => return None,
+        };
+        Some(ValueRecord { metric: series.metric.name.to_string(), value: Number(value) })
+    });
+    let codes: BTreeSet<_> = record.lints.iter().map(|lint| lint.code).collect();
+    BaselineBenchmark {
+        name: record.name.clone(),
+        labels: record.labels.clone(),
+        outcome: record.outcome.clone(),
+        artifact: record.artifact.clone(),
+        verification: record.verification.as_ref().map(|verification| verification.code),
+        values: values.collect(),
+        processes,
+        lints: codes.into_iter().collect(),
+    }
+}
+
+fn process(record: &ProcessRecord, better: &BTreeMap<&str, Better>) -> BaselineProcess {
+    let mut state = BTreeMap::new();
+    if let Some(load) = record.load_avg.first() {
+        state.insert("load-1m".to_owned(), *load);
+    }
+    let mut summaries = BTreeMap::new();
+    for (metric, samples) in &record.samples {
+        let samples: Vec<f64> = samples.iter().map(|sample| sample.0).collect();
+        let better = better.get(metric.as_str()).copied().unwrap_or(Better::Lower);
+        summaries.extend(summary(&samples, better).map(|summary| (metric.clone(), summary)));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
+    if let Some(bytes) = record.peak_memory_bytes {
+        let summary =
+            SummaryRecord { n: 1, median: Number(bytes as f64), undisturbed: None, stddev: None, min: None };
+        summaries.entry(Metric::PEAK_HOST_MEMORY.name.into_owned()).or_insert(summary);
+    }
+    BaselineProcess { state, summaries }
+}
+
+fn summary(samples: &[f64], better: Better) -> Option<SummaryRecord> {
+    let sorted = describe::sorted(samples);
+    let quartile = match better {
+        Better::Lower => 0.25,
+        Better::Higher => 0.75,
+    };
+    let several = samples.len() > 1;
+    let kept = |value: Option<f64>| value.filter(|_| several).map(|value| Number(rounded(value)));
+    Some(SummaryRecord {
+        n: samples.len() as u64,
+        median: Number(rounded(describe::quantile_sorted(&sorted, 0.5)?)),
+        undisturbed: kept(describe::quantile_sorted(&sorted, quartile)),
+        stddev: kept(describe::stddev(samples)),
+        min: kept(sorted.first().copied()),
+    })
+}
+
+/// The nearest number of [`DIGITS`] significant digits. Whole numbers stay what they are: sizes and
+/// counts are compared exactly.
+fn rounded(value: f64) -> f64 {
+    if !value.is_finite() || value.fract() == 0.0 {
+        return value;
+    }
+    format!("{value:.*e}", DIGITS - 1).parse().unwrap_or(value)
+}

@@ -1,0 +1,344 @@
+//! What the store promises.
+
+use std::fs;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use crate::gate::{CompareOptions, Policy};
+use crate::git::GitError;
+use crate::model::{LintCode, Series, SideName, Testbed, Verdict};
+use crate::record::{QuarantineCause, RunFile};
+
+use super::{
+    Acceptance, Ask, Directory, Files, History, Lineage, Missing, SESSIONS, Selection, Shelf, StoreError,
+    Updated, Writing, accept, history_for_gate, prunable, update, verify,
+};
+
+const GOLDEN: &str = include_str!("../../tests/fixtures/record/run-v1.json");
+
+/// A commit of this letter.
+fn commit(letter: char) -> String {
+    letter.to_string().repeat(40)
+}
+
+/// A run of one benchmark, two processes, at noon of a day of October.
+fn run(day: u8, letter: char, latency: f64) -> RunFile {
+    let mut run = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
+    run.sides.truncate(1);
+    run.sides[0].name = SideName::Head.into();
+    run.sides[0].commit = Some(commit(letter));
+    run.sides[0].benchmarks.truncate(1);
+    run.session = format!("session-{day}");
+    run.created = format!("2026-10-{day:02}T12:00:00Z");
+    run.calibration = None;
+    // Another commit compiles to another module, or there would be nothing to compare.
+    run.sides[0].benchmarks[0].artifact.as_mut().unwrap().vmfb_sha256 = letter.to_string().repeat(64);
+    for process in &mut run.sides[0].benchmarks[0].processes {
+        for (at, value) in process.samples.get_mut("latency").unwrap().iter_mut().enumerate() {
+            value.0 = latency + at as f64 * 0.25;
+        }
+    }
+    run
+}
+
+fn ancestor(_: &str) -> Result<Lineage, GitError> {
+    Ok(Lineage::Ancestor)
+}
+
+fn now() -> Timestamp {
+    "2026-11-01T00:00:00Z".parse().unwrap()
+}
+
+fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, StoreError> {
+    let policy = Policy::default();
+    let options = CompareOptions::default();
+    let writing = Writing { side: SideName::Head, policy: &policy, options, lineage: &ancestor, now: now() };
+    update(files, run, &writing)
+}
+
+fn select(
+    files: &dyn Files,
+    testbed: &Testbed,
+    lineage: &dyn Fn(&str) -> Result<Lineage, GitError>,
+) -> Selection {
+    let ask = Ask { suite: "quickstart", testbed, sessions: SESSIONS, lineage, now: now() };
+    history_for_gate(files, &ask).unwrap()
+}
+
+fn testbed() -> Testbed {
+    Testbed::from(&run(1, 'a', 1.0).testbed)
+}
+
+fn found(files: &dyn Files) -> History {
+    match select(files, &testbed(), &ancestor) {
+        Selection::Found(history) => history,
+        Selection::Missing(missing) => panic!("nothing found: {missing:?}"),
+    }
+}
+
+fn missing(files: &dyn Files, testbed: &Testbed) -> Missing {
+    match select(files, testbed, &ancestor) {
+        Selection::Found(history) => panic!("found {:?}", history.names),
+        Selection::Missing(missing) => missing,
+    }
+}
+
+/// Ten quiet days around 120 µs.
+fn ten_days(files: &mut dyn Files) {
+    for day in 1..=10 {
+        put(files, &run(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
+    }
+}
+
+fn acceptance(from: Option<&str>, created: &str) -> Acceptance {
+    Acceptance {
+        suite: "quickstart".to_owned(),
+        testbed: testbed().id,
+        from: from.map(str::to_owned),
+        benchmark: None,
+        who: "somebody".to_owned(),
+        why: "bigger tiles, on purpose".to_owned(),
+        created: created.to_owned(),
+        benchgate: "0.1.0".to_owned(),
+    }
+}
+
+fn latencies(history: &History) -> Vec<f64> {
+    let of = |run: &crate::model::Run| match &run.benchmarks[0].metric("latency").unwrap().series {
+        Series::Summaries(summaries) => summaries[0].median.unwrap(),
+        other => panic!("{other:?}"),
+    };
+    history.runs.iter().map(of).collect()
+}
+
+#[test]
+fn the_same_run_twice_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    let first = put(&mut files, &run(1, 'a', 100.0)).unwrap();
+    let again = put(&mut files, &run(1, 'a', 100.0)).unwrap();
+    assert!(!first.already && again.already);
+    assert_eq!(first.path, again.path);
+    assert_eq!(first.path, format!("quickstart/9c1f0e57/20261001T120000Z-{}.json", commit('a')));
+    assert_eq!(files.names("quickstart/9c1f0e57").unwrap().len(), 1);
+}
+
+#[test]
+fn two_sessions_of_one_second_are_both_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    put(&mut files, &run(1, 'a', 100.0)).unwrap();
+    let mut other = run(1, 'a', 101.0);
+    other.session = "another".to_owned();
+    put(&mut files, &other).unwrap();
+    assert_eq!(found(&files).runs.len(), 2);
+    assert_eq!(verify(&files).unwrap().faults, []);
+}
+
+#[test]
+fn a_gate_gets_the_newest_sessions_behind_it_oldest_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    for day in 1..=28 {
+        let letter = if day % 2 == 0 { 'a' } else { 'b' };
+        put(&mut files, &run(day, letter, 1000.0 + f64::from(day))).unwrap();
+    }
+    let behind = |found: &str| Ok(if found == commit('a') { Lineage::Ancestor } else { Lineage::Stranger });
+    let Selection::Found(history) = select(&files, &testbed(), &behind) else { panic!("nothing found") };
+    assert_eq!(history.runs.len(), 14);
+    assert!(history.names.is_sorted());
+    assert!(history.runs.iter().all(|run| run.commit.as_deref() == Some(commit('a').as_str())));
+    insta::assert_snapshot!(history.notes.join("\n"), @"14 stored sessions measured commits that are not behind this one");
+    assert_eq!(found(&files).runs.len(), SESSIONS);
+}
+
+#[test]
+fn another_driver_is_offered_and_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    put(&mut files, &run(1, 'a', 100.0)).unwrap();
+    let mut here = testbed();
+    here.id = "00000000".to_owned();
+    here.facts.insert("gpu-driver".to_owned(), "560.1".to_owned());
+    let missing = missing(&files, &here);
+    assert_eq!(missing.near.len(), 1);
+    assert_eq!(missing.near[0].testbed, "9c1f0e57");
+    assert_eq!(missing.near[0].differences, ["gpu-driver: unknown / 560.1"]);
+}
+
+#[test]
+fn a_red_session_is_kept_and_not_learned_from_until_it_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    ten_days(&mut files);
+    let red = put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
+    assert_eq!(red.comparison.unwrap().verdict, Verdict::Regressed);
+    assert_eq!(red.quarantine[0].cause, QuarantineCause::Regressed);
+    // Still red the next night, compared with what was good.
+    let next = put(&mut files, &run(12, 'c', 180_100.0)).unwrap();
+    assert_eq!(next.quarantine[0].cause, QuarantineCause::Regressed);
+    let history = found(&files);
+    assert_eq!(history.runs.len(), 10);
+    assert!(history.notes[0].contains("2 stored sessions are quarantined"), "{:?}", history.notes);
+
+    accept(&mut files, acceptance(Some("20261011"), "2026-10-13T09:00:00Z")).unwrap();
+    let history = found(&files);
+    assert_eq!(latencies(&history), [180_000.25, 180_100.25]);
+    // What turns red after the acceptance is news.
+    let later = put(&mut files, &run(14, 'd', 270_000.0)).unwrap();
+    assert_eq!(later.quarantine[0].cause, QuarantineCause::Regressed);
+    assert_eq!(found(&files).runs.len(), 2);
+}
+
+#[test]
+fn accepting_one_benchmark_leaves_the_others_their_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    let two = |day: u8, latency: f64| {
+        let mut run = run(day, 'a', latency);
+        let mut other = run.sides[0].benchmarks[0].clone();
+        other.name = "other/cpu/main".to_owned();
+        run.sides[0].benchmarks.push(other);
+        run
+    };
+    for day in 1..=5 {
+        put(&mut files, &two(day, 100.0 + f64::from(day))).unwrap();
+    }
+    let one =
+        Acceptance { benchmark: Some("mlp/*/*".to_owned()), ..acceptance(None, "2026-10-06T00:00:00Z") };
+    accept(&mut files, one).unwrap();
+    let history = found(&files);
+    let count = |name: &str| {
+        let all = history.runs.iter().flat_map(|run| &run.benchmarks);
+        all.filter(|benchmark| benchmark.name.as_str() == name).count()
+    };
+    assert_eq!((count("mlp/cpu/main"), count("other/cpu/main")), (1, 5));
+}
+
+#[test]
+fn a_failing_benchmark_is_represented_by_its_last_good_session_and_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    ten_days(&mut files);
+    let mut failed = run(11, 'a', 120_000.0);
+    let golden = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
+    failed.sides[0].benchmarks[0] = golden.sides[1].benchmarks[0].clone();
+    let mut healthy = run(11, 'a', 500.0).sides[0].benchmarks[0].clone();
+    healthy.name = "healthy/cpu/main".to_owned();
+    failed.sides[0].benchmarks.push(healthy);
+    let updated = put(&mut files, &failed).unwrap();
+    let causes: Vec<_> = updated.quarantine.iter().map(|reason| reason.cause).collect();
+    assert_eq!(causes, [QuarantineCause::Errored, QuarantineCause::Diverged]);
+    let history = found(&files);
+    assert_eq!(history.runs.len(), 11);
+    let newest = history.runs.last().unwrap();
+    assert!(newest.benchmarks.iter().all(|benchmark| benchmark.outcome.is_ok()));
+    assert_eq!(newest.benchmarks.len(), 2);
+    let mlp =
+        history.runs.iter().flat_map(|run| &run.benchmarks).filter(|b| b.name.as_str() == "mlp/cpu/main");
+    assert_eq!(mlp.count(), 10);
+}
+
+#[test]
+fn an_unfinished_or_unidentified_run_is_held_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    let mut interrupted = run(1, 'a', 100.0);
+    interrupted.complete = false;
+    let mut unverified = run(2, 'a', 100.0);
+    unverified.sides[0].toolchain = None;
+    let mut dirty = run(3, 'a', 100.0);
+    dirty.sides[0].dirty = Some(true);
+    for run in [interrupted, unverified, dirty] {
+        assert!(put(&mut files, &run).unwrap().quarantine.iter().all(|reason| reason.benchmark.is_none()));
+    }
+    let missing = missing(&files, &testbed());
+    assert_eq!((missing.stored, missing.notes.len()), (3, 1));
+}
+
+#[test]
+fn a_damaged_file_is_named_and_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    ten_days(&mut files);
+    let shelf = Shelf::open(&files, "quickstart", "9c1f0e57").unwrap();
+    let spoil = |at: usize, change: &dyn Fn(String) -> String| {
+        let path = folder.path().join(shelf.path(&shelf.runs[at].file()));
+        fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
+    };
+    spoil(9, &|text| text.replacen("120100.25", "60000.25", 1));
+    spoil(8, &|text| text[..text.len() / 2].to_owned());
+    spoil(7, &|text| text.replace("baseline/v1", "baseline/v4"));
+    spoil(6, &|text| text.replace("9c1f0e57", "aaaaaaaa"));
+    let history = found(&files);
+    assert_eq!(history.runs.len(), 6);
+    let verified = verify(&files).unwrap();
+    let mut selected = history.faults.clone();
+    selected.reverse();
+    assert_eq!(verified.faults, selected);
+    let whys: Vec<&str> = verified.faults.iter().map(|fault| fault.why.as_str()).collect();
+    assert!(whys[0].contains("damaged or edited"), "{whys:?}");
+    assert!(whys[1].contains("reading version 4 needs benchgate 0.1.0 or newer"), "{whys:?}");
+    assert!(whys[2].contains("truncated"), "{whys:?}");
+    assert!(whys[3].contains("damaged or edited"), "{whys:?}");
+}
+
+#[test]
+fn a_file_on_the_wrong_shelf_is_no_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    let path = put(&mut files, &run(1, 'a', 100.0)).unwrap().path;
+    let wrong = folder.path().join("quickstart/other");
+    fs::create_dir(&wrong).unwrap();
+    fs::copy(folder.path().join(&path), wrong.join(Path::new(&path).file_name().unwrap())).unwrap();
+    let faults = verify(&files).unwrap().faults;
+    assert_eq!(faults.len(), 1);
+    assert_eq!(faults[0].why, "it belongs in quickstart/9c1f0e57");
+    let here = Testbed { id: "other".to_owned(), ..testbed() };
+    assert_eq!(missing(&files, &here).faults, faults);
+}
+
+#[test]
+fn what_a_kill_left_behind_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    put(&mut files, &run(1, 'a', 100.0)).unwrap();
+    fs::write(folder.path().join("quickstart/9c1f0e57/.unfinished-x"), "{").unwrap();
+    assert_eq!(found(&files).faults, []);
+    assert_eq!(verify(&files).unwrap().runs, 1);
+}
+
+#[test]
+fn pruning_keeps_the_newest_and_what_was_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    ten_days(&mut files);
+    accept(&mut files, acceptance(Some("20261002"), "2026-10-02T13:00:00Z")).unwrap();
+    let pruned = prunable(&files, "quickstart/9c1f0e57", 3).unwrap();
+    assert_eq!((pruned.removed.len(), pruned.kept), (6, 4));
+    files.apply(&pruned.change()).unwrap();
+    let left = Shelf::open(&files, "quickstart", "9c1f0e57").unwrap().runs;
+    let days: Vec<&str> = left.iter().map(|name| &name.time()[6..8]).collect();
+    assert_eq!(days, ["02", "08", "09", "10"]);
+    assert_eq!(verify(&files).unwrap().faults, []);
+}
+
+#[test]
+fn an_old_baseline_says_that_it_is_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    put(&mut files, &run(1, 'a', 100.0)).unwrap();
+    let history = found(&files);
+    let lint = history.runs[0].lints.iter().find(|lint| lint.code == LintCode::StaleBaseline).unwrap();
+    assert_eq!(lint.detail, "its newest session is 30 days old");
+}
+
+#[test]
+fn a_run_without_a_fingerprint_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    let mut unknown = run(1, 'a', 100.0);
+    unknown.testbed.id.clear();
+    assert!(matches!(put(&mut files, &unknown), Err(StoreError::Unusable(_))));
+}
