@@ -1,5 +1,5 @@
-//! L3: the only file that names git2. Reads the local repository: refs, the merge base, trees. It never
-//! fetches, never runs a hook or a filter, and never writes into the repository.
+//! L3: the only room that names git2. Reads the local repository: refs, the merge base, trees, and never
+//! runs a hook or a filter there nor writes into it. [`DataBranch`] is a branch on a remote.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,8 +11,14 @@ use std::path::{Component, Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 
+mod data_branch;
+mod push;
+mod remote;
 #[cfg(test)]
 mod tests;
+
+pub use data_branch::{DataBranch, Edit, Runner};
+pub use remote::{Remote, Token};
 
 /// Why the repository can't answer. Each says what to run, where there is something to run.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +58,24 @@ pub enum GitError {
     Outside { path: PathBuf, root: PathBuf },
     #[error("read {} of commit {commit}: it is not a file", path.display())]
     NotAFile { commit: String, path: PathBuf },
+    #[error("find the remote `{0}` in this repository's configuration")]
+    NoRemote(String),
+    #[error("use the remote's address: {0}")]
+    BadUrl(String),
+    #[error("start git: there is no such program")]
+    NoGit,
+    #[error("{verb} {url}: {given} was not let in: {why}")]
+    Credentials { verb: &'static str, url: String, given: &'static str, why: String },
+    #[error("{verb} {url}: {why}")]
+    Unreachable { verb: &'static str, url: String, why: String },
+    #[error("{verb} {url}: {why}")]
+    RemoteFailed { verb: &'static str, url: String, why: String },
+    #[error("push to the branch {branch}: the server refused it: {why}")]
+    PushRefused { branch: String, why: String },
+    #[error("push to the branch {branch}: others were faster {tries} times in a row")]
+    Contended { branch: String, tries: u32 },
+    #[error("write {0}: a file of that name is there")]
+    NameTaken(String),
     #[error("write {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("{action}: {message}")]
@@ -175,6 +199,38 @@ impl Repository {
             }
             Err(error) => Err(other("find the merge base", &error)),
         }
+    }
+
+    /// Whether `commit` lies behind `of` (or is it). `None` where a shallow clone ends before it can be told.
+    pub fn is_behind(&self, commit: &str, of: &str) -> Result<Option<bool>, GitError> {
+        let of = self.commit(of)?;
+        let cut = self.inner.is_shallow();
+        // A commit that is not here is none of this history, if this history is whole.
+        let found = Oid::from_str(commit).and_then(|id| self.inner.find_commit(id));
+        let Ok(found) = found else { return Ok(if cut { None } else { Some(false) }) };
+        if found.id() == of {
+            return Ok(Some(true));
+        }
+        match self.inner.graph_descendant_of(of, found.id()) {
+            Ok(true) => Ok(Some(true)),
+            Ok(false) => Ok(if cut { None } else { Some(false) }),
+            Err(_) if cut => Ok(None),
+            Err(error) => Err(other("follow the history", &error)),
+        }
+    }
+
+    /// The address of a remote, as `git remote get-url` says it.
+    pub fn remote_url(&self, name: &str) -> Result<String, GitError> {
+        let remote = self.inner.find_remote(name).map_err(|_| GitError::NoRemote(name.to_owned()))?;
+        remote.url().map(str::to_owned).map_err(|_| GitError::NoRemote(name.to_owned()))
+    }
+
+    /// Names in a folder of a commit's tree, with whether each is a folder; empty where it has none.
+    pub fn list(&self, commit: &str, folder: &str) -> Result<Vec<(String, bool)>, GitError> {
+        let root = self.tree(commit)?;
+        let tree = subtree(&self.inner, root, folder)
+            .map_err(|error| self.object_error(&error, commit, Path::new(folder)))?;
+        Ok(tree.map(|tree| listing(&tree)).unwrap_or_default())
     }
 
     /// Whether tracked files differ from HEAD. Untracked files don't count, as with `git describe --dirty`.
@@ -402,6 +458,31 @@ impl Planned {
 
 const fn file_mode(is_executable: bool) -> u32 {
     if is_executable { 0o555 } else { 0o444 }
+}
+
+/// A folder of a tree; the empty name is the tree itself.
+fn subtree<'r>(
+    repository: &'r git2::Repository,
+    root: git2::Tree<'r>,
+    folder: &str,
+) -> Result<Option<git2::Tree<'r>>, git2::Error> {
+    if folder.is_empty() {
+        return Ok(Some(root));
+    }
+    match root.get_path(Path::new(folder)) {
+        Ok(entry) if entry.kind() == Some(ObjectType::Tree) => repository.find_tree(entry.id()).map(Some),
+        Ok(_) => Ok(None),
+        Err(error) if error.code() == ErrorCode::NotFound && error.class() == ErrorClass::Tree => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Plain files and folders of a tree, with whether each is a folder. Links and submodules are neither.
+fn listing(tree: &git2::Tree<'_>) -> Vec<(String, bool)> {
+    let entries = tree.iter().filter(|entry| !matches!(entry.filemode(), LINK | SUBMODULE));
+    entries
+        .map(|entry| (String::from_utf8_lossy(entry.name_bytes()).into_owned(), entry.filemode() == FOLDER))
+        .collect()
 }
 
 /// A name that is one step down. Git itself refuses the others; a crafted tree may hold them.

@@ -32,7 +32,7 @@ const INHERITED: &[&str] = &[
 const INHERITED_PREFIXES: &[&str] = &["SSL_", "LC_"];
 
 /// A program to run: where, with what, for how long at most.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Command {
     pub program: PathBuf,
     pub args: Vec<OsString>,
@@ -120,6 +120,18 @@ impl Command {
         let mut all: BTreeMap<_, _> = inherited.filter(|(name, _)| is_inherited(name)).collect();
         all.extend(self.env.iter().map(|(name, value)| (name.clone(), value.clone())));
         all
+    }
+}
+
+/// Without the values of its variables: one of them may be a token.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("env", &self.env.keys().collect::<Vec<_>>())
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
     }
 }
 

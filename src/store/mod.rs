@@ -10,6 +10,7 @@
 //! Nothing is ever changed in place: an acceptance is one more file.
 
 mod accept;
+mod branch;
 
 mod directory;
 mod error;
@@ -23,12 +24,12 @@ mod shelf;
 mod summarise;
 #[cfg(test)]
 mod tests;
-
+mod tree;
 mod update;
 mod verify;
 
 pub use accept::{Acceptance, accept};
-
+pub use branch::{BRANCH, Branch};
 pub use directory::Directory;
 pub use error::StoreError;
 pub use files::{Change, Files};
@@ -38,6 +39,6 @@ pub use prune::{Pruned, prunable};
 pub use select::{Ask, History, Lineage, Missing, SESSIONS, Selection, history_for_gate};
 pub use shelf::{Fault, Shelf, Stored, shelves};
 pub use summarise::summarise;
-
+pub use tree::Tree;
 pub use update::{Updated, Writing, update};
 pub use verify::{Verified, verify};

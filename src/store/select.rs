@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::git::GitError;
+use crate::git::{GitError, Repository};
 use crate::model::{BenchmarkName, Lint, LintCode, Run, Testbed};
 use crate::record::{AcceptanceFile, OutcomeStatus};
 
@@ -32,6 +32,17 @@ pub enum Lineage {
     Stranger,
     /// History is cut off before it could be told.
     Unknown,
+}
+
+impl Lineage {
+    /// Whether a commit lies behind another, from git's answer.
+    pub fn of(repository: &Repository, commit: &str, of: &str) -> Result<Self, GitError> {
+        Ok(match repository.is_behind(commit, of)? {
+            Some(true) => Self::Ancestor,
+            Some(false) => Self::Stranger,
+            None => Self::Unknown,
+        })
+    }
 }
 
 /// What a gate asks for.

@@ -1,0 +1,316 @@
+//! A branch that holds data and nothing else, on a remote: fetched in part, read without a checkout,
+//! appended to and pushed. The user's repository is never written to; everything happens in a scratch
+//! repository that goes away.
+//!
+//! The journeys are made by the `git` program, objects are read and written here. libgit2 has no partial
+//! fetch, so three years of baselines would arrive whole; its transport would need a TLS stack of its own
+//! or a hand-written one; and it knows nothing of the proxies, certificates and SSH agents that people
+//! have taught their git. Whoever checked out the repository has git already.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use git2::build::TreeUpdateBuilder;
+use git2::{ErrorCode, FileMode, ObjectType, Oid};
+use tempfile::TempDir;
+
+use crate::process::{Command, Finished, ProcessError};
+
+use super::push::{Push, refusal};
+use super::remote::Remote;
+use super::{GitError, other};
+
+/// Runs a program to its end. The caller owns the runtime and the interrupt.
+pub type Runner<'a> = dyn Fn(&Command) -> Result<Finished, ProcessError> + 'a;
+
+/// Pushes that are tried when others push at the same time. Each loss means that somebody else won, so
+/// twelve losses in a row take twelve other writers.
+const MOST_PUSHES: u32 = 12;
+/// Tries of a journey that failed on the way.
+const MOST_JOURNEYS: u32 = 3;
+/// The first pause; each further one is twice as long, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A new file, or the removal of one.
+#[derive(Debug, Clone, Copy)]
+pub enum Edit<'a> {
+    Add(&'a str, &'a [u8]),
+    Remove(&'a str),
+}
+
+/// What a journey is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    FetchListing,
+    FetchFiles,
+    Push,
+}
+
+/// The state of a data branch as it was fetched last.
+pub struct DataBranch<'a> {
+    scratch: TempDir,
+    repository: git2::Repository,
+    remote: Remote,
+    branch: String,
+    tip: Option<Oid>,
+    run: &'a Runner<'a>,
+}
+
+impl std::fmt::Debug for DataBranch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DataBranch").field("remote", &self.remote).field("branch", &self.branch).finish()
+    }
+}
+
+impl<'a> DataBranch<'a> {
+    /// Fetches the listing of a branch, and no file yet. A branch that is not there is empty.
+    pub fn fetch(remote: Remote, branch: &str, run: &'a Runner<'a>) -> Result<Self, GitError> {
+        let scratch = tempfile::Builder::new()
+            .prefix("benchgate-branch-")
+            .tempdir()
+            .map_err(|source| GitError::Io { path: std::env::temp_dir(), source })?;
+        let repository = git2::Repository::init_bare(scratch.path())
+            .map_err(|error| other("make a scratch repository", &error))?;
+        let mut config =
+            repository.config().map_err(|error| other("configure a scratch repository", &error))?;
+        for (key, value) in [
+            ("core.repositoryformatversion", "1"),
+            ("remote.store.url", remote.url()),
+            // Files come when they are asked for; the listing comes at once.
+            ("remote.store.promisor", "true"),
+            ("remote.store.partialclonefilter", "blob:none"),
+        ] {
+            config.set_str(key, value).map_err(|error| other("configure a scratch repository", &error))?;
+        }
+        let mut fetched = Self { scratch, repository, remote, branch: branch.to_owned(), tip: None, run };
+        fetched.refresh()?;
+        Ok(fetched)
+    }
+
+    /// Fetches the branch's present state.
+    pub fn refresh(&mut self) -> Result<(), GitError> {
+        let full = format!("refs/heads/{}", self.branch);
+        let refspec = format!("+{full}:{full}");
+        let arguments = ["--depth=1", "--filter=blob:none", "store", refspec.as_str()];
+        let finished = self.journey(Verb::FetchListing, &arguments)?;
+        if !finished.exit.is_success() {
+            if finished.stderr_tail.contains("couldn't find remote ref") {
+                self.tip = None;
+                return Ok(());
+            }
+            return Err(self.remote.failure("fetch from", &finished));
+        }
+        let tip =
+            self.repository.refname_to_id(&full).map_err(|error| other("read the fetched branch", &error))?;
+        self.tip = Some(tip);
+        Ok(())
+    }
+
+    /// The commit that was fetched.
+    pub fn tip(&self) -> Option<String> {
+        self.tip.map(|tip| tip.to_string())
+    }
+
+    /// The remote's address, without anything secret.
+    pub fn url(&self) -> &str {
+        self.remote.url()
+    }
+
+    /// The branch's name.
+    pub fn name(&self) -> &str {
+        &self.branch
+    }
+
+    /// Names in a folder, with whether each is a folder; empty where there is no such folder.
+    pub fn list(&self, folder: &str) -> Result<Vec<(String, bool)>, GitError> {
+        let Some(tree) = self.tree(folder)? else { return Ok(Vec::new()) };
+        Ok(super::listing(&tree))
+    }
+
+    /// Brings files that are not here yet, in one journey.
+    pub fn bring(&self, paths: &[String]) -> Result<(), GitError> {
+        let odb = self.repository.odb().map_err(|error| other("open the scratch repository", &error))?;
+        let mut wanted = Vec::new();
+        for path in paths {
+            if let Some(id) = self.blob(path)?
+                && !odb.exists(id)
+            {
+                wanted.push(id.to_string());
+            }
+        }
+        wanted.sort();
+        wanted.dedup();
+        // Far below the longest command line, and few journeys.
+        for batch in wanted.chunks(1000) {
+            let mut arguments = vec!["--filter=blob:none", "store"];
+            arguments.extend(batch.iter().map(String::as_str));
+            let finished = self.journey(Verb::FetchFiles, &arguments)?;
+            if !finished.exit.is_success() {
+                return Err(self.remote.failure("fetch from", &finished));
+            }
+        }
+        odb.refresh().map_err(|error| other("open the scratch repository", &error))
+    }
+
+    /// The content of a file; `None` where there is none.
+    pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let Some(id) = self.blob(path)? else { return Ok(None) };
+        if self.repository.odb().is_ok_and(|odb| !odb.exists(id)) {
+            self.bring(&[path.to_owned()])?;
+        }
+        let blob = self.repository.find_blob(id).map_err(|error| other("read a fetched file", &error))?;
+        Ok(Some(blob.content().to_vec()))
+    }
+
+    /// Bytes that the journeys so far brought, as they lie on disk.
+    pub fn bytes(&self) -> u64 {
+        let folder = self.repository.path().join("objects/pack");
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+
+    /// Adds a commit with these edits on the branch's newest state and pushes it. Where somebody else was
+    /// faster it is made again on theirs: files are only ever added or removed whole, so nothing can
+    /// conflict but a name.
+    ///
+    /// # Errors
+    /// [`GitError::NameTaken`] where a name is taken by other content. Else why the push failed; then
+    /// nothing was changed there.
+    pub fn push(&mut self, edits: &[Edit<'_>], message: &str) -> Result<(), GitError> {
+        let (mut pushes, mut journeys) = (0, 0);
+        loop {
+            if self.holds(edits)? {
+                return Ok(());
+            }
+            let commit = self.commit(edits, message)?;
+            let refspec = format!("{commit}:refs/heads/{}", self.branch);
+            let finished = self.journey(Verb::Push, &["--porcelain", "--no-verify", "store", &refspec])?;
+            match refusal(&finished) {
+                Push::Done => {
+                    self.tip = Some(commit);
+                    return Ok(());
+                }
+                Push::Outrun => {
+                    pushes += 1;
+                    if pushes >= MOST_PUSHES {
+                        return Err(GitError::Contended { branch: self.branch.clone(), tries: pushes });
+                    }
+                    pause(pushes);
+                }
+                Push::Refused(why) => {
+                    return Err(GitError::PushRefused { branch: self.branch.clone(), why });
+                }
+                Push::Failed => {
+                    let failure = self.remote.failure("push to", &finished);
+                    journeys += 1;
+                    if journeys >= MOST_JOURNEYS || matches!(failure, GitError::Credentials { .. }) {
+                        return Err(failure);
+                    }
+                    pause(journeys);
+                }
+            }
+            // Also after a failure on the way: the push may have arrived and only its answer been lost.
+            self.refresh()?;
+        }
+    }
+
+    /// Whether the branch is already as the edits want it. A taken name is an error.
+    fn holds(&self, edits: &[Edit<'_>]) -> Result<bool, GitError> {
+        let mut all = true;
+        for edit in edits {
+            match *edit {
+                Edit::Add(path, bytes) => match self.blob(path)? {
+                    None => all = false,
+                    Some(found) => {
+                        let ours = Oid::hash_object(ObjectType::Blob, bytes);
+                        if ours.is_ok_and(|ours| ours != found) {
+                            return Err(GitError::NameTaken(path.to_owned()));
+                        }
+                    }
+                },
+                Edit::Remove(path) => all &= self.blob(path)?.is_none(),
+            }
+        }
+        Ok(all)
+    }
+
+    fn commit(&self, edits: &[Edit<'_>], message: &str) -> Result<Oid, GitError> {
+        let failed = |error: git2::Error| other("write a commit", &error);
+        let repository = &self.repository;
+        let parent = self.tip.map(|tip| repository.find_commit(tip)).transpose().map_err(failed)?;
+        let tree = match &parent {
+            Some(parent) => parent.tree().map_err(failed)?,
+            None => {
+                let empty = repository.treebuilder(None).and_then(|tree| tree.write()).map_err(failed)?;
+                repository.find_tree(empty).map_err(failed)?
+            }
+        };
+        let mut builder = TreeUpdateBuilder::new();
+        for edit in edits {
+            match *edit {
+                Edit::Add(path, bytes) => {
+                    let blob = repository.blob(bytes).map_err(failed)?;
+                    builder.upsert(path, blob, FileMode::Blob);
+                }
+                Edit::Remove(path) if self.blob(path)?.is_some() => {
+                    builder.remove(path);
+                }
+                Edit::Remove(_) => {}
+            }
+        }
+        let tree = builder.create_updated(repository, &tree).map_err(failed)?;
+        let tree = repository.find_tree(tree).map_err(failed)?;
+        let author = git2::Signature::now("benchgate", "benchgate@localhost").map_err(failed)?;
+        let parents: Vec<_> = parent.iter().collect();
+        repository.commit(None, &author, &author, message, &tree, &parents).map_err(failed)
+    }
+
+    fn tree(&self, folder: &str) -> Result<Option<git2::Tree<'_>>, GitError> {
+        let Some(tip) = self.tip else { return Ok(None) };
+        let failed = |error: git2::Error| other("read the fetched branch", &error);
+        let root = self.repository.find_commit(tip).and_then(|commit| commit.tree()).map_err(failed)?;
+        super::subtree(&self.repository, root, folder).map_err(failed)
+    }
+
+    fn blob(&self, path: &str) -> Result<Option<Oid>, GitError> {
+        let Some(root) = self.tree("")? else { return Ok(None) };
+        match root.get_path(Path::new(path)) {
+            Ok(entry) if entry.kind() == Some(ObjectType::Blob) => Ok(Some(entry.id())),
+            Ok(_) => Ok(None),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(other("read the fetched branch", &error)),
+        }
+    }
+
+    /// One `git` that speaks to the remote.
+    fn journey(&self, verb: Verb, arguments: &[&str]) -> Result<Finished, GitError> {
+        let mut all: Vec<OsString> = Vec::new();
+        if verb == Verb::FetchFiles {
+            // Single files are no line of history that could be negotiated about.
+            all.extend(["-c", "fetch.negotiationAlgorithm=noop"].map(Into::into));
+        }
+        all.push(if verb == Verb::Push { "push" } else { "fetch" }.into());
+        if verb != Verb::Push {
+            all.extend(
+                ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--quiet"].map(Into::into),
+            );
+        }
+        all.extend(arguments.iter().map(Into::into));
+        let command = self.remote.command(self.scratch.path(), all);
+        (self.run)(&command).map_err(|error| match error {
+            ProcessError::NotFound { .. } => GitError::NoGit,
+            error => GitError::Other { action: "run git", message: error.to_string() },
+        })
+    }
+}
+
+/// Waits a little, longer each time, and never as long as another writer that waits too.
+fn pause(times: u32) {
+    let longest = FIRST_PAUSE.saturating_mul(1 << times.min(10)).min(LONGEST_PAUSE);
+    let nanos =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.subsec_nanos());
+    let share = f64::from(nanos.wrapping_mul(std::process::id() | 1) % 1000) / 1000.0;
+    std::thread::sleep(longest.mul_f64(0.5 + share / 2.0));
+}
