@@ -122,7 +122,10 @@ fn a_protected_branch_is_said_in_the_servers_words_and_the_next_update_succeeds(
     let error = files.apply(&adding("s/t/a.json", "a")).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, StoreError::Git(GitError::PushRefused { .. })), "{text}");
-    assert!(text.contains("hook declined") && text.contains("GH006: Protected branch update failed."), "{text}");
+    assert!(
+        text.contains("hook declined") && text.contains("GH006: Protected branch update failed."),
+        "{text}"
+    );
     server.unprotect();
     files.apply(&adding("s/t/a.json", "a")).unwrap();
     assert_eq!(open(&server).names("s/t").unwrap(), ["a.json"]);
