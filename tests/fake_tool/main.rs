@@ -96,19 +96,28 @@ fn main() {
             }
         }
         // Plays benchgate: runs this very program with the other arguments, contained.
-        "contain" => {
-            let command =
-                benchgate::process::Command::new(std::env::current_exe().unwrap(), Duration::from_secs(60))
-                    .args(args.iter().skip(1));
-            let runtime = tokio::runtime::Runtime::new().unwrap();
-            let exit = runtime.block_on(async {
-                let cancel = benchgate::process::interrupts().unwrap();
-                benchgate::process::run(&command, &cancel).await.unwrap().exit
-            });
-            println!("{exit:?}");
-        }
+        "contain" => contain(&args[1..], None),
+        // The same while it holds the lock of a device.
+        "measure" => contain(&args[2..], Some(arg(1))),
         other => panic!("unknown mode {other:?}"),
     }
+}
+
+fn contain(args: &[String], device: Option<&str>) {
+    use benchgate::process::{Command, interrupts, run};
+    let command = Command::new(std::env::current_exe().unwrap(), Duration::from_secs(60)).args(args.iter());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let exit = runtime.block_on(async {
+        let cancel = interrupts().unwrap();
+        let _alone = match device {
+            Some(name) => {
+                Some(benchgate::device::lock(name, &benchgate::model::Quiet, &cancel).await.unwrap())
+            }
+            None => None,
+        };
+        run(&command, &cancel).await.unwrap().exit
+    });
+    println!("{exit:?}");
 }
 
 /// Appends this process to a file, so that a test can look for it later.

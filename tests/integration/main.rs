@@ -4,6 +4,7 @@
 mod command_line;
 mod compare;
 mod configuration;
+mod device;
 mod documents;
 mod gate;
 mod git_server;

@@ -8,7 +8,7 @@ use benchgate::process::{Cancel, Command, Containment, Exit, Finished, Reply, Se
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn fake_tool() -> PathBuf {
+pub fn fake_tool() -> PathBuf {
     crate::harness::built_example("fake_tool")
 }
 
@@ -31,7 +31,7 @@ fn is_alive(pid: u32) -> bool {
 }
 
 /// Waits until at least one process is noted.
-fn wait_for_note(file: &Path) {
+pub fn wait_for_note(file: &Path) {
     let until = Instant::now() + LONG;
     while noted(file).is_empty() {
         assert!(Instant::now() < until, "nothing was noted in {}", file.display());
@@ -40,7 +40,7 @@ fn wait_for_note(file: &Path) {
 }
 
 /// All that noted themselves are gone, now or within `patience`.
-fn assert_gone(file: &Path, patience: Duration) {
+pub fn assert_gone(file: &Path, patience: Duration) {
     let pids = noted(file);
     assert!(!pids.is_empty());
     let until = Instant::now() + patience;
