@@ -168,9 +168,12 @@ async fn stage(
     let requirements = place.work().join("requirements.txt");
     write_requirements(&requirements, &lines)?;
     let mut arguments: Vec<std::ffi::OsString> =
-        ["install", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:", "--requirement"]
+        ["install", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:"]
             .map(Into::into)
             .into();
+    // The pip that runs may be that of another Python and sees what is installed beside it: without this
+    // it would leave out what that Python already has.
+    arguments.extend(["--ignore-installed".into(), "--requirement".into()]);
     arguments.push(requirements.into());
     pip.run(what, arguments, cancel).await?;
     let what = what.to_owned();

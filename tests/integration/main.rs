@@ -17,3 +17,4 @@ mod schemas;
 mod store;
 mod suite;
 mod tools;
+mod torch_export;
