@@ -138,6 +138,18 @@ fn contend(mode: &str, files: &[PathBuf]) -> f64 {
             let options = gate::CompareOptions { seed: 1, today: "2026-11-20".to_owned() };
             gate::compare(&runs[0], &runs[1], &gate::Policy::default(), &options).rows.len()
         }
+        // The whole command: options, policy, and a report written as JSON.
+        "command" => {
+            let status = Command::new(env!("CARGO_BIN_EXE_benchgate"))
+                .args(["compare", "--format", "json"])
+                .args(files)
+                .stdout(std::process::Stdio::null())
+                .stderr(std::process::Stdio::null())
+                .status()
+                .unwrap();
+            // The verdict is the exit code; what must not happen is that the files could not be read.
+            usize::from(!matches!(status.code(), None | Some(1 | 2 | 21 | 22)))
+        }
         other => panic!("no contender {other}"),
     };
     assert!(seen > 0);
@@ -149,8 +161,12 @@ fn read(file: &Path) -> benchgate::model::Run {
     ingest::read(&bytes, Format::detect(&bytes).unwrap(), &file.display().to_string()).unwrap()
 }
 
-/// Peak resident memory of this process, MiB.
+/// Peak resident memory of this process, or of the one it started and waited for, MiB.
 fn peak_mib() -> f64 {
+    let children = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).unwrap();
+    if children.max_rss() > 0 {
+        return children.max_rss() as f64 / 1024.0;
+    }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib =
@@ -197,7 +213,7 @@ fn main() {
     let mib = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum::<u64>() as f64 / 1048576.0;
     println!("two files of {benchmarks} x {repetitions}, {mib:.1} MiB together");
 
-    let modes = ["typed", "read", "compare"];
+    let modes = ["typed", "read", "compare", "command"];
     let mut seconds = vec![Vec::new(); modes.len()];
     let mut peaks = vec![Vec::new(); modes.len()];
     for _ in 0..number("--rounds", 7) {

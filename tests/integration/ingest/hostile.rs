@@ -2,6 +2,7 @@
 //! never a panic, a hang, or a number that is not in the file.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use benchgate::ingest::{self, Format, IngestError};
@@ -276,4 +277,25 @@ fn a_message_quotes_no_escape_sequence_and_no_novel() {
     let error =
         ingest::read(text.as_bytes(), Format::GoogleBenchmarkJson, "hostile").unwrap_err().to_string();
     assert!(error.len() < 2000 && !error.contains('\u{1b}'), "{error}");
+}
+
+#[test]
+fn what_fuzzing_found_worth_keeping_is_read_soundly() {
+    for format in Format::ALL {
+        let folder =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(format.as_str().replace('-', "_"));
+        let mut count = 0;
+        for file in std::fs::read_dir(&folder).unwrap() {
+            let bytes = std::fs::read(file.unwrap().path()).unwrap();
+            match ingest::read_sides(&bytes, *format, "hostile") {
+                Ok(sides) if *format != Format::RunJson => {
+                    sides.iter().for_each(|(_, run)| assert_sound(run))
+                }
+                Ok(_) => {}
+                Err(error) => assert_explained(&error, lines(&bytes)),
+            }
+            count += 1;
+        }
+        assert!(count > 5, "{format} has no corpus");
+    }
 }
