@@ -14,6 +14,9 @@ use super::series::{self, Readings};
 use super::{Estimate, Method, MetricPolicy, Reason, Row};
 use super::{context, diagnosis, status};
 
+/// Findings that say "measure more".
+const ABOUT_LITTLE_DATA: [LintCode; 2] = [LintCode::SingleRepetition, LintCode::AssumedSpread];
+
 /// A row before the error budget is shared out among all rows.
 pub struct Draft {
     pub row: Row,
@@ -231,6 +234,11 @@ fn metric_draft(
             row.lints = context::deduplicate(row.lints);
             row.estimate = Some(estimate(Method::Paired, ratio));
             let rule = rules.metric(&row.benchmark, metric);
+            if !rule.fatal {
+                // Compile time is measured once by design. That this is little is worth a word only where
+                // something hangs on it.
+                row.lints.retain(|lint| !ABOUT_LITTLE_DATA.contains(&lint.code));
+            }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
             let forbidden = context::forbidding(&row.lints).or(session.forbidden.as_ref()).cloned();
             let open = Open {
