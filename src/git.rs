@@ -74,6 +74,8 @@ pub enum GitError {
     PushRefused { branch: String, why: String },
     #[error("push to the branch {branch}: others were faster {tries} times in a row")]
     Contended { branch: String, tries: u32 },
+    #[error("finish: it was interrupted")]
+    Interrupted,
     #[error("write {0}: a file of that name is there")]
     NameTaken(String),
     #[error("write {}: {source}", path.display())]

@@ -19,6 +19,9 @@ pub enum CliError {
     /// There is nothing to compare with.
     #[error("{message}")]
     BaselineMissing { message: String, hint: Option<String> },
+    /// The baseline could not be read or written.
+    #[error("{message}")]
+    Store { message: String, hint: Option<String> },
     /// SIGINT or SIGTERM.
     #[error("interrupted; what was measured is kept and the next run resumes")]
     Interrupted,
@@ -34,6 +37,7 @@ impl CliError {
             Self::Input { .. } => ExitCode::InputUnreadable,
             Self::Failed { .. } => ExitCode::Error,
             Self::BaselineMissing { .. } => ExitCode::BaselineMissing,
+            Self::Store { .. } => ExitCode::StoreFailed,
             Self::Interrupted => ExitCode::Interrupted,
             Self::Internal { .. } => ExitCode::Internal,
         }
@@ -45,7 +49,8 @@ impl CliError {
             Self::Usage { hint, .. }
             | Self::Input { hint, .. }
             | Self::Failed { hint, .. }
-            | Self::BaselineMissing { hint, .. } => hint.as_deref(),
+            | Self::BaselineMissing { hint, .. }
+            | Self::Store { hint, .. } => hint.as_deref(),
             Self::Interrupted => None,
             Self::Internal { .. } => Some("this is a defect of benchgate; please report it with the command"),
         }

@@ -1,6 +1,8 @@
 //! L5: arguments and one file per command. The only room that reads the environment, the clock and
 //! the terminal, and the only one that prints.
 
+mod baseline;
+mod baseline_show;
 mod compare;
 mod completions;
 mod convert;
@@ -14,6 +16,7 @@ mod rendering;
 mod run;
 mod runtime;
 mod session;
+mod store_args;
 mod terminal;
 mod tools;
 
@@ -74,6 +77,7 @@ pub enum Command {
     Run(run::Args),
     Compare(Box<compare::Args>),
     Gate(gate::Args),
+    Baseline(baseline::Args),
     Convert(convert::Args),
     Completions(completions::Args),
 }
@@ -95,6 +99,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(args) => run::run(args, &terminal),
         Command::Compare(args) => compare::run(args, &terminal),
         Command::Gate(args) => gate::run(args, &terminal),
+        Command::Baseline(args) => baseline::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),
         Command::Completions(args) => completions::run(args, &terminal),
     };

@@ -84,6 +84,12 @@ impl Terminal {
         }
     }
 
+    /// Prints what must be seen, also when quiet, and is no error.
+    pub fn warn(&self, text: &str) {
+        let bold_yellow = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
+        self.eprint(&format!("{bold_yellow}warning{bold_yellow:#}: {}\n", harmless(text)));
+    }
+
     /// Prints an error with its hint.
     pub fn error(&self, error: &CliError) {
         let bold_red = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));

@@ -15,7 +15,7 @@ use git2::build::TreeUpdateBuilder;
 use git2::{ErrorCode, FileMode, ObjectType, Oid};
 use tempfile::TempDir;
 
-use crate::process::{Command, Finished, ProcessError};
+use crate::process::{Command, Exit, Finished, ProcessError};
 
 use super::push::{Push, refusal};
 use super::remote::Remote;
@@ -299,10 +299,11 @@ impl<'a> DataBranch<'a> {
         }
         all.extend(arguments.iter().map(Into::into));
         let command = self.remote.command(self.scratch.path(), all);
-        (self.run)(&command).map_err(|error| match error {
+        let finished = (self.run)(&command).map_err(|error| match error {
             ProcessError::NotFound { .. } => GitError::NoGit,
             error => GitError::Other { action: "run git", message: error.to_string() },
-        })
+        })?;
+        if finished.exit == Exit::Interrupted { Err(GitError::Interrupted) } else { Ok(finished) }
     }
 }
 

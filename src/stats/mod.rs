@@ -1,6 +1,7 @@
 //! L1, pure: locations, intervals, tests, corrections, power. statrs underneath; seeds are arguments.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod change_points;
 pub mod classical;
 pub mod describe;
 pub mod diagnose;

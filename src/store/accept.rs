@@ -54,8 +54,17 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
     Ok((path, from))
 }
 
-/// The run that a person means: by name, by the beginning of the name, or by that of the commit.
-pub(super) fn find(shelf: &Shelf, wanted: Option<&str>) -> Result<RunName, StoreError> {
+impl Shelf {
+    /// The run that a person means: by name, by the beginning of the name, or by that of the commit.
+    ///
+    /// # Errors
+    /// There is none, or there are several of different commits.
+    pub fn find(&self, wanted: &str) -> Result<RunName, StoreError> {
+        find(self, Some(wanted))
+    }
+}
+
+fn find(shelf: &Shelf, wanted: Option<&str>) -> Result<RunName, StoreError> {
     let missing =
         |what: &str, why: &str| StoreError::NoSuchRun { what: what.to_owned(), why: why.to_owned() };
     let Some(wanted) = wanted else {

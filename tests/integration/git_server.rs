@@ -62,19 +62,6 @@ impl GitServer {
         self.sent.load(Ordering::SeqCst)
     }
 
-    /// Plays a protected branch.
-    pub fn protect(&self) {
-        let hook = self.repository().join("hooks/update");
-        std::fs::write(&hook, "#!/bin/sh\necho 'GH006: Protected branch update failed.' >&2\nexit 1\n")
-            .unwrap();
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    pub fn unprotect(&self) {
-        std::fs::remove_file(self.repository().join("hooks/update")).unwrap();
-    }
-
     /// Runs git beside the repository and returns what it printed.
     pub fn git(&self, arguments: &[&str]) -> String {
         let output =

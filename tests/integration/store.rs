@@ -114,11 +114,20 @@ fn removing_leaves_the_rest() {
     assert_eq!(open(&server).names("s/t").unwrap(), ["b.json"]);
 }
 
+/// Plays a protected branch, until the file is removed.
+fn protect(server: &GitServer) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let hook = server.repository().join("hooks/update");
+    std::fs::write(&hook, "#!/bin/sh\necho 'GH006: Protected branch update failed.' >&2\nexit 1\n").unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    hook
+}
+
 #[test]
 fn a_protected_branch_is_said_in_the_servers_words_and_the_next_update_succeeds() {
     let server = GitServer::new();
     let mut files = open(&server);
-    server.protect();
+    let hook = protect(&server);
     let error = files.apply(&adding("s/t/a.json", "a")).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, StoreError::Git(GitError::PushRefused { .. })), "{text}");
@@ -126,7 +135,7 @@ fn a_protected_branch_is_said_in_the_servers_words_and_the_next_update_succeeds(
         text.contains("hook declined") && text.contains("GH006: Protected branch update failed."),
         "{text}"
     );
-    server.unprotect();
+    std::fs::remove_file(hook).unwrap();
     files.apply(&adding("s/t/a.json", "a")).unwrap();
     assert_eq!(open(&server).names("s/t").unwrap(), ["a.json"]);
 }

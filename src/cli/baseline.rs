@@ -1,0 +1,290 @@
+//! `benchgate baseline`: stored runs, what became of them, and what is learned from.
+
+use std::path::PathBuf;
+
+use crate::exit_code::ExitCode;
+use crate::gate::{self, CompareOptions};
+use crate::git::{GitError, Repository};
+use crate::model::SideName;
+use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
+use crate::report::harmless;
+use crate::store::{self, Acceptance, Fault, Files, Lineage, Shelf, StoreError, Updated, Writing};
+
+use super::policy_args::PolicyArgs;
+use super::rendering::ReportArgs;
+use super::store_args::{StoreArgs, runner};
+use super::{CliError, Terminal, baseline_show};
+
+/// Store runs, look at them, and say which change is the new normal
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate run && benchgate baseline update            one more session for the baseline
+  benchgate baseline show zoo --changes                 levels, spread, and where they changed
+  benchgate baseline accept zoo --from 1a66819 --why 'bigger tiles, on purpose'
+  benchgate baseline verify
+
+Files are only ever added or removed, never changed: docs/baselines.md describes them.")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Update(Box<Update>),
+    List(baseline_show::List),
+    Show(baseline_show::Show),
+    Diff(Box<Diff>),
+    Accept(Accept),
+    Prune(Prune),
+    Verify,
+}
+
+/// Store a run: one more session
+///
+/// A run that is red, failed, wrong or unverified is stored too, and is not learned from until it is
+/// accepted. The exit code says so; the run is stored whatever it is.
+#[derive(Debug, clap::Args)]
+struct Update {
+    /// The run, as `benchgate run` wrote it
+    #[arg(long, value_name = "FILE", default_value = "run.json")]
+    run: PathBuf,
+    /// The side to store
+    #[arg(long, value_name = "SIDE", default_value = "head", value_parser = parse_side)]
+    side: SideName,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+/// Compare two stored runs
+#[derive(Debug, clap::Args)]
+struct Diff {
+    /// The beginning of a run's name or commit
+    base: String,
+    /// The same of another run of this suite and testbed
+    head: String,
+    #[command(flatten)]
+    shelf: baseline_show::ShelfArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+/// Say that a real change is the new normal
+///
+/// Older sessions are no longer compared with, and red ones since then are learned from.
+#[derive(Debug, clap::Args)]
+struct Accept {
+    #[command(flatten)]
+    shelf: baseline_show::ShelfArgs,
+    /// The first run of the new normal: the beginning of its name or commit [default: the newest]
+    #[arg(long, value_name = "RUN")]
+    from: Option<String>,
+    /// Only benchmarks that match
+    #[arg(long, value_name = "GLOB")]
+    benchmark: Option<String>,
+    /// Why, for those who read it later
+    #[arg(long, value_name = "TEXT")]
+    why: String,
+    /// Who
+    #[arg(long, value_name = "NAME", env = "GITHUB_ACTOR")]
+    who: Option<String>,
+}
+
+/// Remove old runs, never one that was accepted
+#[derive(Debug, clap::Args)]
+struct Prune {
+    /// Runs to keep on each testbed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: u32,
+    /// Say what would go and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn parse_side(text: &str) -> Result<SideName, String> {
+    let known = SideName::BOTH.into_iter().find(|side| side.as_str() == text);
+    known.ok_or_else(|| "a side is base or head".to_owned())
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let repository = Repository::open(std::path::Path::new(".")).ok();
+    let mut files = args.store.open(repository.as_ref(), &runner, terminal)?;
+    let files = files.as_mut();
+    match &args.command {
+        Command::Update(args) => update(args, files, repository.as_ref(), terminal),
+        Command::List(args) => baseline_show::list(args, files, terminal),
+        Command::Show(args) => baseline_show::show(args, files, terminal),
+        Command::Diff(args) => diff(args, files, terminal),
+        Command::Accept(args) => accept(args, files, terminal),
+        Command::Prune(args) => prune(args, files, terminal),
+        Command::Verify => verify(files, terminal),
+    }
+}
+
+fn update(
+    args: &Update,
+    files: &mut dyn Files,
+    repository: Option<&Repository>,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    let label = args.run.display();
+    let input = |message: String| CliError::Input {
+        message,
+        hint: Some("`benchgate run` writes one; --run names another".to_owned()),
+    };
+    let bytes =
+        std::fs::read(&args.run).map_err(|error| input(format!("failed to read {label}: {error}")))?;
+    let file =
+        RunFile::from_slice(&bytes).map_err(|error| input(format!("failed to read {label}: {error}")))?;
+    let policy = args.policy.resolve()?;
+    if repository.is_none() {
+        terminal.note("note: there is no git repository here, so every stored session counts as history");
+    }
+    let commit = file.side(args.side).and_then(|side| side.commit.clone());
+    let lineage = |other: &str| -> Result<Lineage, GitError> {
+        match (repository, &commit) {
+            (Some(repository), Some(commit)) => Lineage::of(repository, other, commit),
+            _ => Ok(Lineage::Ancestor),
+        }
+    };
+    let writing = Writing {
+        side: args.side,
+        policy: &policy,
+        options: CompareOptions { seed: file.seed, today: super::compare::today() },
+        lineage: &lineage,
+        now: jiff::Timestamp::now(),
+    };
+    let updated = store::update(files, &file, &writing)?;
+    say_faults(&updated.faults, terminal);
+    terminal.print(&outcome(&updated, &files.place()));
+    Ok(if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) })
+}
+
+fn outcome(updated: &Updated, place: &str) -> String {
+    let done = if updated.already { "already stored as" } else { "stored as" };
+    let mut text = format!("{done} {} in {place}\n", updated.path);
+    for reason in &updated.quarantine {
+        let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
+        text.push_str(&format!("quarantined: {whom}: {}: {}\n", reason.cause.as_str(), reason.why));
+    }
+    if !updated.quarantine.is_empty() {
+        text.push_str("what is quarantined is not learned from; `benchgate baseline accept` releases it\n");
+    }
+    harmless(&text)
+}
+
+/// The worst reason's code, in the order that holds for verdicts.
+fn code_of(quarantine: &[QuarantineRecord]) -> ExitCode {
+    let has = |cause| quarantine.iter().any(|reason| reason.cause == cause);
+    if [QuarantineCause::Errored, QuarantineCause::Unverified, QuarantineCause::Incomplete]
+        .into_iter()
+        .any(has)
+    {
+        ExitCode::Error
+    } else if has(QuarantineCause::Diverged) {
+        ExitCode::Diverged
+    } else if has(QuarantineCause::Regressed) {
+        ExitCode::Regressed
+    } else {
+        ExitCode::Pass
+    }
+}
+
+/// Damaged files are left out of everything, and never silently: `--quiet` does not hide them.
+pub fn say_faults(faults: &[Fault], terminal: &Terminal) {
+    for fault in faults {
+        terminal.warn(&format!("{} is left out: {}", fault.path, fault.why));
+    }
+}
+
+fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let destination = args.report.open()?;
+    let policy = args.policy.resolve()?;
+    let shelf = args.shelf.open(files)?;
+    let load = |wanted: &str| -> Result<crate::model::Run, CliError> {
+        let name = shelf.find(wanted)?;
+        let stored = shelf.load(files, &name)?;
+        let stored = stored.map_err(|fault| CliError::Input {
+            message: format!("failed to read {}: {}", fault.path, fault.why),
+            hint: None,
+        })?;
+        Ok(stored.file.run(name.as_str()))
+    };
+    let (base, head) = (load(&args.base)?, load(&args.head)?);
+    let options = CompareOptions { seed: 0, today: super::compare::today() };
+    let mut comparison = gate::compare(&base, &head, &policy, &options);
+    args.policy.soften(&mut comparison);
+    args.report.write(&comparison, None, destination, terminal)?;
+    Ok(comparison.exit_code)
+}
+
+fn accept(args: &Accept, files: &mut dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let shelf = args.shelf.open(files)?;
+    let who = args.who.clone().or_else(|| std::env::var("USER").ok()).filter(|who| !who.is_empty());
+    let who = who.ok_or_else(|| CliError::Usage {
+        message: "failed to find out who accepts it".to_owned(),
+        hint: Some("say it: --who NAME".to_owned()),
+    })?;
+    let newest = shelf.runs.last().ok_or_else(|| StoreError::NoSuchRun {
+        what: "a run to accept".to_owned(),
+        why: format!("{} is empty", shelf.folder),
+    })?;
+    let (suite, testbed) = identity(&shelf, files, newest)?;
+    let acceptance = Acceptance {
+        suite,
+        testbed,
+        from: args.from.clone(),
+        benchmark: args.benchmark.clone(),
+        who,
+        why: args.why.clone(),
+        created: jiff::Timestamp::now().to_string(),
+        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let (path, from) = store::accept(files, acceptance)?;
+    let what = args.benchmark.as_deref().unwrap_or("every benchmark");
+    terminal.print(&harmless(&format!("accepted {what} from {from} on, in {path}\n")));
+    Ok(ExitCode::Pass)
+}
+
+/// The suite's and testbed's own names, which their folders only spell.
+fn identity(shelf: &Shelf, files: &dyn Files, name: &store::RunName) -> Result<(String, String), CliError> {
+    let stored = shelf.load(files, name)?.map_err(|fault| CliError::Input {
+        message: format!("failed to read {}: {}", fault.path, fault.why),
+        hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
+    })?;
+    Ok((stored.file.suite, stored.file.testbed.id))
+}
+
+fn prune(args: &Prune, files: &mut dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let mut text = String::new();
+    for (suite, testbed) in store::shelves(files)? {
+        let pruned = store::prunable(files, &format!("{suite}/{testbed}"), args.keep as usize)?;
+        let verb = if args.dry_run { "would remove" } else { "removed" };
+        text.push_str(&format!("{}: {verb} {}, {} kept\n", pruned.folder, pruned.removed.len(), pruned.kept));
+        if !args.dry_run && !pruned.removed.is_empty() {
+            files.apply(&pruned.change())?;
+        }
+    }
+    terminal.print(&harmless(&text));
+    Ok(ExitCode::Pass)
+}
+
+fn verify(files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let verified = store::verify(files)?;
+    terminal.print(&harmless(&format!(
+        "{}: {} runs on {} shelves, {} with something quarantined, {} acceptances, {} files that can't be used\n",
+        files.place(),
+        verified.runs,
+        verified.shelves,
+        verified.quarantined,
+        verified.acceptances,
+        verified.faults.len()
+    )));
+    say_faults(&verified.faults, terminal);
+    Ok(if verified.faults.is_empty() { ExitCode::Pass } else { ExitCode::StoreFailed })
+}

@@ -1,0 +1,303 @@
+//! `benchgate baseline list` and `show`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use globset::Glob;
+
+use crate::exit_code::ExitCode;
+use crate::model::{Better, Series, Unit};
+use crate::report::{harmless, percent, quantity};
+use crate::stats::change_points::change_points;
+use crate::stats::describe;
+use crate::store::{self, Files, Shelf, StoreError, Stored};
+
+use super::baseline::say_faults;
+use super::{CliError, Terminal};
+
+/// Which suite on which testbed.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ShelfArgs {
+    /// The suite; needed where there are several
+    #[arg(value_name = "SUITE")]
+    suite: Option<String>,
+    /// The testbed, or the beginning of its name; needed where there are several
+    #[arg(long, value_name = "ID")]
+    testbed: Option<String>,
+}
+
+impl ShelfArgs {
+    /// The one shelf that is meant.
+    pub fn open(&self, files: &dyn Files) -> Result<Shelf, CliError> {
+        let suite = self.suite.as_deref().map(store::folder_name);
+        let testbed = self.testbed.as_deref().map(store::folder_name);
+        let fits = |(of_suite, of_testbed): &(String, String)| {
+            suite.as_ref().is_none_or(|suite| suite == of_suite)
+                && testbed.as_ref().is_none_or(|testbed| of_testbed.starts_with(testbed.as_str()))
+        };
+        let all = store::shelves(files)?;
+        let found: Vec<&(String, String)> = all.iter().filter(|shelf| fits(shelf)).collect();
+        match found.as_slice() {
+            [(suite, testbed)] => Ok(Shelf::of_folder(files, format!("{suite}/{testbed}"))?),
+            [] => Err(CliError::BaselineMissing {
+                message: format!("failed to find such a suite and testbed in {}", files.place()),
+                hint: Some(
+                    "`benchgate baseline list` says what is there; `benchgate baseline update` adds"
+                        .to_owned(),
+                ),
+            }),
+            several => Err(CliError::Usage {
+                message: format!("{} suites and testbeds fit", several.len()),
+                hint: Some(
+                    "name the suite, and the testbed with --testbed; `benchgate baseline list`".to_owned(),
+                ),
+            }),
+        }
+    }
+}
+
+/// Say which suites and testbeds have a baseline
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// How to write it
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+/// Show the sessions of a suite on a testbed: levels, spread, quarantine, changes
+#[derive(Debug, clap::Args)]
+pub struct Show {
+    #[command(flatten)]
+    shelf: ShelfArgs,
+    /// How many of the newest sessions to read
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    sessions: usize,
+    /// Only benchmarks that match
+    #[arg(long, value_name = "GLOB")]
+    benchmark: Option<String>,
+    /// The metric
+    #[arg(long, value_name = "NAME", default_value = "latency")]
+    metric: String,
+    /// Say where levels changed, with the range of commits
+    #[arg(long)]
+    changes: bool,
+    /// How to write it
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+/// For people or for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let mut rows = Vec::new();
+    for (suite, testbed) in store::shelves(files)? {
+        let shelf = Shelf::of_folder(files, format!("{suite}/{testbed}"))?;
+        say_faults(&shelf.faults, terminal);
+        rows.push((suite, testbed, shelf));
+    }
+    if args.format == Format::Json {
+        let rows = rows.iter().map(|(suite, testbed, shelf)| {
+            serde_json::json!({
+                "suite": suite, "testbed": testbed, "sessions": shelf.runs.len(),
+                "acceptances": shelf.acceptances.len(),
+                "newest": shelf.runs.last().map(store::RunName::as_str),
+            })
+        });
+        print_json(&rows.collect(), terminal);
+        return Ok(ExitCode::Pass);
+    }
+    let mut text = String::new();
+    for (suite, testbed, shelf) in &rows {
+        let newest = shelf.runs.last().map_or("", store::RunName::time);
+        text.push_str(&format!("{suite}  testbed {testbed}  {} sessions, newest {newest}", shelf.runs.len()));
+        if !shelf.acceptances.is_empty() {
+            text.push_str(&format!(", {} acceptances", shelf.acceptances.len()));
+        }
+        text.push('\n');
+    }
+    if rows.is_empty() {
+        text = format!("{} holds no baseline yet\n", files.place());
+    }
+    terminal.print(&harmless(&text));
+    Ok(ExitCode::Pass)
+}
+
+fn print_json(value: &serde_json::Value, terminal: &Terminal) {
+    terminal.print(&format!("{value:#}\n"));
+}
+
+/// One benchmark over the sessions.
+struct Track {
+    unit: Unit,
+    better: Better,
+    /// Index of the session and the median of its processes, oldest first.
+    points: Vec<(usize, f64)>,
+    /// The sessions of it that were stored under quarantine.
+    held: BTreeSet<usize>,
+}
+
+impl Track {
+    /// Standard deviation of the logarithms, about a coefficient of variation, of what was good.
+    fn spread(&self) -> Option<f64> {
+        let good = self.points.iter().filter(|(at, _)| !self.held.contains(at));
+        describe::stddev(&good.map(|(_, value)| value.ln()).collect::<Vec<_>>())
+    }
+
+    fn logs(&self) -> Vec<f64> {
+        self.points.iter().map(|(_, value)| value.ln()).collect()
+    }
+}
+
+pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let glob = args.benchmark.as_deref().map(Glob::new).transpose().map_err(|error| CliError::Usage {
+        message: format!("failed to read --benchmark: {error}"),
+        hint: None,
+    })?;
+    let glob = glob.map(|glob| glob.compile_matcher());
+    let shelf = args.shelf.open(files)?;
+    let sessions = load(&shelf, files, args.sessions, terminal)?;
+    let mut tracks = tracks(&sessions, &args.metric);
+    tracks.retain(|name, _| glob.as_ref().is_none_or(|glob| glob.is_match(name)));
+    if args.format == Format::Json {
+        print_json(&as_json(&shelf, &sessions, &tracks), terminal);
+        return Ok(ExitCode::Pass);
+    }
+    let mut text = format!("{}: {} of {} sessions\n", shelf.folder, sessions.len(), shelf.runs.len());
+    for stored in sessions.iter().filter(|stored| !stored.file.quarantine.is_empty()) {
+        for reason in &stored.file.quarantine {
+            let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
+            let cause = reason.cause.as_str();
+            text.push_str(&format!("  quarantined {}: {whom}: {cause}: {}\n", stored.name, reason.why));
+        }
+    }
+    for (_, accepted) in &shelf.acceptances {
+        let what = accepted.benchmark.as_deref().unwrap_or("every benchmark");
+        let (from, who, why) = (&accepted.from, &accepted.who, &accepted.why);
+        text.push_str(&format!("  accepted {what} from {from} on: {who}: {why}\n"));
+    }
+    for (name, track) in &tracks {
+        let newest = track.points.last().map_or(f64::NAN, |(_, value)| *value);
+        let spread = track.spread().map_or_else(|| "unknown".to_owned(), percent);
+        let count = track.points.len() - track.held.len();
+        let newest = quantity(newest, &track.unit);
+        text.push_str(&format!("{name}  {newest} newest, {spread} spread between {count} good sessions\n"));
+        if args.changes {
+            changes(&sessions, track, &mut text);
+        }
+    }
+    terminal.print(&harmless(&text));
+    Ok(ExitCode::Pass)
+}
+
+fn load(
+    shelf: &Shelf,
+    files: &dyn Files,
+    newest: usize,
+    terminal: &Terminal,
+) -> Result<Vec<Stored>, StoreError> {
+    let names = &shelf.runs[shelf.runs.len().saturating_sub(newest)..];
+    files.announce(&names.iter().map(|name| shelf.path(&name.file())).collect::<Vec<_>>())?;
+    say_faults(&shelf.faults, terminal);
+    let mut sessions = Vec::new();
+    for name in names {
+        match shelf.load(files, name)? {
+            Ok(stored) => sessions.push(stored),
+            Err(fault) => say_faults(&[fault], terminal),
+        }
+    }
+    Ok(sessions)
+}
+
+fn tracks(sessions: &[Stored], metric: &str) -> BTreeMap<String, Track> {
+    let mut tracks: BTreeMap<String, Track> = BTreeMap::new();
+    for (at, stored) in sessions.iter().enumerate() {
+        for benchmark in stored.file.run("").benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
+            let Some(series) = benchmark.metric(metric) else { continue };
+            let value = match &series.series {
+                Series::Exact(value) => Some(*value),
+                Series::Summaries(summaries) => describe::median(
+                    &summaries.iter().filter_map(|summary| summary.median).collect::<Vec<_>>(),
+                ),
+                Series::Processes(_) => None,
+            };
+            let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) else { continue };
+            let track = tracks.entry(benchmark.name.to_string()).or_insert_with(|| Track {
+                unit: series.metric.unit.clone(),
+                better: series.metric.better,
+                points: Vec::new(),
+                held: BTreeSet::new(),
+            });
+            let name = benchmark.name.as_str();
+            if stored.file.quarantine.iter().any(|held| held.benchmark.as_deref().is_none_or(|of| of == name))
+            {
+                track.held.insert(at);
+            }
+            track.points.push((at, value));
+        }
+    }
+    tracks
+}
+
+/// Changes below this are not listed one by one: no gate could have seen them. They count in the sum.
+const LEAST_SHOWN: f64 = 0.003;
+
+/// Every change of level with the commits between the last session of the old level and the first of the
+/// new one, and how far several small ones have led.
+fn changes(sessions: &[Stored], track: &Track, text: &mut String) {
+    let found = change_points(&track.logs());
+    let commit = |at: usize| {
+        let name = &sessions[track.points[at].0].name;
+        name.commit().map_or("unknown", |commit| commit.get(..12).unwrap_or(commit)).to_owned()
+    };
+    for change in found.iter().filter(|change| (change.after - change.before).abs() >= LEAST_SHOWN) {
+        let time = sessions[track.points[change.at].0].name.time();
+        let factor = change.after - change.before;
+        let (from, to) = (commit(change.at - 1), commit(change.at));
+        let how = moved(factor, track.better);
+        text.push_str(&format!("  changed {time}: {how} in {from}..{to}\n"));
+    }
+    if let (Some(first), Some(last), true) = (found.first(), found.last(), found.len() > 1) {
+        let how = moved(last.after - first.before, track.better);
+        text.push_str(&format!("  together: {how} over {} changes\n", found.len()));
+    }
+}
+
+fn moved(log_ratio: f64, better: Better) -> String {
+    let worse = (log_ratio > 0.0) == (better == Better::Lower);
+    let word = if worse { "worse" } else { "better" };
+    format!("{} {word}", percent(log_ratio.exp_m1().abs()))
+}
+
+fn as_json(shelf: &Shelf, sessions: &[Stored], tracks: &BTreeMap<String, Track>) -> serde_json::Value {
+    let sessions_json = sessions.iter().map(|stored| {
+        serde_json::json!({
+            "name": stored.name.as_str(), "commit": stored.file.commit, "quarantine": stored.file.quarantine,
+        })
+    });
+    let benchmarks = tracks.iter().map(|(name, track)| {
+        let points = track.points.iter().map(|(at, value)| {
+            serde_json::json!({ "session": sessions[*at].name.as_str(), "value": value })
+        });
+        let changes = change_points(&track.logs()).into_iter().map(|change| {
+            serde_json::json!({
+                "first": sessions[track.points[change.at].0].name.as_str(),
+                "last_before": sessions[track.points[change.at - 1].0].name.as_str(),
+                "ratio": (change.after - change.before).exp(),
+            })
+        });
+        serde_json::json!({
+            "name": name, "unit": track.unit.as_str(), "spread": track.spread(),
+            "points": points.collect::<serde_json::Value>(), "changes": changes.collect::<serde_json::Value>(),
+        })
+    });
+    serde_json::json!({
+        "folder": shelf.folder,
+        "sessions": sessions_json.collect::<serde_json::Value>(),
+        "acceptances": shelf.acceptances.iter().map(|(_, file)| file).collect::<Vec<_>>(),
+        "benchmarks": benchmarks.collect::<serde_json::Value>(),
+    })
+}

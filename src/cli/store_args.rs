@@ -1,0 +1,131 @@
+//! Where the baseline is, from the command line and the environment.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::git::{DataBranch, GitError, Remote, Repository, Runner, Token};
+use crate::process::{self, ProcessError};
+use crate::store::{Branch, Directory, Files, StoreError};
+
+use super::{CliError, Terminal, runtime};
+
+/// Options of every command that reads or writes a baseline.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Baseline")]
+pub struct StoreArgs {
+    /// The folder of the baseline
+    #[arg(long, global = true, value_name = "FOLDER", default_value = "baselines", env = "BENCHGATE_STORE")]
+    pub store: PathBuf,
+    /// Use a branch of the remote that holds nothing else, instead of a folder
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = crate::store::BRANCH,
+        env = "BENCHGATE_STORE_BRANCH"
+    )]
+    pub branch: Option<String>,
+    /// The remote of that branch: a name or an address
+    #[arg(long, global = true, value_name = "REMOTE", default_value = "origin")]
+    pub remote: String,
+}
+
+/// What git needs of our environment and does not inherit: proxies, certificates, the SSH agent.
+const GIT_NEEDS: [&str; 13] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "CURL_CA_BUNDLE",
+    "SSH_AUTH_SOCK",
+    "GIT_SSH_COMMAND",
+];
+
+/// Runs git for the branch, to the end or to Ctrl-C.
+pub fn runner(command: &process::Command) -> Result<process::Finished, ProcessError> {
+    let ran = runtime::block_on(async |cancel| Ok(process::run(command, &cancel).await));
+    ran.unwrap_or_else(|error| {
+        let source = std::io::Error::other(error.to_string());
+        Err(ProcessError::Start { program: command.program.clone(), cwd: PathBuf::from("."), source })
+    })
+}
+
+impl StoreArgs {
+    /// Opens the baseline. A branch is fetched: its listing, and no file yet.
+    pub fn open<'a>(
+        &self,
+        repository: Option<&Repository>,
+        run: &'a Runner<'a>,
+        terminal: &Terminal,
+    ) -> Result<Box<dyn Files + 'a>, CliError> {
+        let Some(branch) = &self.branch else { return Ok(Box::new(Directory::new(&self.store))) };
+        let remote = self.remote(repository)?;
+        terminal.note(&format!("fetching the branch {branch} of {}", remote.url()));
+        Ok(Box::new(Branch::new(DataBranch::fetch(remote, branch, run).map_err(StoreError::Git)?)))
+    }
+
+    fn remote(&self, repository: Option<&Repository>) -> Result<Remote, CliError> {
+        let is_address = self.remote.contains(['/', ':']);
+        let url = match repository {
+            _ if is_address => self.remote.clone(),
+            Some(repository) => repository.remote_url(&self.remote).map_err(StoreError::Git)?,
+            None => {
+                return Err(CliError::Usage {
+                    message: format!(
+                        "there is no git repository here that could know the remote {}",
+                        self.remote
+                    ),
+                    hint: Some("run it inside the repository, or give an address with --remote".to_owned()),
+                });
+            }
+        };
+        let environment: Vec<(OsString, OsString)> = GIT_NEEDS
+            .iter()
+            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
+            .collect();
+        Ok(Remote::new(&url, token_for(&url), environment).map_err(StoreError::Git)?)
+    }
+}
+
+/// BENCHGATE_TOKEN goes where the command line says; GITHUB_TOKEN only to the GitHub that gave it.
+fn token_for(url: &str) -> Option<Token> {
+    let variable = |name: &str| std::env::var(name).ok().and_then(|text| Token::new(&text));
+    if let Some(token) = variable("BENCHGATE_TOKEN") {
+        return Some(token);
+    }
+    let server = std::env::var("GITHUB_SERVER_URL").unwrap_or_else(|_| "https://github.com".to_owned());
+    let own = url.strip_prefix(server.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'));
+    if own { variable("GITHUB_TOKEN") } else { None }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        const AGAIN: &str = "nothing was changed there and your run.json is kept: run the same command again";
+        let hint = match &error {
+            StoreError::Git(GitError::Interrupted) => return Self::Interrupted,
+            StoreError::Unusable(_) | StoreError::NoSuchRun { .. } => {
+                return Self::Usage { message: format!("failed to {error}"), hint: None };
+            }
+            StoreError::Git(GitError::Credentials { .. }) => Some(
+                "give a token that may write contents in BENCHGATE_TOKEN; in a workflow, `permissions: contents: \
+                 write` and `GITHUB_TOKEN: ${{ github.token }}`",
+            ),
+            StoreError::Git(GitError::PushRefused { .. }) => Some(
+                "let this token push to that branch, or use another with --branch=NAME; your run.json is kept",
+            ),
+            StoreError::Git(GitError::Unreachable { .. } | GitError::Contended { .. }) => Some(AGAIN),
+            StoreError::Git(GitError::NoGit) => Some("install git: it makes the journeys to the remote"),
+            StoreError::Git(GitError::NoRemote(_)) => Some("name another with --remote, or give its address"),
+            _ => None,
+        };
+        Self::Store { message: format!("failed to {error}"), hint: hint.map(str::to_owned) }
+    }
+}

@@ -1,0 +1,219 @@
+//! Where the level of a history of sessions changed.
+//!
+//! Optimal partitioning (Jackson et al. 2005, IEEE Signal Processing Letters 12:105–108): of all ways to
+//! cut the series into stretches of constant level, the one with the least squared error plus a penalty
+//! for each cut. Three things that benchmark histories have and textbook series have not are met first:
+//! single wild sessions are pulled in (winsorised about a running median, after the bounded losses of
+//! Fearnhead and Rigaill 2019, JASA 114:169–183), the noise is estimated from differences of neighbours,
+//! which a change of level does not touch, and sessions that resemble the day before (a warm room, a
+//! driver) raise the penalty, or every slow wave would be a step.
+//!
+//! Chosen on made series of 60 and 120 sessions, 60 of each kind, that have no change: false alarms in 0 %
+//! (normal), 0 % (Student t, 3 degrees), 0–2 % (autocorrelation 0.4) and 0–2 % (4 % spikes of 8 or 15
+//! standard deviations). Plain squared error with the same penalty: 0, 13, 38 and 95 % at 120; recursive
+//! rank-sum cuts at 1 %: 2, 0, 20 and 0 %. A step of 2 standard deviations is placed within 3 sessions in
+//! 97–100 %, five steps of 1 in a row are noticed in 98–100 %, and a step of 4 that is five sessions old in
+//! 97 %, where rank sums see 12 %.
+
+use super::describe;
+
+/// Fewest sessions between two changes. Two would let one bad night be a level.
+const SHORTEST: usize = 3;
+/// Penalty of a cut, in units of ln n. Three is the information criterion's; five keeps heavy tails quiet.
+const PENALTY: f64 = 5.0;
+/// Values further than so many standard deviations from their neighbours' median are pulled in.
+const WINSOR: f64 = 2.0;
+/// Sessions on each side whose median a value is compared with.
+const REACH: usize = 3;
+/// Autocorrelation below which sessions count as independent: its own standard error at a hundred.
+const INDEPENDENT: f64 = 0.1;
+/// Autocorrelation is not believed beyond this: it would forbid every cut.
+const MOST_CORRELATION: f64 = 0.8;
+/// Makes a median absolute deviation comparable with a standard deviation (normal distribution).
+const MAD: f64 = 1.4826;
+/// Mean absolute difference of two values of a normal distribution: 2/√π standard deviations.
+const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
+/// A robust estimate below this share of the plain one is degenerate: spikes alone don't pull them so far
+/// apart.
+const TOO_ALIKE: f64 = 0.2;
+/// Relative noise below which sessions are alike; steps are looked for above it.
+const LEAST_NOISE: f64 = 1e-6;
+
+/// One change of level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangePoint {
+    /// Index of the first session of the new level.
+    pub at: usize,
+    /// Median of the stretch before and of the stretch after, in the values' own scale.
+    pub before: f64,
+    pub after: f64,
+}
+
+/// The changes of level in a series of logarithms, oldest first. Empty where there are none, or too few
+/// values to tell. Values that are not finite make the answer empty.
+pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
+    if values.len() < 2 * SHORTEST || values.iter().any(|value| !value.is_finite()) {
+        return Vec::new();
+    }
+    let noise = noise(values).max(LEAST_NOISE);
+    let scaled: Vec<f64> = winsorised(values, noise).iter().map(|value| value / noise).collect();
+    let penalty = PENALTY * (values.len() as f64).ln();
+    let mut cuts = partition(&scaled, penalty);
+    let correlation = correlation(&scaled, &cuts);
+    if !cuts.is_empty() && correlation > INDEPENDENT {
+        // Correlated noise wanders by (1 + φ)/(1 − φ) more than independent noise of its variance, and its
+        // differences understate it by 1 − φ.
+        let wander = (1.0 + correlation) / ((1.0 - correlation) * (1.0 - correlation));
+        cuts = partition(&scaled, penalty * wander);
+    }
+    let level = |from: usize, to: usize| describe::median(&values[from..to]).unwrap_or_default();
+    let mut bounds = vec![0];
+    bounds.extend(&cuts);
+    bounds.push(values.len());
+    bounds
+        .windows(3)
+        .map(|three| ChangePoint {
+            at: three[1],
+            before: level(three[0], three[1]),
+            after: level(three[1], three[2]),
+        })
+        .collect()
+}
+
+/// Standard deviation of the noise, from differences of neighbours.
+fn noise(values: &[f64]) -> f64 {
+    let differences: Vec<f64> = values.windows(2).map(|two| two[1] - two[0]).collect();
+    let centre = describe::median(&differences).unwrap_or_default();
+    let deviations: Vec<f64> = differences.iter().map(|value| (value - centre).abs()).collect();
+    let robust = MAD * describe::median(&deviations).unwrap_or_default() / std::f64::consts::SQRT_2;
+    // Coarse values repeat, and half of their differences may be alike. The mean sees those that are not.
+    let sizes: Vec<f64> = differences.iter().map(|value| value.abs()).collect();
+    let plain = describe::mean(&sizes).unwrap_or_default() / MEAN_DIFFERENCE;
+    if robust < TOO_ALIKE * plain { plain } else { robust }
+}
+
+fn winsorised(values: &[f64], noise: f64) -> Vec<f64> {
+    let near = |at: usize| &values[at.saturating_sub(REACH)..(at + REACH + 1).min(values.len())];
+    let pulled = |(at, value): (usize, &f64)| {
+        let centre = describe::median(near(at)).unwrap_or(*value);
+        value.clamp(centre - WINSOR * noise, centre + WINSOR * noise)
+    };
+    values.iter().enumerate().map(pulled).collect()
+}
+
+/// First indices of all stretches but the first, of the partition of least cost. Quadratic in the number
+/// of values; three years of nights take milliseconds.
+fn partition(values: &[f64], penalty: f64) -> Vec<usize> {
+    let n = values.len();
+    let (mut sums, mut squares) = (vec![0.0], vec![0.0]);
+    // About the median, so that squares of a large common level don't eat the digits.
+    let centre = describe::median(values).unwrap_or_default();
+    for value in values.iter().map(|value| value - centre) {
+        sums.push(sums[sums.len() - 1] + value);
+        squares.push(squares[squares.len() - 1] + value * value);
+    }
+    let error = |from: usize, to: usize| {
+        let sum = sums[to] - sums[from];
+        squares[to] - squares[from] - sum * sum / (to - from) as f64
+    };
+    let mut best = vec![f64::INFINITY; n + 1];
+    best[0] = -penalty;
+    let mut last = vec![0; n + 1];
+    for to in SHORTEST..=n {
+        for from in 0..=to - SHORTEST {
+            let cost = best[from] + error(from, to) + penalty;
+            if cost < best[to] {
+                (best[to], last[to]) = (cost, from);
+            }
+        }
+    }
+    let mut cuts = Vec::new();
+    let mut at = last[n];
+    while at > 0 {
+        cuts.push(at);
+        at = last[at];
+    }
+    cuts.reverse();
+    cuts
+}
+
+/// Autocorrelation at one session's distance inside the stretches, corrected for its bias (Kendall 1954).
+fn correlation(values: &[f64], cuts: &[usize]) -> f64 {
+    let mut bounds = vec![0];
+    bounds.extend(cuts);
+    bounds.push(values.len());
+    let (mut products, mut squares) = (0.0, 0.0);
+    for stretch in bounds.windows(2).map(|two| &values[two[0]..two[1]]) {
+        let level = describe::median(stretch).unwrap_or_default();
+        products += stretch.windows(2).map(|two| (two[0] - level) * (two[1] - level)).sum::<f64>();
+        squares += stretch.iter().map(|value| (value - level) * (value - level)).sum::<f64>();
+    }
+    if squares == 0.0 {
+        return 0.0;
+    }
+    (products / squares + 2.0 / values.len() as f64).clamp(0.0, MOST_CORRELATION)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::change_points;
+
+    /// About normal, standard deviation 1 %.
+    fn noise(generator: &mut ChaCha8Rng) -> f64 {
+        let uniform = |generator: &mut ChaCha8Rng| f64::from(generator.next_u32()) / f64::from(u32::MAX);
+        ((0..12).map(|_| uniform(generator)).sum::<f64>() - 6.0) * 0.01
+    }
+
+    fn series(seed: u64, n: usize, shift: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        (0..n).map(|at| 10.0 + shift(at) + noise(&mut generator)).collect()
+    }
+
+    #[test]
+    fn an_unchanged_history_has_no_change() {
+        let alarms = (0..100).filter(|&seed| !change_points(&series(seed, 100, |_| 0.0)).is_empty()).count();
+        assert!(alarms <= 2, "{alarms} of 100");
+    }
+
+    #[test]
+    fn a_step_of_three_percent_is_found_where_it_is() {
+        for seed in 0..20 {
+            let found = change_points(&series(seed, 90, |at| if at < 40 { 0.0 } else { 0.03 }));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].at.abs_diff(40) <= 3, "{found:?}");
+            assert!((found[0].after - found[0].before - 0.03).abs() < 0.01, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn creep_that_no_single_step_shows_is_noticed() {
+        let noticed = (0..20).filter(|&seed| {
+            let found = change_points(&series(seed, 120, |at| 0.01 * (at / 20) as f64));
+            found.last().zip(found.first()).is_some_and(|(last, first)| last.after - first.before > 0.025)
+        });
+        assert!(noticed.count() >= 19);
+    }
+
+    #[test]
+    fn wild_single_sessions_are_no_change() {
+        let alarms = (0..50).filter(|&seed| {
+            !change_points(&series(seed, 100, |at| if at % 17 == 5 { 0.3 } else { 0.0 })).is_empty()
+        });
+        assert!(alarms.count() <= 2);
+    }
+
+    #[test]
+    fn too_little_or_broken_data_says_nothing() {
+        assert_eq!(change_points(&[1.0, 2.0, 1.0, 2.0, 1.0]), []);
+        assert_eq!(change_points(&[1.0; 40]), []);
+        // Coarse values: most differences are equal, and there is still no change.
+        let coarse: Vec<f64> = (0..40).map(|at| 10.0 + f64::from(at % 4) * 0.001).collect();
+        assert_eq!(change_points(&coarse), []);
+        let mut values = series(1, 40, |_| 0.0);
+        values[7] = f64::NAN;
+        assert_eq!(change_points(&values), []);
+    }
+}

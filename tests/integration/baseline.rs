@@ -1,0 +1,197 @@
+//! `benchgate baseline`, from the command line to the file.
+
+use std::process::{Command, Stdio};
+
+use crate::git_server::{GitServer, TOKEN};
+use crate::harness::{Outcome, World};
+
+const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
+
+/// `run.json` of one side, one benchmark, on a day of October.
+fn run(day: u8, letter: char, latency: f64) -> String {
+    let mut run: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
+    run["session"] = format!("session-{day}").into();
+    run["created"] = format!("2026-10-{day:02}T12:00:00Z").into();
+    let mut side = run["sides"][0].take();
+    side["name"] = "head".into();
+    side["commit"] = letter.to_string().repeat(40).into();
+    let mut benchmark = side["benchmarks"][0].take();
+    benchmark["artifact"]["vmfb_sha256"] = letter.to_string().repeat(64).into();
+    for process in benchmark["processes"].as_array_mut().unwrap() {
+        process["samples"]["latency"] = vec![latency, latency + 0.25, latency + 0.5].into();
+    }
+    side["benchmarks"] = vec![benchmark].into();
+    run["sides"] = vec![side].into();
+    run.as_object_mut().unwrap().remove("calibration");
+    run.to_string()
+}
+
+fn update(world: &World, day: u8, letter: char, latency: f64) -> Outcome {
+    world.write("run.json", run(day, letter, latency));
+    world.run(["baseline", "update"])
+}
+
+/// Ten quiet days, and a night from which on everything is half as slow again.
+fn eleven_days(world: &World) {
+    for day in 1..=10 {
+        assert_eq!(update(world, day, 'a', 120_000.0 + f64::from(day % 3) * 90.0).code, Some(0));
+    }
+    assert_eq!(update(world, 11, 'b', 180_000.0).code, Some(10));
+}
+
+#[test]
+fn a_red_night_is_stored_shown_and_released_by_an_acceptance() {
+    let world = World::new();
+    eleven_days(&world);
+    let shown = world.run(["baseline", "show"]);
+    insta::assert_snapshot!(shown.stdout);
+    let accepted =
+        world.run(["baseline", "accept", "--from", "bbbbbbb", "--why", "bigger tiles", "--who", "Ada"]);
+    assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
+    // Acceptances are made now, so this night is before it and the accepted change.
+    assert_eq!(update(&world, 12, 'c', 180_100.0).code, Some(0));
+    assert!(world.run(["baseline", "show"]).stdout.contains("Ada: bigger tiles"));
+}
+
+#[test]
+fn the_same_run_twice_is_said_and_changes_nothing() {
+    let world = World::new();
+    update(&world, 1, 'a', 100.0);
+    let again = update(&world, 1, 'a', 100.0);
+    assert!(again.stdout.starts_with("already stored as "), "{}", again.stdout);
+    assert!(world.run(["baseline", "list"]).stdout.contains("1 sessions"));
+}
+
+#[test]
+fn changes_are_placed_between_two_commits() {
+    let world = World::new();
+    for day in 1..=28 {
+        let (letter, latency) = if day <= 14 { ('a', 120_000.0) } else { ('b', 126_000.0) };
+        update(&world, day, letter, latency + f64::from(day % 4) * 150.0);
+    }
+    let shown = world.run(["baseline", "show", "quickstart", "--changes"]).stdout;
+    let line = shown.lines().find(|line| line.contains("changed")).unwrap();
+    assert!(
+        line.contains("changed 20261015T120000Z: ") && line.ends_with("worse in aaaaaaaaaaaa..bbbbbbbbbbbb"),
+        "{line}"
+    );
+    let json = world.run(["baseline", "show", "--format", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["benchmarks"][0]["changes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn two_stored_runs_are_compared_as_files_are() {
+    let world = World::new();
+    eleven_days(&world);
+    let diff = world.run(["baseline", "diff", "20261010", "20261011"]);
+    assert_eq!(diff.code, Some(10), "{}", diff.stderr);
+    let ambiguous = world.run(["baseline", "diff", "2026", "20261011"]);
+    assert_eq!(ambiguous.code, Some(2));
+}
+
+#[test]
+fn an_edited_file_is_named_also_when_quiet() {
+    let world = World::new();
+    let stored = update(&world, 1, 'a', 100.0).stdout;
+    update(&world, 2, 'a', 100.0);
+    let path = stored.split_whitespace().find(|word| word.ends_with(".json")).unwrap();
+    let path = format!("baselines/{path}");
+    world.write(&path, world.read(&path).replace("100.25", "50.25"));
+    for command in [&["baseline", "show", "--quiet"][..], &["baseline", "verify", "--quiet"]] {
+        let outcome = world.run(command);
+        assert!(
+            outcome.stderr.contains("is left out") && outcome.stderr.contains("edited"),
+            "{}",
+            outcome.stderr
+        );
+    }
+    assert_eq!(world.run(["baseline", "verify"]).code, Some(22));
+}
+
+#[test]
+fn pruning_says_what_goes_before_it_goes() {
+    let world = World::new();
+    for day in 1..=5 {
+        update(&world, day, 'a', 100.0);
+    }
+    let dry = world.run(["baseline", "prune", "--keep", "2", "--dry-run"]);
+    assert_eq!(dry.stdout, "quickstart/9c1f0e57: would remove 3, 2 kept\n");
+    world.run(["baseline", "prune", "--keep", "2"]);
+    assert!(world.run(["baseline", "list"]).stdout.contains("2 sessions"));
+    assert_eq!(world.run(["baseline", "prune", "--keep", "0"]).code, Some(2));
+}
+
+#[test]
+fn nothing_to_show_is_exit_12_with_what_to_run() {
+    let world = World::new();
+    let outcome = world.run(["baseline", "show", "zoo"]);
+    assert_eq!(outcome.code, Some(12));
+    assert!(outcome.stderr.contains("benchgate baseline update"), "{}", outcome.stderr);
+}
+
+/// The binary against the server's branch.
+fn on_branch(world: &World, server: &GitServer, token: &str, arguments: &[&str]) -> Outcome {
+    let mut command: Command = world.command(arguments);
+    command.args(["--branch", "--remote", &server.url()]).env("BENCHGATE_TOKEN", token);
+    world.finish(command)
+}
+
+#[test]
+fn a_branch_works_like_a_folder_and_the_token_shows_nowhere() {
+    let (world, server) = (World::new(), GitServer::new());
+    world.write("run.json", run(1, 'a', 100.0));
+    let stored = on_branch(&world, &server, TOKEN, &["baseline", "update"]);
+    assert_eq!(stored.code, Some(0), "{}", stored.stderr);
+    let listed = on_branch(&world, &server, TOKEN, &["baseline", "list"]);
+    assert!(listed.stdout.contains("quickstart  testbed 9c1f0e57  1 sessions"), "{}", listed.stdout);
+    assert_eq!(on_branch(&world, &server, TOKEN, &["baseline", "verify"]).code, Some(0));
+    for outcome in [stored, listed] {
+        assert!(!outcome.stdout.contains(TOKEN) && !outcome.stderr.contains(TOKEN));
+    }
+}
+
+#[test]
+fn a_refused_token_and_a_dead_server_are_exit_22_and_the_run_is_kept() {
+    let (world, server) = (World::new(), GitServer::new());
+    let before = run(1, 'a', 100.0);
+    world.write("run.json", &before);
+    let refused = on_branch(&world, &server, "ghs_wrong", &["baseline", "update"]);
+    assert_eq!(refused.code, Some(22));
+    assert!(
+        refused.stderr.contains("BENCHGATE_TOKEN") && !refused.stderr.contains("ghs_wrong"),
+        "{}",
+        refused.stderr
+    );
+    let mut dead = world.command(["baseline", "update", "--branch", "--remote", "http://127.0.0.1:9/r.git"]);
+    dead.env("BENCHGATE_TOKEN", TOKEN);
+    let dead = world.finish(dead);
+    assert_eq!(dead.code, Some(22));
+    assert!(dead.stderr.contains("run the same command again"), "{}", dead.stderr);
+    assert_eq!(world.read("run.json"), before);
+    assert_eq!(on_branch(&world, &server, TOKEN, &["baseline", "update"]).code, Some(0));
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_a_baseline_that_the_next_update_finishes() {
+    let (world, server) = (World::new(), GitServer::new());
+    for moment in 0..8 {
+        world.write("run.json", run(moment + 1, 'a', 100.0));
+        let mut command = world.command(["baseline", "update", "--branch", "--remote", &server.url()]);
+        let mut child = command
+            .env("BENCHGATE_TOKEN", TOKEN)
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(u64::from(moment) * 60));
+        // Already over is as good.
+        drop(child.kill());
+        child.wait().unwrap();
+        let again = on_branch(&world, &server, TOKEN, &["baseline", "update"]);
+        assert_eq!(again.code, Some(0), "{}", again.stderr);
+    }
+    let verified = on_branch(&world, &server, TOKEN, &["baseline", "verify"]);
+    assert!(verified.stdout.contains("8 runs on 1 shelves"), "{}", verified.stdout);
+    assert_eq!(verified.code, Some(0));
+}
