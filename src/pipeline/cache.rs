@@ -101,8 +101,6 @@ pub(super) struct Entry {
     pub(super) meta: serde_json::Value,
     /// It was there before.
     pub(super) cached: bool,
-    /// An older entry had lost its content and was made again.
-    pub(super) remade: bool,
 }
 
 impl Entry {
@@ -140,10 +138,6 @@ impl Cache {
         let cache = Self { root: root.to_owned(), making: Arc::default() };
         cache.remove_abandoned(&staging)?;
         Ok(cache)
-    }
-
-    pub fn root(&self) -> &Path {
-        &self.root
     }
 
     /// Staging folders carry the process that made them; those of processes that are gone are rubbish.
@@ -191,13 +185,7 @@ impl Cache {
                 return self.discard(&folder, format!("{name} has sha256 {found}, stored as {expected}"));
             }
         }
-        Ok(Lookup::Hit(Entry {
-            folder,
-            files: manifest.files,
-            meta: manifest.meta,
-            cached: true,
-            remade: false,
-        }))
+        Ok(Lookup::Hit(Entry { folder, files: manifest.files, meta: manifest.meta, cached: true }))
     }
 
     fn discard(&self, folder: &Path, why: String) -> Result<Lookup, PipelineError> {
@@ -243,7 +231,7 @@ impl Cache {
                 return Err(PipelineError::io("store", &folder)(error));
             }
         }
-        Ok(Entry { folder, files: manifest.files, meta: manifest.meta, cached: false, remade: false })
+        Ok(Entry { folder, files: manifest.files, meta: manifest.meta, cached: false })
     }
 
     /// Held while an entry of this key is made, so that two sides never make the same thing twice.

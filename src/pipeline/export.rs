@@ -252,7 +252,6 @@ pub(super) async fn export(
         key(planned, python, file, symbol)?
     };
     let _making = context.cache.maker(KIND, &key).await;
-    let mut remade = false;
     match context.cache.lookup(KIND, &key)? {
         Lookup::Hit(entry) => {
             if let Some(meta) = entry.meta_as() {
@@ -260,7 +259,6 @@ pub(super) async fn export(
             }
         }
         Lookup::Damaged(why) => {
-            remade = true;
             let text = format!("a damaged cache entry was made again: {why}");
             context.progress.on(crate::model::Event::Warning(&text));
         }
@@ -297,8 +295,7 @@ pub(super) async fn export(
         .collect();
     let value = serde_json::to_value(&meta)
         .map_err(|error| PipelineError::io("write", staged.path())(std::io::Error::other(error)))?;
-    let mut entry = context.cache.store(KIND, &key, staged, &files, value)?;
-    entry.remade = remade;
+    let entry = context.cache.store(KIND, &key, staged, &files, value)?;
     Ok(Ok(Exported { entry, meta }))
 }
 
