@@ -191,6 +191,10 @@ impl Page {
         }
         for (at, column) in table.column_iter_mut().enumerate() {
             column.set_padding((u16::from(at > 0), 1));
+            if at == 0 {
+                // model/target/function breaks between its parts.
+                column.set_delimiter('/');
+            }
             // Numbers stay whole where there is room; the name is what may wrap.
             if at > 0 && self.options.width >= TIGHT {
                 column.set_constraint(ColumnConstraint::ContentWidth);
