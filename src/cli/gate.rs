@@ -1,6 +1,6 @@
 //! `benchgate gate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config};
 use crate::exit_code::ExitCode;
@@ -12,6 +12,8 @@ use crate::pipeline::SideInput;
 use super::policy_args::PolicyArgs;
 use super::rendering::ReportArgs;
 use super::session::{MeasureArgs, side};
+use super::store_args::StoreArgs;
+use super::stored::Baseline;
 use super::{CliError, Terminal};
 
 /// Measure both sides, compare and judge
@@ -20,11 +22,15 @@ use super::{CliError, Terminal};
 /// HEAD and REF (checked out read-only and built from its own configuration, lock and sources) and the
 /// working tree. With --base the policy comes from the merge base, so that a change can't loosen the
 /// gate that judges it.
+///
+/// With --stored, or where there is no base to measure, the head alone is measured and compared with the
+/// stored baseline: sessions of this testbed whose commits lie behind the merge base, or behind HEAD.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   benchgate gate --config examples/quickstart/benchgate.toml     the two sides of a suite
   benchgate gate --base origin/main                              this branch against where it left main
+  benchgate gate --stored --branch --base origin/main            this branch against stored nights
   benchgate gate --base origin/main --format markdown --output verdict.md
 
 Exit codes: 0 pass, 10 regressed, 11 inconclusive (where fail-on names it), 12 no base to compare
@@ -35,6 +41,9 @@ pub struct Args {
     /// Compare with the merge base of HEAD and this commit, branch or tag
     #[arg(long, value_name = "REF")]
     base: Option<String>,
+    /// Compare with the stored baseline instead of measuring a base
+    #[arg(long)]
+    stored: bool,
     /// Where the measurements go
     #[arg(long, value_name = "FILE", default_value = "run.json")]
     run_output: PathBuf,
@@ -42,14 +51,30 @@ pub struct Args {
     report: ReportArgs,
     #[command(flatten)]
     policy: PolicyArgs,
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.report.open()?;
     let config = args.measure.load()?;
+    let root = config.root.clone();
+    let stored = args.stored || (args.base.is_none() && config.base.is_none());
     let (mut sides, notices) = match &args.base {
         Some(reference) => against_merge_base(args, config, reference, terminal)?,
+        None if stored => (vec![required(side(SideName::Head, &config)?)?], Vec::new()),
         None => (configured_sides(&config)?, Vec::new()),
+    };
+    let repository = if stored { Some(history(&root)?) } else { None };
+    let baseline = match &repository {
+        Some(repository) => {
+            let base = sides.iter().find(|side| side.name == SideName::Base);
+            let commit = base.and_then(|base| base.commit.clone());
+            let commit = commit.map_or_else(|| repository.head().map(|head| head.commit), Ok)?;
+            sides.retain(|side| side.name == SideName::Head);
+            Some(Baseline::open(&args.store, repository, commit, terminal)?)
+        }
+        None => None,
     };
     // Looks while measuring and the verdict afterwards go by one policy.
     for side in &mut sides {
@@ -59,13 +84,27 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         return Err(CliError::Internal { message: "a gate has a head".to_owned() });
     };
     let policy = head.config.policy.clone();
+    let suite = head.config.suite.clone();
     let options = CompareOptions { seed: head.config.measure.seed, today: super::compare::today() };
     let session = args.measure.measure(&sides, &args.run_output, terminal)?;
-    let mut comparison = gate::compare(&session.base, &session.head, &policy, &options);
+    let mut comparison = match &baseline {
+        Some(baseline) => baseline.judge(&suite, &session.head, &policy, &options, terminal)?,
+        None => gate::compare(&session.base, &session.head, &policy, &options),
+    };
     comparison.notes.splice(0..0, notices);
     args.policy.soften(&mut comparison);
     args.report.write(&comparison, None, destination, terminal)?;
     Ok(comparison.exit_code)
+}
+
+/// The repository that says which stored sessions lie behind the head.
+fn history(root: &Path) -> Result<Repository, CliError> {
+    Repository::open(root).map_err(|error| CliError::BaselineMissing {
+        message: format!(
+            "failed to {error}; so no stored session can be placed, and there is no base to measure"
+        ),
+        hint: Some("name a base: `benchgate gate --base origin/main`, or add [side.base]".to_owned()),
+    })
 }
 
 fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {

@@ -17,6 +17,7 @@ mod run;
 mod runtime;
 mod session;
 mod store_args;
+mod stored;
 mod terminal;
 mod tools;
 

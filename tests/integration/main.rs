@@ -16,6 +16,7 @@ mod process;
 mod pull_request;
 mod schemas;
 mod store;
+mod stored_gate;
 mod suite;
 mod tools;
 mod torch_export;

@@ -1,0 +1,107 @@
+//! The gate against the stored baseline: one side is measured, the other is history.
+
+use std::path::Path;
+
+use crate::gate::{CompareOptions, Comparison, Policy, compare_with_history};
+use crate::git::Repository;
+use crate::model::{Run, Testbed};
+use crate::store::{self, Ask, Files, Lineage, Missing, SESSIONS, Selection, Tree};
+
+use super::store_args::{StoreArgs, runner};
+use super::{CliError, Terminal, baseline};
+
+/// A baseline that was opened before anything was measured, so that a wrong token costs no GPU time.
+pub struct Baseline<'a> {
+    files: Box<dyn Files + 'a>,
+    repository: &'a Repository,
+    /// Sessions of commits behind this one are history.
+    commit: String,
+}
+
+impl<'a> Baseline<'a> {
+    /// Opens the baseline as `commit` has it, or the branch.
+    pub fn open(
+        args: &StoreArgs,
+        repository: &'a Repository,
+        commit: String,
+        terminal: &Terminal,
+    ) -> Result<Self, CliError> {
+        let files: Box<dyn Files + 'a> = if args.branch.is_some() {
+            args.open(Some(repository), &runner, terminal)?
+        } else {
+            // Not the working tree: a change that brought its own baseline would be judged by itself.
+            Box::new(Tree::new(repository, commit.clone(), inside(repository, &args.store)?))
+        };
+        Ok(Self { files, repository, commit })
+    }
+
+    /// Judges a run by the sessions that are stored.
+    pub fn judge(
+        &self,
+        suite: &str,
+        head: &Run,
+        policy: &Policy,
+        options: &CompareOptions,
+        terminal: &Terminal,
+    ) -> Result<Comparison, CliError> {
+        let unknown = Testbed::default();
+        let ask = Ask {
+            suite,
+            testbed: head.testbed.as_ref().unwrap_or(&unknown),
+            sessions: SESSIONS,
+            lineage: &|commit| Lineage::of(self.repository, commit, &self.commit),
+            now: jiff::Timestamp::now(),
+        };
+        match store::history_for_gate(self.files.as_ref(), &ask)? {
+            Selection::Found(history) => {
+                baseline::say_faults(&history.faults, terminal);
+                let mut comparison = compare_with_history(head, &history.runs, policy, options);
+                comparison.notes.extend(history.notes);
+                let faults = history.faults.iter();
+                comparison
+                    .notes
+                    .extend(faults.map(|fault| format!("{} is left out: {}", fault.path, fault.why)));
+                Ok(comparison)
+            }
+            Selection::Missing(missing) => {
+                baseline::say_faults(&missing.faults, terminal);
+                Err(self.nothing(&missing))
+            }
+        }
+    }
+
+    fn nothing(&self, missing: &Missing) -> CliError {
+        let mut message = format!(
+            "failed to find a stored session of suite {} on testbed {} behind {} in {}",
+            missing.suite,
+            missing.testbed,
+            self.commit.get(..12).unwrap_or(&self.commit),
+            self.files.place()
+        );
+        for note in &missing.notes {
+            message.push_str(&format!("; {note}"));
+        }
+        for near in &missing.near {
+            let (sessions, differences) = (near.sessions, near.differences.join(", "));
+            message
+                .push_str(&format!("; testbed {} has {sessions} and differs in {differences}", near.testbed));
+        }
+        let hint = if missing.unknown > 0 {
+            "this clone is shallow: run `git fetch --unshallow origin`, or check out with `fetch-depth: 0`"
+        } else {
+            "store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both \
+             sides here: `benchgate gate --base origin/main`"
+        };
+        CliError::BaselineMissing { message, hint: Some(hint.to_owned()) }
+    }
+}
+
+/// The folder of the baseline relative to the top of the repository. It need not be in the working tree.
+fn inside(repository: &Repository, folder: &Path) -> Result<String, CliError> {
+    let parent = match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let inside = repository.relative(parent)?.join(folder.file_name().unwrap_or_default());
+    Ok(inside.to_string_lossy().into_owned())
+}

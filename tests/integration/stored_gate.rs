@@ -1,0 +1,101 @@
+//! `benchgate gate` without a base side: the head against the stored baseline.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::suite::Suite;
+
+/// Git in the suite's folder, without the configuration of whoever runs the tests.
+fn git(suite: &Suite, arguments: &[&str]) {
+    let output = Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .current_dir(suite.world.work())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn commit(suite: &Suite) {
+    git(suite, &["add", "-A"]);
+    git(suite, &["commit", "--quiet", "--allow-empty", "-m", "m"]);
+}
+
+/// A committed suite of one model.
+fn committed() -> Suite {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    // Tools lie outside of what is committed, and are found from a checkout too.
+    let tools = suite.world.work().join("tools");
+    let toml = suite.world.read("benchgate.toml").replace("\"tools\"", &format!("{tools:?}"));
+    suite.world.write("benchgate.toml", toml);
+    suite.world.write(".gitignore", "/tools\n/run.json\n");
+    git(&suite, &["init", "--quiet"]);
+    commit(&suite);
+    suite
+}
+
+/// One session of what is committed, committed in turn.
+fn store(suite: &Suite) {
+    suite.world.run(["run"]).expect_code(0);
+    suite.world.run(["baseline", "update"]).expect_code(0);
+    commit(suite);
+}
+
+fn stored_files(suite: &Suite) -> Vec<std::path::PathBuf> {
+    fn below(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { below(&path, found) } else { found.push(path) }
+        }
+    }
+    let mut found = Vec::new();
+    below(&suite.world.work().join("baselines"), &mut found);
+    found
+}
+
+#[test]
+fn a_head_is_judged_by_what_was_stored() {
+    let suite = committed();
+    let nothing = suite.world.run(["gate"]).expect_code(12);
+    assert!(nothing.stderr.contains("benchgate baseline update"), "{}", nothing.stderr);
+    store(&suite);
+    suite.world.run(["gate"]).expect_code(0);
+    suite.source("a", &["latency-us=3000"]);
+    let slower = suite.world.run(["gate"]).expect_code(10);
+    assert!(slower.said().contains("stored session"), "{}", slower.stdout);
+}
+
+#[test]
+fn a_change_that_brings_its_own_baseline_is_not_judged_by_it() {
+    let suite = committed();
+    store(&suite);
+    git(&suite, &["checkout", "--quiet", "-b", "change"]);
+    for file in stored_files(&suite) {
+        std::fs::remove_file(file).unwrap();
+    }
+    suite.source("a", &["latency-us=3000"]);
+    commit(&suite);
+    suite.world.run(["run"]).expect_code(0);
+    suite.world.run(["baseline", "update"]).expect_code(0);
+    commit(&suite);
+    suite.world.run(["gate", "--stored", "--base", "main"]).expect_code(10);
+}
+
+#[test]
+fn sessions_of_another_branch_are_no_history() {
+    let suite = committed();
+    git(&suite, &["checkout", "--quiet", "-b", "elsewhere"]);
+    git(&suite, &["commit", "--quiet", "--allow-empty", "-m", "elsewhere"]);
+    suite.world.run(["run"]).expect_code(0);
+    suite.world.run(["baseline", "update"]).expect_code(0);
+    git(&suite, &["checkout", "--quiet", "main"]);
+    commit(&suite);
+    let outcome = suite.world.run(["gate"]).expect_code(12);
+    assert!(
+        outcome.stderr.contains("1 stored sessions measured commits that are not behind"),
+        "{}",
+        outcome.stderr
+    );
+}
