@@ -11,12 +11,14 @@ use std::path::{Component, Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 
+mod ancestry;
 mod data_branch;
 mod push;
 mod remote;
 #[cfg(test)]
 mod tests;
 
+pub use ancestry::Ancestry;
 pub use data_branch::{DataBranch, Edit, Runner};
 pub use remote::{Remote, Token};
 
@@ -200,24 +202,6 @@ impl Repository {
                 Err(GitError::NoCommonAncestor(reference.to_owned()))
             }
             Err(error) => Err(other("find the merge base", &error)),
-        }
-    }
-
-    /// Whether `commit` lies behind `of` (or is it). `None` where a shallow clone ends before it can be told.
-    pub fn is_behind(&self, commit: &str, of: &str) -> Result<Option<bool>, GitError> {
-        let of = self.commit(of)?;
-        let cut = self.inner.is_shallow();
-        // A commit that is not here is none of this history, if this history is whole.
-        let found = Oid::from_str(commit).and_then(|id| self.inner.find_commit(id));
-        let Ok(found) = found else { return Ok(if cut { None } else { Some(false) }) };
-        if found.id() == of {
-            return Ok(Some(true));
-        }
-        match self.inner.graph_descendant_of(of, found.id()) {
-            Ok(true) => Ok(Some(true)),
-            Ok(false) => Ok(if cut { None } else { Some(false) }),
-            Err(_) if cut => Ok(None),
-            Err(error) => Err(other("follow the history", &error)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
-use crate::git::{GitError, Repository};
+use crate::git::Repository;
 use crate::model::SideName;
 use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
 use crate::report::harmless;
@@ -146,12 +146,12 @@ fn update(
         terminal.note("note: there is no git repository here, so every stored session counts as history");
     }
     let commit = file.side(args.side).and_then(|side| side.commit.clone());
-    let lineage = |other: &str| -> Result<Lineage, GitError> {
-        match (repository, &commit) {
-            (Some(repository), Some(commit)) => Lineage::of(repository, other, commit),
-            _ => Ok(Lineage::Ancestor),
-        }
+    let ancestry = match (repository, &commit) {
+        (Some(repository), Some(commit)) => Some(repository.ancestry(commit).map_err(StoreError::Git)?),
+        _ => None,
     };
+    let lineage =
+        |other: &str| ancestry.as_ref().map_or(Lineage::Ancestor, |ancestry| Lineage::of(ancestry, other));
     let writing = Writing {
         side: args.side,
         policy: &policy,

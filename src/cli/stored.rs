@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::gate::{CompareOptions, Comparison, Policy, compare_with_history};
 use crate::git::Repository;
 use crate::model::{Run, Testbed};
-use crate::store::{self, Ask, Files, Lineage, Missing, SESSIONS, Selection, Tree};
+use crate::store::{self, Ask, Files, Lineage, Missing, SESSIONS, Selection, StoreError, Tree};
 
 use super::store_args::{StoreArgs, runner};
 use super::{CliError, Terminal, baseline};
@@ -44,12 +44,13 @@ impl<'a> Baseline<'a> {
         options: &CompareOptions,
         terminal: &Terminal,
     ) -> Result<Comparison, CliError> {
+        let ancestry = self.repository.ancestry(&self.commit).map_err(StoreError::Git)?;
         let unknown = Testbed::default();
         let ask = Ask {
             suite,
             testbed: head.testbed.as_ref().unwrap_or(&unknown),
             sessions: SESSIONS,
-            lineage: &|commit| Lineage::of(self.repository, commit, &self.commit),
+            lineage: &|commit| Lineage::of(&ancestry, commit),
             now: jiff::Timestamp::now(),
         };
         match store::history_for_gate(self.files.as_ref(), &ask)? {

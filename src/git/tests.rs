@@ -353,3 +353,28 @@ fn a_missing_object_is_told_from_a_broken_repository() {
     let error = fixture.open().checkout(&a, cache.path()).unwrap_err();
     assert!(matches!(error, GitError::MissingObject { .. }), "{error}");
 }
+
+#[test]
+fn a_commit_is_behind_itself_and_its_descendants_and_not_behind_other_branches() {
+    let (fixture, a) = forked();
+    let repository = fixture.open();
+    let (feature, main) = (repository.resolve("feature").unwrap(), repository.resolve("main").unwrap());
+    let ancestry = repository.ancestry("feature").unwrap();
+    assert_eq!(ancestry.holds(&main), Some(false));
+    assert_eq!(ancestry.holds(&a), Some(true));
+    assert_eq!(ancestry.holds(&feature), Some(true));
+    assert_eq!(ancestry.holds("0123456789abcdef0123456789abcdef01234567"), Some(false));
+    assert_eq!(ancestry.holds("no commit"), Some(false));
+}
+
+#[test]
+fn a_shallow_clone_does_not_pretend_to_know() {
+    let (fixture, a) = forked();
+    let feature = fixture.open().resolve("feature").unwrap();
+    fs::write(fixture.path(".git/shallow"), format!("{feature}\n")).unwrap();
+    let repository = fixture.open();
+    let ancestry = repository.ancestry("feature").unwrap();
+    assert_eq!(ancestry.holds(&feature), Some(true));
+    assert_eq!(ancestry.holds("0123456789abcdef0123456789abcdef01234567"), None);
+    assert_ne!(ancestry.holds(&a), Some(false));
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::git::{GitError, Repository};
+use crate::git::Ancestry;
 use crate::model::{BenchmarkName, Lint, LintCode, Run, Testbed};
 use crate::record::{AcceptanceFile, OutcomeStatus};
 
@@ -36,12 +36,12 @@ pub enum Lineage {
 
 impl Lineage {
     /// Whether a commit lies behind another, from git's answer.
-    pub fn of(repository: &Repository, commit: &str, of: &str) -> Result<Self, GitError> {
-        Ok(match repository.is_behind(commit, of)? {
+    pub fn of(ancestry: &Ancestry<'_>, commit: &str) -> Self {
+        match ancestry.holds(commit) {
             Some(true) => Self::Ancestor,
             Some(false) => Self::Stranger,
             None => Self::Unknown,
-        })
+        }
     }
 }
 
@@ -52,7 +52,7 @@ pub struct Ask<'a> {
     /// At most so many sessions; [`SESSIONS`] unless there is a reason.
     pub sessions: usize,
     /// Whether a commit lies behind the one that is compared.
-    pub lineage: &'a dyn Fn(&str) -> Result<Lineage, GitError>,
+    pub lineage: &'a dyn Fn(&str) -> Lineage,
     /// The time of the comparison, for staleness.
     pub now: Timestamp,
 }
@@ -167,7 +167,7 @@ fn newest(
         for name in
             names.by_ref().take_while(|name| horizon.is_none_or(|from| name.as_str() >= from.as_str()))
         {
-            match name.commit().map(ask.lineage).transpose()? {
+            match name.commit().map(ask.lineage) {
                 Some(Lineage::Ancestor) => batch.push(name),
                 Some(Lineage::Stranger) => passed.strangers += 1,
                 Some(Lineage::Unknown) => passed.unknown += 1,

@@ -6,7 +6,6 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use crate::gate::{CompareOptions, Policy};
-use crate::git::GitError;
 use crate::model::{LintCode, Series, SideName, Testbed, Verdict};
 use crate::record::{QuarantineCause, RunFile};
 
@@ -42,8 +41,8 @@ fn run(day: u8, letter: char, latency: f64) -> RunFile {
     run
 }
 
-fn ancestor(_: &str) -> Result<Lineage, GitError> {
-    Ok(Lineage::Ancestor)
+fn ancestor(_: &str) -> Lineage {
+    Lineage::Ancestor
 }
 
 fn now() -> Timestamp {
@@ -57,11 +56,7 @@ fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, StoreError> {
     update(files, run, &writing)
 }
 
-fn select(
-    files: &dyn Files,
-    testbed: &Testbed,
-    lineage: &dyn Fn(&str) -> Result<Lineage, GitError>,
-) -> Selection {
+fn select(files: &dyn Files, testbed: &Testbed, lineage: &dyn Fn(&str) -> Lineage) -> Selection {
     let ask = Ask { suite: "quickstart", testbed, sessions: SESSIONS, lineage, now: now() };
     history_for_gate(files, &ask).unwrap()
 }
@@ -144,7 +139,7 @@ fn a_gate_gets_the_newest_sessions_behind_it_oldest_first() {
         let letter = if day % 2 == 0 { 'a' } else { 'b' };
         put(&mut files, &run(day, letter, 1000.0 + f64::from(day))).unwrap();
     }
-    let behind = |found: &str| Ok(if found == commit('a') { Lineage::Ancestor } else { Lineage::Stranger });
+    let behind = |found: &str| if found == commit('a') { Lineage::Ancestor } else { Lineage::Stranger };
     let Selection::Found(history) = select(&files, &testbed(), &behind) else { panic!("nothing found") };
     assert_eq!(history.runs.len(), 14);
     assert!(history.names.is_sorted());

@@ -19,7 +19,7 @@ pub struct Writing<'a> {
     pub policy: &'a Policy,
     pub options: CompareOptions,
     /// Where the run lies in history; its `suite` and `testbed` are those of the run.
-    pub lineage: &'a dyn Fn(&str) -> Result<super::Lineage, crate::git::GitError>,
+    pub lineage: &'a dyn Fn(&str) -> super::Lineage,
     pub now: jiff::Timestamp,
 }
 
