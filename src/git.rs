@@ -62,6 +62,8 @@ pub enum GitError {
     NotAFile { commit: String, path: PathBuf },
     #[error("find the remote `{0}` in this repository's configuration")]
     NoRemote(String),
+    #[error("use the branch {0:?}: that is no name of a branch")]
+    BadBranch(String),
     #[error("use the remote's address: {0}")]
     BadUrl(String),
     #[error("start git: there is no such program")]

@@ -122,6 +122,9 @@ impl From<StoreError> for CliError {
                 "let this token push to that branch, or use another with --branch=NAME; your run.json is kept",
             ),
             StoreError::Git(GitError::Unreachable { .. } | GitError::Contended { .. }) => Some(AGAIN),
+            StoreError::NotABaseline { .. } | StoreError::Git(GitError::BadBranch(_)) => {
+                Some("name a branch that holds nothing else: --branch=NAME; it is made by the first write")
+            }
             StoreError::Git(GitError::NoGit) => Some("install git: it makes the journeys to the remote"),
             StoreError::Git(GitError::NoRemote(_)) => Some("name another with --remote, or give its address"),
             _ => None,

@@ -67,6 +67,10 @@ impl std::fmt::Debug for DataBranch<'_> {
 impl<'a> DataBranch<'a> {
     /// Fetches the listing of a branch, and no file yet. A branch that is not there is empty.
     pub fn fetch(remote: Remote, branch: &str, run: &'a Runner<'a>) -> Result<Self, GitError> {
+        // A name that is two names would push somewhere else.
+        if !git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) {
+            return Err(GitError::BadBranch(branch.to_owned()));
+        }
         let scratch = tempfile::Builder::new()
             .prefix("benchgate-branch-")
             .tempdir()

@@ -9,6 +9,7 @@ use super::{Change, Files, StoreError};
 /// The branch, unless another is named.
 pub const BRANCH: &str = "benchgate-baselines";
 
+const README_NAME: &str = "README.md";
 /// Says what the branch is to a person who finds it.
 const README: &str = "\
 # Baselines of benchgate
@@ -62,12 +63,16 @@ impl Files for Branch<'_> {
     }
 
     fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
+        // A slip of the keyboard must not commit measurements onto somebody's code.
+        if let Some(file) = self.names("")?.into_iter().find(|name| name != README_NAME) {
+            return Err(StoreError::NotABaseline { place: self.place(), file });
+        }
         let mut edits: Vec<Edit<'_>> =
             change.add.iter().map(|(path, bytes)| Edit::Add(path, bytes)).collect();
         edits.extend(change.remove.iter().map(|path| Edit::Remove(path)));
         let branch = self.inner.get_mut();
         if branch.tip().is_none() {
-            edits.push(Edit::Add("README.md", README.as_bytes()));
+            edits.push(Edit::Add(README_NAME, README.as_bytes()));
         }
         match branch.push(&edits, &change.message) {
             Ok(()) => Ok(()),

@@ -20,6 +20,8 @@ pub enum StoreError {
     NoSuchRun { what: String, why: String },
     #[error("store the run: {0}")]
     Unusable(String),
+    #[error("write to {place}: it holds {file}, so it is no branch of baselines")]
+    NotABaseline { place: String, file: String },
     #[error("write to {0}: it is read-only")]
     ReadOnly(String),
     #[error(transparent)]

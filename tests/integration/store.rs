@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use benchgate::git::{DataBranch, GitError, Remote, Token};
+use benchgate::git::{DataBranch, Edit, GitError, Remote, Token};
 use benchgate::process::{self, Cancel, Command, Finished, ProcessError};
 use benchgate::store::{Branch, Change, Directory, Files, StoreError};
 
@@ -68,6 +68,19 @@ fn a_gate_fetches_the_files_it_reads_and_no_others() {
     assert_eq!(files.read("s/t/4.json").unwrap(), noise(4).into_bytes());
     let all = server.sent() - before;
     assert!(listing < 10_000 && all < 60_000, "{listing} bytes for the listing, {all} in all");
+}
+
+#[test]
+fn a_branch_of_code_is_not_written_to() {
+    let server = GitServer::new();
+    let code = |branch| DataBranch::fetch(remote(&server.url(), TOKEN), branch, &git);
+    let mut main = code("main").unwrap();
+    main.push(&[Edit::Add("Cargo.toml", b"[package]")], "code").unwrap();
+    let error = Branch::new(code("main").unwrap()).apply(&adding("s/t/a.json", "a")).unwrap_err();
+    assert!(matches!(error, StoreError::NotABaseline { .. }), "{error}");
+    for name in ["x:refs/heads/main", "*", "-x y", ""] {
+        assert!(matches!(code(name), Err(GitError::BadBranch(_))), "{name}");
+    }
 }
 
 #[test]
