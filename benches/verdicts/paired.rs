@@ -35,6 +35,7 @@ pub fn print(suites: u32, seed: u64) {
     let rounds = recording.rounds();
     println!("## Recorded pairs (paired.jsonl): {} models, {} rounds", recording.len(), rounds);
     print_oracle(&base, &head);
+    print_size(&recording, suites, seed);
     let mut peer_rows: Vec<Vec<String>> = PEERS.iter().map(|(name, _)| vec![(*name).to_owned()]).collect();
     for slowdown in SLOWDOWNS {
         let results = parallel(suites, |suite| one(&recording, slowdown, suite, seed));
@@ -77,6 +78,26 @@ pub fn print(suites: u32, seed: u64) {
         );
     }
     println!();
+}
+
+/// The error at the edge of what is allowed: every row of head is slower by exactly the floor.
+fn print_size(recording: &Recording, suites: u32, seed: u64) {
+    let policy = Policy::default();
+    let mut tally = Tally::new(recording.rounds());
+    let reds = parallel(suites, |suite| {
+        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        random.set_stream(u64::from(suite));
+        let (drawn, base, mut head) = recording.draw(policy.sequential.max_blocks, None, &mut random);
+        for series in head.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
+            if let Series::Processes(processes) = &mut series.series {
+                processes.iter_mut().flat_map(|p| &mut p.samples).for_each(|sample| *sample *= 1.01);
+            }
+        }
+        let rows = measure(&base, &head, &policy).comparison.rows;
+        (drawn, rows.iter().any(|row| row.verdict == Verdict::Regressed))
+    });
+    reds.iter().for_each(|(drawn, red)| tally.add(f64::from(u8::from(*red)), drawn));
+    println!("benchgate, all rows slower by exactly the floor (1 %): suites red {}", tally.percent());
 }
 
 /// What could be seen at best: one look at the last block, every row's scale known and its tails those

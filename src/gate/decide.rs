@@ -18,6 +18,10 @@ const GREEN_RHO: f64 = 1.0;
 /// noise is like, if it is as likely to favour base as head, n blocks agree by chance once in 2^n; below
 /// six nothing about the noise could be checked.
 const FIRST_RED: u32 = 6;
+/// A finding by location must not rest on the model's tails alone: the blocks' sign test against the
+/// floor must agree at one in eight (5 of 6, 7 of 8, 9 of 12 blocks beyond it). Two modes of equal
+/// weight, for example, fool a location model in ways that this check sees.
+const SIGN_LEVEL: f64 = 0.125;
 /// Share of a paired row's red budget for its location; the rest is for its stability.
 const LOCATION_SHARE: f64 = 0.8;
 /// At the last look, a row whose stability is more doubtful than this is not green.
@@ -42,6 +46,9 @@ pub struct Question {
     p_stability: Option<f64>,
     /// Head was slow more often, so that more blocks are wanted before a green.
     doubtful: bool,
+    /// Whether the blocks' sign test supports a finding in either direction.
+    supports_worse: bool,
+    supports_better: bool,
     fatal: bool,
     classical: Option<Classical>,
 }
@@ -82,6 +89,8 @@ impl Question {
             green_share: 1.0,
             p_stability: None,
             doubtful: false,
+            supports_worse: true,
+            supports_better: true,
             fatal: rule.fatal,
             classical: None,
         }
@@ -99,6 +108,8 @@ impl Question {
             green_share: looks.share(blocks, GREEN_RHO),
             p_stability: last.then_some(paired.p_stability),
             doubtful,
+            supports_worse: paired.p_sign_worse <= SIGN_LEVEL,
+            supports_better: paired.p_sign_better <= SIGN_LEVEL,
             ..Self::unpaired(paired.effect, rule, floor)
         }
     }
@@ -112,6 +123,7 @@ impl Question {
     fn p_location(&self) -> f64 {
         match self.classical {
             Some(test) => test.p_worse,
+            None if !self.supports_worse => 1.0,
             None => (self.effect.p_above(self.floor) / self.red_share).min(1.0),
         }
     }
@@ -127,6 +139,7 @@ impl Question {
     fn p_better(&self) -> f64 {
         match self.classical {
             Some(test) => test.p_better,
+            None if !self.supports_better => 1.0,
             None => (self.effect.p_below(-self.floor) / self.red_share).min(1.0),
         }
     }

@@ -1,9 +1,9 @@
 //! From the evidence of all rows to an effect for each: paired rows steady one another.
 
 use crate::model::Spread;
-use crate::stats::Effect;
 use crate::stats::robust::{Fit, ScalePrior, fit};
 use crate::stats::stability::{Counts, RatePrior, count, p_value};
+use crate::stats::{Effect, sign_test};
 
 use super::evidence::{Block, Reading};
 
@@ -16,6 +16,9 @@ pub struct Paired {
     pub p_stability: f64,
     /// Every head process is beyond every base process by more than the floor.
     pub separated: bool,
+    /// Sign tests of the blocks against the floor on either side: they assume nothing about tails.
+    pub p_sign_worse: f64,
+    pub p_sign_better: f64,
 }
 
 /// One row's blocks with what its policy and calibration say.
@@ -51,9 +54,12 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
         rows.iter().zip(&fits).map(|(row, fit)| slow_counts(row, fit.as_ref())).collect();
     let rates = RatePrior::pooled(&counts);
     rows.iter()
-        .zip(fits.iter().zip(&counts))
-        .map(|(row, (fit, counts))| {
+        .zip(fits.iter().zip(&counts).zip(&differences))
+        .map(|(row, ((fit, counts), differences))| {
+            let beyond = |worse: f64| differences.iter().filter(|&&d| d * worse > row.floor).count();
             Some(Paired {
+                p_sign_worse: sign_test(beyond(1.0), differences.len()),
+                p_sign_better: sign_test(beyond(-1.0), differences.len()),
                 effect: fit.as_ref()?.effect(),
                 counts: *counts,
                 p_stability: p_value(counts, rates),

@@ -1,6 +1,6 @@
 //! An estimated shift on the log scale, and what may be concluded from it.
 
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
 
 /// An estimate with its standard error and the degrees of freedom of that error.
 ///
@@ -89,6 +89,14 @@ pub fn student_quantile(alpha: f64, df: f64) -> f64 {
     -Normal::standard().inverse_cdf(alpha)
 }
 
+/// The sign test: the chance that `hits` or more of `of` fair coins fall one way.
+pub fn sign_test(hits: usize, of: usize) -> f64 {
+    match (hits as u64).checked_sub(1) {
+        None => 1.0,
+        Some(below) => Binomial::new(0.5, of as u64).map_or(1.0, |coins| coins.sf(below)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +131,12 @@ mod tests {
             let quantile = student_quantile(alpha, df);
             assert!((quantile / expected - 1.0).abs() < 1e-8, "{alpha} {df}: {quantile}");
         }
+    }
+
+    #[test]
+    fn nine_heads_of_twelve_are_one_in_fourteen() {
+        assert!((sign_test(9, 12) - 299.0 / 4096.0).abs() < 1e-12);
+        assert_eq!(sign_test(0, 12), 1.0);
     }
 
     #[test]

@@ -12,4 +12,4 @@ pub mod spending;
 pub mod stability;
 pub mod unpaired;
 
-pub use effect::{Effect, student_quantile, student_tail};
+pub use effect::{Effect, sign_test, student_quantile, student_tail};

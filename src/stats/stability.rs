@@ -100,18 +100,25 @@ pub fn p_value(counts: &Counts, prior: RatePrior) -> f64 {
     }
     let (n, base) = (u64::from(counts.blocks), u64::from(counts.base_slower));
     let left = n - base;
-    let (mut chance, mut total) = (0.0, 0.0);
-    for node in 0..NODES {
-        // Substituting x = φ^a takes the density's pole at zero away.
+    let power = (1.0 / prior.a).max(2.0);
+    let node = |node: u32| {
+        // φ = x^power takes the density's pole at zero away and puts nodes where small rates live.
         let x = (f64::from(node) + 0.5) / f64::from(NODES);
-        let rate = x.powf(1.0 / prior.a);
+        let rate = x.powf(power);
         let half = rate / 2.0;
-        let ln_weight = (prior.b - 1.0) * (-rate).ln_1p()
+        let ln_weight = (power * prior.a - 1.0) * x.ln()
+            + (prior.b - 1.0) * (-rate).ln_1p()
             + base as f64 * half.max(f64::MIN_POSITIVE).ln()
             + left as f64 * (-half).ln_1p();
-        let weight = ln_weight.exp();
-        let tail = Binomial::new(half / (1.0 - half), left)
-            .map_or(1.0, |head| head.sf(u64::from(counts.head_slower) - 1));
+        (half / (1.0 - half), ln_weight)
+    };
+    // Weights relative to the largest, so that a sharp posterior doesn't underflow.
+    let largest = (0..NODES).map(|at| node(at).1).fold(f64::NEG_INFINITY, f64::max);
+    let (mut chance, mut total) = (0.0, 0.0);
+    for (toward_head, ln_weight) in (0..NODES).map(node) {
+        let weight = (ln_weight - largest).exp();
+        let tail =
+            Binomial::new(toward_head, left).map_or(1.0, |head| head.sf(u64::from(counts.head_slower) - 1));
         total += weight;
         chance += weight * tail;
     }
@@ -135,6 +142,18 @@ mod tests {
         let counts = Counts { head_slower: 4, base_slower: 0, blocks: 4, ..Counts::default() };
         let p = p_value(&counts, RatePrior { a: 1.0, b: 1.0 });
         assert!((p * 31.0 - 1.0).abs() < 1e-3, "{p}");
+    }
+
+    #[test]
+    fn a_firmly_known_rate_makes_it_a_binomial_tail() {
+        // φ is one tenth, whatever four blocks of base say: one of four for head has chance
+        // 1 − (1 − .05/.95)⁴.
+        let counts = Counts { head_slower: 1, base_slower: 0, blocks: 4, ..Counts::default() };
+        for weight in [500.0, 2e3] {
+            let p = p_value(&counts, RatePrior { a: 0.1 * weight, b: 0.9 * weight });
+            let expected = 1.0 - (1.0 - 0.05_f64 / 0.95).powi(4);
+            assert!((p / expected - 1.0).abs() < 0.01, "{p} is not {expected}");
+        }
     }
 
     #[test]
