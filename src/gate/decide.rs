@@ -22,6 +22,9 @@ const FIRST_RED: u32 = 6;
 /// floor must agree at one in eight (5 of 6, 7 of 8, 9 of 12 blocks beyond it). Two modes of equal
 /// weight, for example, fool a location model in ways that this check sees.
 const SIGN_LEVEL: f64 = 0.125;
+/// A finding of instability must not rest on neighbours alone: the row's own lopsided blocks must lean
+/// to head at one in sixteen (four to none, seven to one).
+const SPLIT_LEVEL: f64 = 0.0625;
 /// Share of a paired row's red budget for its location; the rest is for its stability.
 const LOCATION_SHARE: f64 = 0.8;
 /// At the last look, a row whose stability is more doubtful than this is not green.
@@ -106,7 +109,7 @@ impl Question {
         Self {
             red_share: if may_be_red { LOCATION_SHARE * looks.share(blocks, RED_RHO) } else { 0.0 },
             green_share: looks.share(blocks, GREEN_RHO),
-            p_stability: last.then_some(paired.p_stability),
+            p_stability: (last && paired.p_split <= SPLIT_LEVEL).then_some(paired.p_stability),
             doubtful,
             supports_worse: paired.p_sign_worse <= SIGN_LEVEL,
             supports_better: paired.p_sign_better <= SIGN_LEVEL,

@@ -14,6 +14,8 @@ pub struct Paired {
     pub counts: Counts,
     /// One-sided p of "head is not slow more often than base".
     pub p_stability: f64,
+    /// Sign test of the lopsided blocks alone: neighbours have no say in it.
+    pub p_split: f64,
     /// Every head process is beyond every base process by more than the floor.
     pub separated: bool,
     /// Sign tests of the blocks against the floor on either side: they assume nothing about tails.
@@ -63,6 +65,10 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
                 effect: fit.as_ref()?.effect(),
                 counts: *counts,
                 p_stability: p_value(counts, rates),
+                p_split: sign_test(
+                    counts.head_slower as usize,
+                    (counts.head_slower + counts.base_slower) as usize,
+                ),
                 separated: separated(row),
             })
         })

@@ -54,9 +54,9 @@ impl RatePrior {
     /// base outvote it.
     pub const ALONE: Self = Self { a: 1.0, b: 4.0 };
 
-    /// Weight of neighbours in blocks, at least and at most: as much as six rows of twelve blocks when
-    /// rows behave alike, two blocks when they don't.
-    const WEIGHT: (f64, f64) = (2.0, 72.0);
+    /// Weight of neighbours in blocks, at least and at most: never more than twelve blocks of the row
+    /// itself, because rows that all look calm can still hide one that isn't.
+    const WEIGHT: (f64, f64) = (2.0, 12.0);
 
     /// From base's counts in all rows, by moments of the beta-binomial. Only base's side is used: a
     /// change that makes many rows unstable must not become its own excuse.
