@@ -57,8 +57,14 @@ impl Terminal {
 
     /// Prints a result. A closed pipe (`| head`) ends output quietly.
     pub fn print(&self, text: &str) {
-        let mut out = anstream::AutoStream::new(std::io::stdout(), self.color);
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        let written = if has_codes(text) {
+            let mut out = anstream::AutoStream::new(std::io::stdout(), self.color);
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        } else {
+            let mut out = std::io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        };
+        match written {
             Ok(()) => {}
             // A reader that went away has read what it wanted.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -106,5 +112,24 @@ impl Terminal {
     fn eprint(&self, text: &str) {
         let mut err = anstream::AutoStream::new(std::io::stderr(), self.color);
         drop(err.write_all(text.as_bytes()));
+    }
+}
+
+/// Whether there is anything in a text that a terminal may obey, and that has to be taken out where
+/// there is none. Reports of many megabytes have nothing of the kind, and looking is quick.
+fn has_codes(text: &str) -> bool {
+    let obeyed = |byte: u8| (byte < b' ' && !byte.is_ascii_whitespace()) || byte == 0x7f;
+    // Blocks without an early end are compared many bytes at a time.
+    text.as_bytes().chunks(4096).any(|block| block.iter().fold(false, |any, byte| any | obeyed(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_control_characters_that_are_no_space_are_codes() {
+        assert!(!has_codes("a row\tand → another\r\n"));
+        assert!(["\u{1b}[31m", "bell\u{7}", "\u{7f}"].into_iter().all(has_codes));
     }
 }

@@ -54,6 +54,9 @@ pub struct Question {
     supports_better: bool,
     fatal: bool,
     classical: Option<Classical>,
+    /// p of the effect beyond the floor, for the worse and for the better: asked several times a row.
+    p_above_floor: f64,
+    p_below_floor: f64,
 }
 
 /// The p-values of a classical test, which replace the effect's own.
@@ -96,6 +99,8 @@ impl Question {
             supports_better: true,
             fatal: rule.fatal,
             classical: None,
+            p_above_floor: effect.p_above(floor),
+            p_below_floor: effect.p_below(-floor),
         }
     }
 
@@ -127,7 +132,7 @@ impl Question {
         match self.classical {
             Some(test) => test.p_worse,
             None if !self.supports_worse => 1.0,
-            None => (self.effect.p_above(self.floor) / self.red_share).min(1.0),
+            None => (self.p_above_floor / self.red_share).min(1.0),
         }
     }
 
@@ -143,7 +148,7 @@ impl Question {
         match self.classical {
             Some(test) => test.p_better,
             None if !self.supports_better => 1.0,
-            None => (self.effect.p_below(-self.floor) / self.red_share).min(1.0),
+            None => (self.p_below_floor / self.red_share).min(1.0),
         }
     }
 
@@ -228,9 +233,7 @@ pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy) -> Vec<Dec
                 verdict,
                 reason,
                 interval: interval(&question.effect, level, worse[index]),
-                p_worse: question
-                    .classical
-                    .map_or_else(|| question.effect.p_above(question.floor), |t| t.p_worse),
+                p_worse: question.classical.map_or(question.p_above_floor, |test| test.p_worse),
                 p_adjusted: adjusted[at],
                 q_value: listing[at],
                 minimum_detectable: (question.floor

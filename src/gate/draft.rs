@@ -93,6 +93,7 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         drafts.push(Draft::settled(blank(name, pair, status.verdict, status.reason, status.fatal)));
     }
     let identical = status::identical(base, head);
+    let gpu = context::on_gpu(head) || context::on_gpu(base);
     let unverified = unverified(head);
     for series in &head.metrics {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
@@ -110,7 +111,7 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
                 row.fatal = false;
                 Draft::settled(row)
             }
-            Some(partner) => metric_draft(row, (base, partner), (head, series), identical, session, rules),
+            Some(partner) => metric_draft(row, partner, series, (identical, gpu), session, rules),
         });
     }
     for series in base.metrics.iter().filter(|series| head.metric(&series.metric.name).is_none()) {
@@ -142,16 +143,15 @@ fn unverified(head: &Benchmark) -> Option<Lint> {
     })
 }
 
-/// One metric that both sides have.
+/// One metric that both sides have. `identical`: everything executed is the same; `gpu`: it ran on one.
 fn metric_draft(
     mut row: Row,
-    base: (&Benchmark, &MetricSeries),
-    head: (&Benchmark, &MetricSeries),
-    identical: bool,
+    base_series: &MetricSeries,
+    head_series: &MetricSeries,
+    (identical, gpu): (bool, bool),
     session: &Session<'_>,
     rules: &Rules<'_>,
 ) -> Draft {
-    let ((base, base_series), (head, head_series)) = (base, head);
     let metric = &head_series.metric;
     let readings = (series::read(base_series), series::read(head_series));
     row.base = readings.0.as_ref().ok().map(|r| r.stats.clone());
@@ -211,7 +211,6 @@ fn metric_draft(
         let spreads = &run.calibration.as_ref()?.spreads;
         spreads.get(&(row.benchmark.clone(), metric.name.to_string()))
     });
-    let gpu = context::on_gpu(head) || context::on_gpu(base);
     let declared = rules.between_cv(&row.benchmark, metric);
     let evidence = match &session.history {
         Some(sessions) => {

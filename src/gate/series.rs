@@ -51,7 +51,7 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
             if let Some(lint) = unusable(*value, exact_kind) {
                 return Err(lint);
             }
-            let mut readings = from_processes(&[(vec![*value], None)], better);
+            let mut readings = from_processes(&[(&[*value], None)], better);
             readings.exact = exact_kind.then_some(*value);
             Ok(readings)
         }
@@ -64,7 +64,7 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
             if let Some(lint) = bad {
                 return Err(lint);
             }
-            let groups: Vec<_> = kept.iter().map(|p| (p.samples.clone(), p.slot)).collect();
+            let groups: Vec<_> = kept.iter().map(|p| (p.samples.as_slice(), p.slot)).collect();
             let mut readings = from_processes(&groups, better);
             let first = readings.samples[0];
             let constant = readings.samples.iter().all(|&v| v == first);
@@ -83,16 +83,19 @@ fn cost(value: f64, better: Better) -> f64 {
     }
 }
 
-fn from_processes(groups: &[(Vec<f64>, Option<BlockSlot>)], better: Better) -> Readings {
+fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Readings {
     let quantile = match better {
         Better::Lower => LOCATION_QUANTILE,
         Better::Higher => 1.0 - LOCATION_QUANTILE,
     };
-    let sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, _)| describe::sorted(samples)).collect();
+    let mut sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, _)| describe::sorted(samples)).collect();
     let at = |q: f64| sorted.iter().filter_map(|s| describe::quantile_sorted(s, q)).collect::<Vec<f64>>();
-    let locations = at(quantile);
+    let (locations, middles) = (at(quantile), at(0.5));
     // Sorted, so that the order of processes can't change the last bit of a mean.
-    let samples = describe::sorted(&sorted.concat());
+    let samples = match sorted.as_mut_slice() {
+        [only] => std::mem::take(only),
+        several => describe::sorted(&several.concat()),
+    };
     let cvs: Vec<f64> = groups
         .iter()
         .filter_map(|(samples, _)| Some(describe::stddev(samples)? / describe::mean(samples)?))
@@ -113,7 +116,7 @@ fn from_processes(groups: &[(Vec<f64>, Option<BlockSlot>)], better: Better) -> R
             max: samples.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         },
         clean: locations.iter().map(|&v| cost(v, better)).collect(),
-        middle: at(0.5).iter().map(|&v| cost(v, better)).collect(),
+        middle: middles.iter().map(|&v| cost(v, better)).collect(),
         slots: groups.iter().map(|(_, slot)| *slot).collect(),
         within_cv: describe::median(&cvs),
         repetitions: describe::median(&counts).unwrap_or(1.0),

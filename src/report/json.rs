@@ -14,10 +14,11 @@ use super::{View, words};
 /// Renders a view as `benchgate/comparison/v1`. The same comparison gives the same bytes.
 pub fn json(view: &View<'_>) -> String {
     // serde_json writes UTF-8, so nothing is lost here.
-    let text = String::from_utf8_lossy(&comparison_file(view).to_json()).into_owned();
+    let text = String::from_utf8(comparison_file(view).to_json())
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     // A log of GitHub Actions obeys `##[` anywhere in a line. Here it can only stand inside a string,
     // where an escape means the same.
-    text.replace("##[", "#\\u0023[")
+    if text.contains("##[") { text.replace("##[", "#\\u0023[") } else { text }
 }
 
 /// The stored form of a comparison.

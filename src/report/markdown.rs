@@ -85,23 +85,22 @@ impl Page {
         self.line("| benchmark | base → head | CV | effect | interval | n | floor | verdict |");
         self.line("|---|--:|--:|--:|--:|--:|--:|---|");
         for row in rows.iter().take(self.rows) {
-            let n = match (row.processes.is_empty(), row.method.is_empty()) {
-                (false, false) => format!("{}, {}", row.processes, row.method),
-                _ => format!("{}{}", row.processes, row.method),
-            };
+            let (processes, method) = (row.processes(), row.method());
+            let separator = if processes.is_empty() || method.is_empty() { "" } else { ", " };
+            let n = format!("{processes}{separator}{method}");
             let waived = if row.waived() { ", waived" } else { "" };
             let findings: String = row.findings().into_iter().map(|code| format!(" `{code}`")).collect();
             self.line(&format!(
                 "| {} | {} | {} | {} | {} | {} | {} | {}{waived}: {}{findings} |",
                 subject(row),
-                text(&row.mean),
-                text(&row.cv),
-                text(row.effect.as_deref().unwrap_or_default()),
-                text(row.interval.as_deref().unwrap_or_default()),
+                text(&row.mean()),
+                text(&row.cv()),
+                text(&row.effect().unwrap_or_default()),
+                text(&row.interval().unwrap_or_default()),
                 text(&n),
-                text(&row.floor),
+                text(&row.floor()),
                 row.row.verdict,
-                text(&row.short),
+                text(&row.words().short),
             ));
         }
         self.more(rows.len());
@@ -113,8 +112,9 @@ impl Page {
         }
         self.line(&format!("\n### {title}\n"));
         for row in rows.iter().take(self.rows) {
-            let detail = row.detail.as_ref().map(|detail| format!(": {}", code(detail))).unwrap_or_default();
-            let line = format!("- {} ({}): {}{detail}", subject(row), row.row.verdict, text(&row.sentence));
+            let words = row.words();
+            let detail = words.detail.map(|detail| format!(": {}", code(&detail))).unwrap_or_default();
+            let line = format!("- {} ({}): {}{detail}", subject(row), row.row.verdict, text(&words.sentence));
             self.line(&line);
         }
         self.more(rows.len());

@@ -1,5 +1,6 @@
 //! A comparison for a person at a terminal, or for a log.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -61,15 +62,15 @@ fn waived<'a>(view: &View<'a>) -> Vec<RowView<'a>> {
 
 /// A message of several lines that may quote strangers, made fit for a terminal and a log.
 pub fn harmless(text: &str) -> String {
-    text.split('\n').map(|line| disarm(&clean(line))).collect::<Vec<_>>().join("\n")
+    text.split('\n').map(|line| disarm(&clean(line)).into_owned()).collect::<Vec<_>>().join("\n")
 }
 
-fn disarm(line: &str) -> String {
+fn disarm(line: &str) -> Cow<'_, str> {
     let start = line.len() - line.trim_start().len();
     if line[start..].starts_with("::") {
-        format!("{}∷ {}", &line[..start], &line[start + 2..])
+        Cow::Owned(format!("{}∷ {}", &line[..start], &line[start + 2..]))
     } else {
-        line.to_owned()
+        Cow::Borrowed(line)
     }
 }
 
@@ -208,15 +209,13 @@ impl Page {
     fn narrow(&self, table: &mut Table, rows: &[&RowView<'_>]) {
         table.set_header(["benchmark", "mean, CV", "effect, interval", "n", "verdict"]);
         for row in rows {
-            let cv = if row.cv.is_empty() { String::new() } else { format!("CV {}", row.cv) };
+            let cv = row.cv();
+            let cv = if cv.is_empty() { cv } else { format!("CV {cv}") };
             table.add_row([
                 Cell::new(subject(row)),
-                right(two(&row.mean, &cv)),
-                right(two(
-                    row.effect.as_deref().unwrap_or_default(),
-                    row.interval.as_deref().unwrap_or_default(),
-                )),
-                right(two(&row.processes, &row.method)),
+                right(two(&row.mean(), &cv)),
+                right(two(&row.effect().unwrap_or_default(), &row.interval().unwrap_or_default())),
+                right(two(&row.processes(), &row.method())),
                 self.verdict_cell(row),
             ]);
         }
@@ -238,22 +237,22 @@ impl Page {
         for row in rows {
             table.add_row([
                 Cell::new(subject(row)),
-                right(row.mean.clone()),
-                right(row.stddev.clone()),
-                right(row.cv.clone()),
-                right(row.effect.clone().unwrap_or_default()),
-                right(row.interval.clone().unwrap_or_default()),
-                right(two(&row.processes, &row.method)),
-                right(row.floor.clone()),
-                right(row.smallest.clone()),
+                right(row.mean()),
+                right(row.stddev()),
+                right(row.cv()),
+                right(row.effect().unwrap_or_default()),
+                right(row.interval().unwrap_or_default()),
+                right(two(&row.processes(), &row.method())),
+                right(row.floor()),
+                right(row.smallest()),
                 self.verdict_cell(row),
             ]);
         }
     }
 
     fn verdict_cell(&self, row: &RowView<'_>) -> Cell {
-        let reason = if row.waived() { "waived" } else { &row.short };
-        let cell = Cell::new(two(row.row.verdict.as_str(), &clean(reason)));
+        let reason = if row.waived() { "waived".to_owned() } else { row.words().short };
+        let cell = Cell::new(two(row.row.verdict.as_str(), &clean(&reason)));
         if !self.options.color {
             return cell;
         }
@@ -282,9 +281,9 @@ impl Page {
                 }
                 None => String::new(),
             };
-            let detail =
-                row.detail.as_ref().map(|detail| format!(": {}", first_lines(detail))).unwrap_or_default();
-            let text = format!("{} ({}): {}{detail}{waiver}", name(row), row.row.verdict, row.sentence);
+            let words = row.words();
+            let detail = words.detail.map(|detail| format!(": {}", first_lines(&detail))).unwrap_or_default();
+            let text = format!("{} ({}): {}{detail}{waiver}", name(row), row.row.verdict, words.sentence);
             self.prose(&clean(&text), "  ", "      ");
         }
         if rows.len() > SENTENCES {

@@ -37,27 +37,14 @@ pub struct View<'a> {
     pub reproduce: Option<String>,
 }
 
-/// A row's cells. `name` and `detail` come from strangers and are raw.
-#[derive(Debug, Clone)]
+/// A row and its cells, which are worded when they are asked for: most formats show some rows, and few
+/// cells of them. The name comes from strangers and is raw.
+#[derive(Debug, Clone, Copy)]
 pub struct RowView<'a> {
     pub row: &'a Row,
     pub name: &'a str,
     /// Named unless it is the metric that everybody expects.
     pub metric: Option<&'a str>,
-    pub effect: Option<String>,
-    pub interval: Option<String>,
-    /// `24+24`
-    pub processes: String,
-    /// `12 blocks`, `samples pooled` …; empty where processes say it all.
-    pub method: String,
-    pub mean: String,
-    pub stddev: String,
-    pub cv: String,
-    pub floor: String,
-    pub smallest: String,
-    pub short: String,
-    pub sentence: String,
-    pub detail: Option<String>,
 }
 
 /// One lint code and everywhere it was found.
@@ -155,38 +142,62 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
 
 impl<'a> RowView<'a> {
     pub fn new(row: &'a Row) -> Self {
-        let words = words::reason(row);
-        let unit = row.metric.as_ref().map(|metric| &metric.unit);
-        let of_both = |value: fn(&SideStats) -> Option<f64>| {
-            let (base, head) = (row.base.as_ref().and_then(value), row.head.as_ref().and_then(value));
-            match unit {
-                Some(unit) if base.is_some() || head.is_some() => change_of(base, head, unit),
-                _ => String::new(),
-            }
-        };
-        let estimate = row.estimate.as_ref();
-        Self {
-            row,
-            name: row.benchmark.as_str(),
-            metric: row.metric.as_ref().map(|metric| metric.name.as_ref()).filter(|name| *name != "latency"),
-            effect: words::effect(row),
-            interval: estimate.and_then(|estimate| {
-                let bounds = estimate.interval?;
-                Some(interval(bounds.low, bounds.high, estimate.ratio))
-            }),
-            processes: processes(row),
-            method: method(row),
-            mean: of_both(|side| Some(side.mean)),
-            stddev: of_both(|side| side.stddev),
-            cv: cv(row),
-            floor: row.policy.as_ref().map(|_| words::floor(row)).unwrap_or_default(),
-            smallest: estimate
-                .and_then(|estimate| estimate.minimum_detectable)
-                .map(percent)
-                .unwrap_or_default(),
-            short: words.short,
-            sentence: words.sentence,
-            detail: words.detail,
+        let metric = row.metric.as_ref().map(|metric| metric.name.as_ref());
+        Self { row, name: row.benchmark.as_str(), metric: metric.filter(|name| *name != "latency") }
+    }
+
+    pub fn effect(&self) -> Option<String> {
+        words::effect(self.row)
+    }
+
+    pub fn interval(&self) -> Option<String> {
+        let estimate = self.row.estimate.as_ref()?;
+        let bounds = estimate.interval?;
+        Some(interval(bounds.low, bounds.high, estimate.ratio))
+    }
+
+    /// `24+24`
+    pub fn processes(&self) -> String {
+        processes(self.row)
+    }
+
+    /// `12 blocks`, `samples pooled` …; empty where processes say it all.
+    pub fn method(&self) -> String {
+        method(self.row)
+    }
+
+    pub fn mean(&self) -> String {
+        self.of_both(|side| Some(side.mean))
+    }
+
+    pub fn stddev(&self) -> String {
+        self.of_both(|side| side.stddev)
+    }
+
+    pub fn cv(&self) -> String {
+        cv(self.row)
+    }
+
+    pub fn floor(&self) -> String {
+        self.row.policy.as_ref().map(|_| words::floor(self.row)).unwrap_or_default()
+    }
+
+    /// The smallest change that the row could have seen.
+    pub fn smallest(&self) -> String {
+        let estimate = self.row.estimate.as_ref();
+        estimate.and_then(|estimate| estimate.minimum_detectable).map(percent).unwrap_or_default()
+    }
+
+    /// Why it has its verdict. The detail comes from strangers and is raw.
+    pub(super) fn words(&self) -> words::Words {
+        words::reason(self.row)
+    }
+
+    fn of_both(&self, value: fn(&SideStats) -> Option<f64>) -> String {
+        let (base, head) = (self.row.base.as_ref().and_then(value), self.row.head.as_ref().and_then(value));
+        match &self.row.metric {
+            Some(metric) if base.is_some() || head.is_some() => change_of(base, head, &metric.unit),
+            _ => String::new(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! An estimated shift on the log scale, and what may be concluded from it.
 
+use std::cell::RefCell;
+
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
 
 /// An estimate with its standard error and the degrees of freedom of that error.
@@ -81,6 +83,16 @@ pub fn student_quantile(alpha: f64, df: f64) -> f64 {
     if alpha >= 1.0 {
         return f64::NEG_INFINITY;
     }
+    FOUND.with_borrow_mut(|found| {
+        let place = &mut found[place_of(alpha, df)];
+        if (place.alpha, place.df) != (alpha, df) {
+            *place = Found { alpha, df, quantile: inverted(alpha, df) };
+        }
+        place.quantile
+    })
+}
+
+fn inverted(alpha: f64, df: f64) -> f64 {
     if df.is_finite()
         && let Ok(distribution) = StudentsT::new(0.0, 1.0, df)
     {
@@ -95,6 +107,30 @@ pub fn sign_test(hits: usize, of: usize) -> f64 {
         None => 1.0,
         Some(below) => Binomial::new(0.5, of as u64).map_or(1.0, |coins| coins.sf(below)),
     }
+}
+
+/// A quantile that was asked for before.
+#[derive(Clone, Copy)]
+struct Found {
+    alpha: f64,
+    df: f64,
+    quantile: f64,
+}
+
+/// Places for quantiles. The rows of a comparison ask for a few dozen again and again, and inverting
+/// the distribution is most of what judging thousands of rows would cost.
+const PLACES: usize = 256;
+
+thread_local! {
+    // NaN equals nothing, so an empty place answers nothing.
+    static FOUND: RefCell<[Found; PLACES]> =
+        const { RefCell::new([Found { alpha: f64::NAN, df: f64::NAN, quantile: f64::NAN }; PLACES]) };
+}
+
+/// Multiplying by 2^64 over the golden ratio spreads the bits of both; the upper eight are the place.
+fn place_of(alpha: f64, df: f64) -> usize {
+    let bits = alpha.to_bits() ^ df.to_bits().rotate_left(32);
+    (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
 }
 
 #[cfg(test)]
@@ -137,6 +173,16 @@ mod tests {
     fn nine_heads_of_twelve_are_one_in_fourteen() {
         assert!((sign_test(9, 12) - 299.0 / 4096.0).abs() < 1e-12);
         assert_eq!(sign_test(0, 12), 1.0);
+    }
+
+    #[test]
+    fn a_quantile_asked_for_again_is_the_same_whatever_was_asked_between() {
+        let asked = || (1..2000).map(|i| student_quantile(f64::from(i) / 4001.0, f64::from(i % 7 + 1)));
+        let first: Vec<f64> = asked().collect();
+        assert_eq!(asked().collect::<Vec<f64>>(), first);
+        let alone: Vec<f64> =
+            (1..2000).map(|i| inverted(f64::from(i) / 4001.0, f64::from(i % 7 + 1))).collect();
+        assert_eq!(first, alone);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use benchgate::exit_code::ExitCode;
 use benchgate::gate::{FailOn, Policy, Reason, Waiver};
 use benchgate::model::{
-    Artifact, Benchmark, Context, LintCode, Metric, Outcome, Series, SideName, Stage, Summary, Testbed, Unit,
-    Verdict, VerifyCode,
+    Artifact, Benchmark, Context, Lint, LintCode, Metric, Outcome, Series, SideName, Stage, Summary, Testbed,
+    Unit, Verdict, VerifyCode,
 };
 
 use super::build::{
@@ -44,6 +44,38 @@ fn nothing_judged_is_never_a_pass() {
     assert_eq!(judged(&run(vec![]), &run(vec![])).exit_code, ExitCode::Error);
     let only_new = judged(&run(vec![]), &run(vec![measured("new", STEADY)]));
     assert_eq!((only_new.verdict, only_new.exit_code), (Verdict::Missing, ExitCode::BaselineMissing));
+}
+
+#[test]
+fn a_file_whose_metrics_nobody_judges_is_never_a_pass() {
+    let of = |samples: &[f64]| {
+        let series = Series::Processes(vec![process(samples, None)]);
+        run(vec![with("a", Metric::THROUGHPUT, series)])
+    };
+    let comparison = judged(&of(STEADY), &of(STEADY));
+    assert_eq!((comparison.verdict, comparison.exit_code), (Verdict::Error, ExitCode::Error));
+    assert!(comparison.notes.iter().any(|note| note.contains("nothing was judged")), "{comparison:?}");
+}
+
+#[test]
+fn an_interrupted_run_is_never_a_pass_not_even_where_nothing_had_to_be_measured() {
+    let exact = |value| with("size", Metric::VMFB_SIZE, Series::Exact(value));
+    let (base, head) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
+    let (base, mut head) = (session(vec![base, exact(8.0)]), session(vec![head, exact(8.0)]));
+    let whole = judged(&base, &head);
+    assert!(whole.rows.iter().all(|row| row.verdict == Verdict::Pass), "{:?}", whole.rows);
+    head.lints.push(Lint::new(LintCode::TruncatedInput, "stopped"));
+    let cut = judged(&base, &head);
+    assert!(cut.rows.iter().all(|row| row.verdict == Verdict::Inconclusive), "{:?}", cut.rows);
+    assert_eq!(cut.verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn an_exact_value_whose_last_digits_may_be_cut_is_no_pass() {
+    let exact = || with("size", Metric::VMFB_SIZE, Series::Exact(8.0));
+    let mut head = exact();
+    head.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+    assert_eq!(only_row(exact(), head).verdict, Verdict::Inconclusive);
 }
 
 #[test]
@@ -94,7 +126,7 @@ fn zero_negative_nan_and_infinite_times_are_errors() {
 #[test]
 fn a_row_the_tool_marked_as_failed_is_not_a_hundred_percent_faster() {
     let mut head = measured("a", &[0.0]);
-    head.lints.push(benchgate::model::Lint::new(LintCode::Errored, "input shape mismatch"));
+    head.lints.push(Lint::new(LintCode::Errored, "input shape mismatch"));
     let row = only_row(measured("a", STEADY), head.clone());
     assert_eq!(row.verdict, Verdict::Regressed);
     let both = only_row(head.clone(), head);
