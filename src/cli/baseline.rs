@@ -19,8 +19,8 @@ use super::{CliError, Terminal, baseline_show};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate run && benchgate baseline update            one more session for the baseline
-  benchgate baseline show zoo --changes                 levels, spread, and where they changed
+  benchgate run && benchgate baseline update   one more session for the baseline
+  benchgate baseline show zoo --changes        levels, spread, where they changed
   benchgate baseline accept zoo --from 1a66819 --why 'bigger tiles, on purpose'
   benchgate baseline verify
 

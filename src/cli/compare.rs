@@ -47,10 +47,10 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  benchgate compare base.json head.json             two results of iree-benchmark-module or benchgate
-  benchgate compare run.json                        both sides of one run
-  benchgate compare old/run.json#head run.json#head the heads of two runs
-  benchgate compare 'base-*.json' 'head-*.json'     several processes a side
+  benchgate compare base.json head.json           two results, any format
+  benchgate compare run.json                      both sides of one run
+  benchgate compare old.json#head run.json#head   the heads of two runs
+  benchgate compare 'base-*.json' 'head-*.json'   several processes a side
   iree-benchmark-module … | benchgate compare base.json -
   benchgate compare base.json head.json --format markdown --output report.md
   benchgate compare --explain single-repetition";

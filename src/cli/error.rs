@@ -59,10 +59,14 @@ impl CliError {
 
 impl From<crate::config::ConfigError> for CliError {
     fn from(error: crate::config::ConfigError) -> Self {
-        Self::Usage {
-            message: format!("failed to {error}"),
-            hint: Some("docs/configuration.md describes every key".to_owned()),
-        }
+        use crate::config::ConfigError;
+        let hint = match &error {
+            ConfigError::Unreadable { .. } => {
+                "name the suite's file with --config, or run where a benchgate.toml lies"
+            }
+            _ => "docs/configuration.md describes every key",
+        };
+        Self::Usage { message: format!("failed to {error}"), hint: Some(hint.to_owned()) }
     }
 }
 
@@ -80,7 +84,8 @@ impl From<ToolchainError> for CliError {
 impl From<PipelineError> for CliError {
     fn from(error: PipelineError) -> Self {
         let hint = error.is_disk_full().then(|| {
-            "free some room, or move the cache with --cache-dir; what was measured is kept and the next run resumes"
+            "free some room, or go to another disk (--cache-dir, --work-dir); what was measured is kept and the \
+             next run resumes"
                 .to_owned()
         });
         let message = error.to_string();
@@ -100,6 +105,14 @@ impl From<PipelineError> for CliError {
 
 impl From<crate::git::GitError> for CliError {
     fn from(error: crate::git::GitError) -> Self {
-        Self::BaselineMissing { message: format!("failed to {error}"), hint: None }
+        use crate::git::GitError;
+        let hint = match &error {
+            GitError::NotARepository(_) | GitError::Bare(_) => Some(
+                "--base needs the suite in a git work tree; two sides of one suite need [side.base] instead",
+            ),
+            // The others say themselves what to run.
+            _ => None,
+        };
+        Self::BaselineMissing { message: format!("failed to {error}"), hint: hint.map(str::to_owned) }
     }
 }

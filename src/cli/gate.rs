@@ -28,13 +28,14 @@ use super::{CliError, Terminal};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate gate --config examples/quickstart/benchgate.toml     the two sides of a suite
-  benchgate gate --base origin/main                              this branch against where it left main
-  benchgate gate --stored --branch --base origin/main            this branch against stored nights
+  benchgate gate -c examples/quickstart/benchgate.toml   two sides of a suite
+  benchgate gate --base origin/main                      what a branch changed
+  benchgate gate --stored --branch --base origin/main    against stored nights
   benchgate gate --base origin/main --format markdown --output verdict.md
 
-Exit codes: 0 pass, 10 regressed, 11 inconclusive (where fail-on names it), 12 no base to compare
-with, 13 diverged, 20 a stage failed or the tools can't be verified.")]
+Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive (where
+fail-on names it), 12 no base to compare with, 13 diverged, 20 a stage failed or
+the tools can't be verified, 130 interrupted.")]
 pub struct Args {
     #[command(flatten)]
     measure: MeasureArgs,
@@ -127,7 +128,9 @@ fn against_merge_base(
     reference: &str,
     terminal: &Terminal,
 ) -> Result<(Vec<SideInput>, Vec<String>), CliError> {
-    let repository = Repository::open(&head_config.root)?;
+    // Absolute, because "at ." tells nobody where.
+    let root = std::path::absolute(&head_config.root).unwrap_or_else(|_| head_config.root.clone());
+    let repository = Repository::open(&root)?;
     let merge_base = repository.merge_base(reference)?;
     let inside = repository.relative(&head_config.file)?;
     let checkouts = super::paths::cache_dir(args.measure.cache_dir.as_deref())?.join("checkouts");

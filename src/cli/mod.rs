@@ -45,12 +45,13 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  benchgate gate --config examples/quickstart/benchgate.toml   measure two sides and judge
-  benchgate compare base.json head.json                        judge two results you already have
-  benchgate run                                                measure, and write run.json
+  benchgate gate -c examples/quickstart/benchgate.toml   measure and judge
+  benchgate compare base.json head.json                  judge two results
+  benchgate run                                          measure, write run.json
 
-Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive, 12 baseline missing,
-13 diverged, 20 error, 21 input unreadable, 22 store or GitHub failed, 130 interrupted.";
+Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive,
+12 baseline missing, 13 diverged, 20 error, 21 input unreadable,
+22 store or GitHub failed, 130 interrupted.";
 
 /// Options every command takes.
 #[derive(Debug, Clone, clap::Args)]

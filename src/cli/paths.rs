@@ -22,3 +22,19 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
             hint: Some("name one with --cache-dir or BENCHGATE_CACHE".to_owned()),
         })
 }
+
+/// Fails before an hour of measuring rather than after it.
+pub fn check_writable(output: &Path) -> Result<(), CliError> {
+    let failed = |why: String| CliError::Usage {
+        message: format!("failed to write {}: {why}", output.display()),
+        hint: Some("name a file in a folder that exists and can be written to".to_owned()),
+    };
+    if output.is_dir() {
+        return Err(failed("it is a folder".to_owned()));
+    }
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The kind alone: the whole error names a temporary file that nobody asked for.
+    tempfile::NamedTempFile::new_in(folder)
+        .map(drop)
+        .map_err(|error| failed(format!("its folder can't be written to: {}", error.kind())))
+}

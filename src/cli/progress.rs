@@ -70,7 +70,11 @@ impl Progress for Bars {
                     stage.show();
                 }
             }
-            Event::StepFinished { stage, what, .. } => {
+            Event::StepFinished { stage, what, note, .. } => {
+                // A failure stays in sight; the bar it belongs to moves on.
+                if note.starts_with("failed") {
+                    self.say(&format!("{stage} {}: {}", clean(what), clean(note)));
+                }
                 if let Some(stage) = of(&mut lock(&self.stages), stage) {
                     let what = clean(what);
                     if let Some(at) = stage.running.iter().position(|running| *running == what) {

@@ -85,7 +85,7 @@ impl MeasureArgs {
             output: output.to_owned(),
             filter,
         };
-        check_writable(output)?;
+        super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
             Ok(pipeline::run(sides, &options, progress.as_ref(), &cancel).await?)
@@ -118,13 +118,4 @@ fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
             message: format!("failed to prepare the working folder {}: {error}", work.display()),
             hint: Some("name another one with --work-dir".to_owned()),
         })
-}
-
-/// Fails before an hour of measuring rather than after it.
-fn check_writable(output: &Path) -> Result<(), CliError> {
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| CliError::Usage {
-        message: format!("failed to write in {}: {error}", folder.display()),
-        hint: Some("name another file with --run-output".to_owned()),
-    })
 }

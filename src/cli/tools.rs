@@ -14,12 +14,13 @@ use super::{CliError, Terminal};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate tools pin                 resolve the pins of benchgate.toml into benchgate.lock
-  benchgate tools install             install what the lock names, into the cache
-  benchgate tools verify              hash the installed tools again and check their commits
-  benchgate tools list                what the cache holds
+  benchgate tools pin       resolve the pins of benchgate.toml to benchgate.lock
+  benchgate tools install   install what the lock names, into the cache
+  benchgate tools verify    hash the installed tools again, check their commits
+  benchgate tools list      what the cache holds
 
-Exit codes: 0 done, 2 the configuration is not usable, 20 the tools can't be trusted or installed.")]
+Exit codes: 0 done, 2 the configuration is not usable, 20 the tools can't be
+trusted or installed.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

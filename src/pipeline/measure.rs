@@ -70,10 +70,10 @@ impl Measuring<'_, '_> {
         if steps == 0 {
             return Ok(());
         }
-        self.context
-            .progress
-            .on(Event::StageStarted { stage: Stage::Benchmark, steps: self.expected_processes() });
         self.set_cut_blocks_aside()?;
+        // What an interrupted run measured is not measured again, so it is no step of this one.
+        let steps = self.expected_processes().saturating_sub(self.journal.len());
+        self.context.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
         self.paired().await?;
         self.single().await?;
         self.context.progress.on(Event::StageFinished { stage: Stage::Benchmark });

@@ -80,11 +80,13 @@ impl Context<'_> {
 pub(super) struct StageFailure {
     pub(super) why: String,
     pub(super) log: Option<PathBuf>,
+    /// How long the tool ran, without the wait for its turn, where a tool ran.
+    pub(super) took: Option<Duration>,
 }
 
 impl StageFailure {
     pub(super) fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), log: None }
+        Self { why: why.into(), log: None, took: None }
     }
 }
 
@@ -225,7 +227,11 @@ where
     let result = work.await?;
     let (note, took) = match &result {
         Ok(value) => (value.note(), value.took()),
-        Err(failure) => (format!("failed: {}", failure.why), started.elapsed()),
+        Err(failure) => {
+            let log = failure.log.as_ref().map(|log| format!(" (log: {})", log.display()));
+            let note = format!("failed: {}{}", failure.why, log.unwrap_or_default());
+            (note, failure.took.unwrap_or_else(|| started.elapsed()))
+        }
     };
     context.progress.on(Event::StepFinished { stage, what, note: &note, took });
     Ok(result)
@@ -269,7 +275,7 @@ fn failed(mut prepared: Prepared, stage: Stage, failure: StageFailure) -> Prepar
     prepared.stages.push(StageReport {
         stage,
         status: StageStatus::Failed,
-        seconds: 0.0,
+        seconds: failure.took.unwrap_or_default().as_secs_f64(),
         peak_memory_bytes: None,
         log: failure.log,
     });

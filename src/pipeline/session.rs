@@ -66,9 +66,13 @@ pub async fn run(
     let names = plan::names(&plans)?;
 
     let cache = Cache::open(&options.cache)?;
+    let wants_python =
+        plans.iter().flatten().any(|planned| matches!(planned.model.source, ModelSource::Python { .. }));
+    let steps = sides.len() + usize::from(wants_python);
+    progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
     let tools =
         try_join_all(sides.iter().map(|side| tools_of(side, &options.cache, progress, cancel))).await?;
-    let python = if plans.iter().flatten().any(|p| matches!(p.model.source, ModelSource::Python { .. })) {
+    let python = if wants_python {
         Some(
             toolchain::ensure_python(toolchain::TORCH_MLIR, &lead.lock, &options.cache, progress, cancel)
                 .await?,
@@ -76,6 +80,7 @@ pub async fn run(
     } else {
         None
     };
+    progress.on(Event::StageFinished { stage: Stage::Toolchain });
 
     let testbed = device::testbed();
     let context = Context {

@@ -57,8 +57,11 @@ pub(super) async fn verify(
     let finished = context.run(&command).await?;
     if finished.exit != Exit::Success {
         context.fail_on_full_disk(&finished, folder.path())?;
-        let key =
-            super::cache::KeyBuilder::new("log").text("module", &execution.module.to_string_lossy()).finish();
+        // By benchmark and side, not by module: benchmarks may share one and fail for reasons of their own.
+        let key = super::cache::KeyBuilder::new("log")
+            .text("benchmark", planned.name().as_str())
+            .text("side", planned.side.name.as_str())
+            .finish();
         let log = context.keep_log(&log, "verify", &key)?;
         return Ok(Err(failure(&finished, command.timeout, Some(log))));
     }
@@ -69,7 +72,10 @@ pub(super) async fn verify(
             outputs: Vec::new(),
             why: Some("the model names no expected outputs".to_owned()),
         },
-        None => compare(planned, &outputs, source)?,
+        None => match compare(planned, &outputs, source)? {
+            Ok(verification) => verification,
+            Err(failure) => return Ok(Err(failure)),
+        },
     };
     let report = StageReport {
         stage: Stage::Verify,
@@ -81,11 +87,13 @@ pub(super) async fn verify(
     Ok(Ok(Verified { verification, report }))
 }
 
+/// A reference that can't be read is the suite's own mistake and fails the stage: with it, nothing would
+/// ever be verified, and a gate that checks no output must not look like one that does.
 fn compare(
     planned: Planned<'_>,
     outputs: &[PathBuf],
     source: &Source,
-) -> Result<Verification, PipelineError> {
+) -> Result<Result<Verification, StageFailure>, PipelineError> {
     let tolerances = &planned.side.config.numerics;
     let didnt_run = |why: String| Verification {
         code: VerifyCode::VerifierDidntRun,
@@ -94,16 +102,16 @@ fn compare(
     };
     let expected = match tensors(&source.expected)? {
         Ok(tensors) => tensors,
-        Err(why) => return Ok(didnt_run(format!("reference {why}"))),
+        Err(why) => return Ok(Err(StageFailure::new(format!("the reference can't be read: {why}")))),
     };
     let expected64 = match tensors(&source.expected64)? {
         Ok(tensors) => tensors,
-        Err(why) => return Ok(didnt_run(format!("fp64 reference {why}"))),
+        Err(why) => return Ok(Err(StageFailure::new(format!("the fp64 reference can't be read: {why}")))),
     };
-    Ok(match tensors(outputs)? {
+    Ok(Ok(match tensors(outputs)? {
         Ok(outputs) => numerics::verify(&outputs, &expected, &expected64, tolerances),
         Err(why) => didnt_run(format!("output {why}")),
-    })
+    }))
 }
 
 /// Reads all files, or says which one is no tensor.

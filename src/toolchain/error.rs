@@ -50,7 +50,9 @@ impl ToolchainError {
         Some(match self {
             Self::NoPython { .. } => "install python3 (3.10 or newer) with its pip and venv packages",
             Self::NotLocked { .. } => "run `benchgate tools pin` and commit benchgate.lock",
-            Self::Lock { .. } => "restore the file from version control, or run `benchgate tools pin` anew",
+            Self::Lock { .. } => {
+                "restore the file from version control, or remove it and run `benchgate tools pin`"
+            }
             Self::Offline { .. } => {
                 "connect once, or copy a cache in which they are installed; pip's own settings say which index is asked"
             }
@@ -65,7 +67,8 @@ impl ToolchainError {
             }
             Self::MissingTool { .. } => "check that the wheels or the build tree are complete",
             Self::Tampered { .. } => {
-                "the installation was changed: remove that folder, and `benchgate tools install` makes it anew"
+                "the installation was changed: remove its folder (`benchgate tools list` names it), and `benchgate tools \
+                 install` makes it anew"
             }
             Self::NotInstalled { .. } => "run `benchgate tools install`",
             Self::DiskFull { .. } => {

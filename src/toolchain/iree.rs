@@ -89,12 +89,18 @@ pub async fn ensure(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Installed, ToolchainError> {
+    let started = Instant::now();
     if let ToolSource::Path(root) = &pin.source {
-        return local::tools(pin, &beside(lock, root), progress, cancel).await;
+        let what = format!("IREE {}", pin.version);
+        progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &what });
+        let installed = local::tools(pin, &beside(lock, root), progress, cancel).await?;
+        let note = "a local build, verified";
+        let took = started.elapsed();
+        progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &what, note, took });
+        return Ok(installed);
     }
     let wanted = Wanted::of(pin, lock)?;
     let place = Place::new(cache, "tools", &wanted.digest());
-    let started = Instant::now();
     let note = if place.is_installed() { "verified" } else { "installed" };
     progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &wanted.what });
     if !place.is_installed() {

@@ -178,5 +178,5 @@ fn minor(python: &str) -> Option<u32> {
 
 fn listed(found: impl Iterator<Item = String>) -> String {
     let all: Vec<String> = found.collect();
-    if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+    if all.is_empty() { "nothing locked".to_owned() } else { all.join(", ") }
 }

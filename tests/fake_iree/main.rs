@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `compile-error=TEXT` | the compiler fails with this diagnostic |
 //! | `compile-hang=1`, `benchmark-hang=1` | the tool never ends |
+//! | `run-error=TEXT` | `iree-run-module` fails with this message |
 //! | `latency-us=N` | time of one iteration, with 0.2 % noise; `pinned-latency-us=N` wins over it |
 //! | `output=1,2,3` | the function's one f32 output (`NaN` is a number here) |
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
@@ -109,6 +110,10 @@ fn module(args: &[String]) -> BTreeMap<String, String> {
 fn run_module(args: &[String]) {
     let known = module(args);
     println!("EXEC @{}", value(args, "--function=").unwrap());
+    if let Some(error) = known.get("run-error") {
+        eprintln!("fake.c:1: INVALID_ARGUMENT; {error}");
+        std::process::exit(1);
+    }
     let outputs: Vec<PathBuf> =
         args.iter().filter_map(|arg| arg.strip_prefix("--output=@")).map(PathBuf::from).collect();
     let values: Vec<f32> = known

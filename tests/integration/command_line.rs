@@ -9,6 +9,36 @@ fn help_goes_to_stdout_and_exits_with_0() {
     assert_eq!(outcome.stderr, "");
 }
 
+/// Examples are not wrapped well by anybody but their author.
+#[test]
+fn help_is_readable_at_80_columns_and_shows_an_example() {
+    let commands: [&[&str]; 12] = [
+        &[],
+        &["run"],
+        &["gate"],
+        &["compare"],
+        &["convert"],
+        &["completions"],
+        &["baseline"],
+        &["tools"],
+        &["tools", "pin"],
+        &["tools", "install"],
+        &["tools", "verify"],
+        &["tools", "list"],
+    ];
+    for command in commands {
+        let mut args = command.to_vec();
+        args.push("--help");
+        let help = World::new().run(args).expect_code(0).stdout;
+        let (_, examples) =
+            help.split_once("Example").unwrap_or_else(|| panic!("{command:?} has no example"));
+        for line in examples.lines().skip(1).take_while(|line| !line.is_empty()) {
+            assert!(line.starts_with("  benchgate") || line.starts_with("  iree-"), "wrapped: {line}");
+            assert!(line.chars().count() <= 80, "{command:?} is too wide: {line}");
+        }
+    }
+}
+
 #[test]
 fn an_unknown_option_is_a_usage_error() {
     let outcome = World::new().run(["compare", "--no-such-option"]).expect_code(2);

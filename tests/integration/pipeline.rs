@@ -33,6 +33,7 @@ fn a_faster_head_passes() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(&flags("latency-us=800")).write();
     let outcome = suite.world.run(["gate"]).expect_code(0);
     assert!(outcome.said().contains("improved"), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("toolchain 2/2"), "an install is long and has a bar: {}", outcome.stderr);
 }
 
 #[test]
@@ -105,6 +106,47 @@ fn a_nan_output_at_head_is_a_divergence() {
         .write();
     let outcome = suite.world.run(["gate"]).expect_code(13);
     assert!(outcome.said().contains("diverged"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_run_with_a_wrong_output_is_no_pass() {
+    let suite = Suite::new().model("a", &["latency-us=1000", "output=1,NaN,3"]).write();
+    let outcome = suite.world.run(["run"]).expect_code(13);
+    assert!(outcome.said().contains("a/cpu/main head: FAIL (output 0: "), "{}", outcome.stdout);
+    assert!(!outcome.said().contains("ok, FAIL"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_reference_that_can_t_be_read_fails_the_benchmark_on_both_sides() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head("flags = [\"--x\"]").write();
+    suite.world.write("data/y.npy", "not a tensor");
+    let outcome = suite.world.run(["gate"]).expect_code(20);
+    assert!(outcome.said().contains("the reference can't be read"), "{}", outcome.stdout);
+}
+
+#[test]
+fn benchmarks_that_share_a_module_have_logs_of_their_own() {
+    let suite = Suite::new()
+        .model("a", &["output=1,2,3", "run-error=of the first"])
+        .model("b", &["output=1,2,3", "run-error=of the second"])
+        .write();
+    let outcome = suite.world.run(["run"]).expect_code(20);
+    let log = |name: &str| {
+        let line = outcome.stdout.lines().find(|line| line.starts_with(name)).unwrap();
+        suite.world.read(line.split_once("(log: [WORLD]/work/").unwrap().1.trim_end_matches(')'))
+    };
+    assert!(log("a/").contains("of the first"), "{}", log("a/"));
+    assert!(log("b/").contains("of the second"), "{}", log("b/"));
+}
+
+#[test]
+fn an_output_that_is_a_folder_is_refused_before_anything_is_measured() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    let outcome = suite.world.run(["run", "--output", "data"]).expect_code(2);
+    assert!(outcome.stderr.contains("data: it is a folder"), "{}", outcome.stderr);
+    let outcome = suite.world.run(["run", "--output", "nowhere/run.json"]).expect_code(2);
+    assert!(outcome.stderr.contains("nowhere/run.json"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains(".tmp"), "a name nobody asked for: {}", outcome.stderr);
 }
 
 #[test]
@@ -219,5 +261,7 @@ fn an_interrupt_ends_with_130_leaves_no_tool_behind_and_the_next_run_resumes() {
     assert!(asked.elapsed() < Duration::from_secs(10), "it took {:?}", asked.elapsed());
     let outcome = suite.world.run(["run"]).expect_code(0);
     assert!(outcome.stderr.contains("resuming"), "{}", outcome.stderr);
+    let kept = 8 - outcome.stderr.matches("benchmark ").count();
+    assert!(outcome.stderr.contains(&format!("benchmark: {} steps", 8 - kept)), "{}", outcome.stderr);
     assert_eq!(suite.results().len(), 8);
 }
