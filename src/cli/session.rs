@@ -27,11 +27,19 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
     /// Compilers at once [default: one per processor]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     pub jobs: Option<usize>,
     /// Most blocks (ABBA quadruples) of a benchmark; fewer where the answer is clear
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
+}
+
+/// Nothing is ever done by no compiler, or shown by no block.
+fn at_least_one<T: std::str::FromStr + PartialEq + From<bool>>(text: &str) -> Result<T, String> {
+    match text.parse::<T>() {
+        Ok(count) if count != T::from(false) => Ok(count),
+        _ => Err("expected a whole number of at least 1".to_owned()),
+    }
 }
 
 impl MeasureArgs {

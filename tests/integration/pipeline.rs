@@ -140,6 +140,15 @@ fn benchmarks_that_share_a_module_have_logs_of_their_own() {
 }
 
 #[test]
+fn no_compilers_and_no_blocks_are_refused() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    for option in ["--jobs", "--max-blocks"] {
+        let outcome = suite.world.run(["run", option, "0"]).expect_code(2);
+        assert!(outcome.stderr.contains("at least 1"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn an_output_that_is_a_folder_is_refused_before_anything_is_measured() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let outcome = suite.world.run(["run", "--output", "data"]).expect_code(2);
