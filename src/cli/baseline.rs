@@ -12,6 +12,7 @@ use crate::store::{self, Acceptance, Fault, Files, Lineage, Shelf, StoreError, U
 
 use super::policy_args::PolicyArgs;
 use super::rendering::ReportArgs;
+use super::session::{MeasureArgs, side};
 use super::store_args::{StoreArgs, runner};
 use super::{CliError, Terminal, baseline_show};
 
@@ -19,7 +20,8 @@ use super::{CliError, Terminal, baseline_show};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate run && benchgate baseline update   one more session for the baseline
+  benchgate baseline update --measure          measure the suite: one more session
+  benchgate run && benchgate baseline update   the same in two steps
   benchgate baseline show zoo --changes        levels, spread, where they changed
   benchgate baseline accept zoo --from 1a66819 --why 'bigger tiles, on purpose'
   benchgate baseline verify
@@ -52,6 +54,11 @@ struct Update {
     /// The run, as `benchgate run` wrote it
     #[arg(long, value_name = "FILE", default_value = "run.json")]
     run: PathBuf,
+    /// Measure the head side of the suite first, write that to the run file, and judge by the suite's policy
+    #[arg(long)]
+    measure: bool,
+    #[command(flatten)]
+    measuring: MeasureArgs,
     /// The side to store
     #[arg(long, value_name = "SIDE", default_value = "head", value_parser = parse_side)]
     side: SideName,
@@ -137,11 +144,19 @@ fn update(
         message,
         hint: Some("`benchgate run` writes one; --run names another".to_owned()),
     };
+    let policy = if args.measure {
+        let config = args.measuring.load()?;
+        let policy = args.policy.over(config.policy.clone())?;
+        let head: Vec<_> = side(SideName::Head, &config)?.into_iter().collect();
+        args.measuring.measure(&head, &args.run, terminal)?;
+        policy
+    } else {
+        args.policy.resolve()?
+    };
     let bytes =
         std::fs::read(&args.run).map_err(|error| input(format!("failed to read {label}: {error}")))?;
     let file =
         RunFile::from_slice(&bytes).map_err(|error| input(format!("failed to read {label}: {error}")))?;
-    let policy = args.policy.resolve()?;
     if repository.is_none() {
         terminal.note("note: there is no git repository here, so every stored session counts as history");
     }
