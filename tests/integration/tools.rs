@@ -196,7 +196,7 @@ fn what_is_pinned_is_installed_verified_and_listed() {
     let tool = suite.installed().join("runtime/iree/_runtime_libs/iree-run-module");
     std::fs::write(&tool, "#!/bin/true\n").unwrap();
     for what in ["verify", "install"] {
-        suite.refuse(what, &["iree-run-module: expected sha256", "remove that folder"]);
+        suite.refuse(what, &["iree-run-module: expected sha256", "remove its folder"]);
     }
     std::fs::remove_dir_all(suite.installed()).unwrap();
     suite.succeed("install");
