@@ -20,7 +20,7 @@ use super::{CliError, Terminal, baseline_show};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate baseline update --measure          measure the suite: one more session
+  benchgate baseline update --measure          measure one more session
   benchgate run && benchgate baseline update   the same in two steps
   benchgate baseline show zoo --changes        levels, spread, changes
   benchgate baseline accept zoo --from 1a66819 --why 'bigger tiles, on purpose'
