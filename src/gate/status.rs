@@ -110,9 +110,12 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
             let reason = Reason::TooLittle(format!("head's outputs were not verified: {}", why()));
             Some(Status::fatal(Verdict::Inconclusive, reason))
         }
-        VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierDidntRun | VerifyCode::VerifierSkipped => {
-            None
+        // There was a reference, and nobody could tell whether the output agrees with it.
+        VerifyCode::VerifierDidntRun => {
+            Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
         }
+        // There is no reference to agree with; the row says `unverified`.
+        VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierSkipped => None,
     }
 }
 

@@ -114,9 +114,15 @@ impl Style {
     }
 }
 
+/// The end of an interval that says "could be anything" needs no digits, and takes the room of a name.
+const WIDEST: f64 = 9_999.0;
+
 fn signed(percents: f64) -> String {
     if percents.is_infinite() {
         return if percents > 0.0 { "+∞".to_owned() } else { "−∞".to_owned() };
+    }
+    if percents.abs() > WIDEST {
+        return format!("{}>{WIDEST:.0}", if percents > 0.0 { '+' } else { '−' });
     }
     let digits = decimals(percents.abs());
     if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
@@ -129,7 +135,13 @@ fn signed(percents: f64) -> String {
 }
 
 fn factor(value: f64) -> String {
-    if value.is_infinite() { "∞".to_owned() } else { significant(value, 3) }
+    if value.is_infinite() {
+        "∞".to_owned()
+    } else if value > WIDEST {
+        format!(">{WIDEST:.0}")
+    } else {
+        significant(value, 3)
+    }
 }
 
 /// A ratio head/base as a change: `+44.1 %`, `8.76×`.
@@ -241,6 +253,12 @@ fn grouped(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_boundless_interval_is_short() {
+        assert_eq!(interval(0.0, 1.84e9, 1.1), "−100.0 … +>9999 %");
+        assert_eq!(interval(2.0, 3e7, 4.0), "2.00 … >9999×");
+    }
 
     #[test]
     fn durations_choose_their_unit() {

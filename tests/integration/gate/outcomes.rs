@@ -192,6 +192,12 @@ fn wrong_outputs_at_head_diverge_and_wrong_on_both_sides_is_an_error() {
 }
 
 #[test]
+fn outputs_that_could_not_be_checked_on_either_side_are_no_pass() {
+    let side = || verified(measured("a", STEADY), VerifyCode::VerifierDidntRun);
+    assert_eq!(judged(&run(vec![side()]), &run(vec![side()])).exit_code, ExitCode::Error);
+}
+
+#[test]
 fn what_base_proved_and_head_leaves_unproved_is_inconclusive() {
     for code in
         [VerifyCode::VerifierDidntRun, VerifyCode::VerifierSkipped, VerifyCode::NondeterministicEagerRun]
