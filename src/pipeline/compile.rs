@@ -96,7 +96,7 @@ pub(super) async fn compile(
         Lookup::Damaged(why) => damaged = Some(why),
         Lookup::Miss => {}
     }
-    let _slot = context.slots.acquire().await;
+    let _slot = context.slot().await?;
     let staged = context.cache.stage()?;
     let file = |name: &str| staged.path().join(name);
     let command = Command::new(&job.tools.iree_compile, job.timeout)

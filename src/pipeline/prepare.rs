@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::config::{Input, ModelSource};
 use crate::model::{
@@ -43,6 +43,15 @@ impl Context<'_> {
     pub(super) async fn run(&self, command: &Command) -> Result<Finished, PipelineError> {
         let finished = crate::process::run(command, self.cancel).await?;
         if finished.exit == Exit::Interrupted { Err(PipelineError::Interrupted) } else { Ok(finished) }
+    }
+
+    /// Waits for a turn to run a tool, or for an interrupt.
+    pub(super) async fn slot(&self) -> Result<SemaphorePermit<'_>, PipelineError> {
+        tokio::select! {
+            // The semaphore is never closed, so this is the turn.
+            turn = self.slots.acquire() => turn.map_err(|_| PipelineError::Interrupted),
+            () = self.cancel.requested() => Err(PipelineError::Interrupted),
+        }
     }
 
     /// Keeps the log of a failed step beyond the step's own folder.

@@ -52,7 +52,7 @@ pub(super) async fn verify(
         .log(&log)
         .cpus(context.cpus_for(&execution.device));
     let command = planned.target.env.iter().fold(command, |command, (name, value)| command.env(name, value));
-    let _slot = context.slots.acquire().await;
+    let _slot = context.slot().await?;
     let started = Instant::now();
     let finished = context.run(&command).await?;
     if finished.exit != Exit::Success {
