@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Every contender runs in a process of its own, in turn, so that peak memory is its own and drift of
-//! the machine hits all alike. Printed: the median of the rounds, ratios, and peak resident memory.
+//! the machine hits all alike. Printed: the median of the rounds on the clock, the least processor time
+//! (which a busy machine disturbs least), ratios of both, and peak resident memory.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 
 use std::borrow::Cow;
@@ -138,10 +139,10 @@ fn contend(mode: &str, files: &[PathBuf]) -> f64 {
             let options = gate::CompareOptions { seed: 1, today: "2026-11-20".to_owned() };
             gate::compare(&runs[0], &runs[1], &gate::Policy::default(), &options).rows.len()
         }
-        // The whole command: options, policy, and a report written as JSON.
-        "command" => {
+        // The whole command: options, policy, and a report.
+        format @ ("table" | "json") => {
             let status = Command::new(env!("CARGO_BIN_EXE_benchgate"))
-                .args(["compare", "--format", "json"])
+                .args(["compare", "--format", format])
                 .args(files)
                 .stdout(std::process::Stdio::null())
                 .stderr(std::process::Stdio::null())
@@ -161,6 +162,19 @@ fn read(file: &Path) -> benchgate::model::Run {
     ingest::read(&bytes, Format::detect(&bytes).unwrap(), &file.display().to_string()).unwrap()
 }
 
+/// Processor time of this process and of the one it started, seconds.
+fn processor_time() -> f64 {
+    use nix::sys::resource::{UsageWho, getrusage};
+    let seconds = |who| {
+        let usage = getrusage(who).unwrap();
+        [usage.user_time(), usage.system_time()]
+            .iter()
+            .map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6)
+            .sum::<f64>()
+    };
+    seconds(UsageWho::RUSAGE_SELF) + seconds(UsageWho::RUSAGE_CHILDREN)
+}
+
 /// Peak resident memory of this process, or of the one it started and waited for, MiB.
 fn peak_mib() -> f64 {
     let children = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).unwrap();
@@ -174,14 +188,14 @@ fn peak_mib() -> f64 {
     kib.unwrap_or(f64::NAN) / 1024.0
 }
 
-/// Runs one contender in a process of its own: seconds and peak MiB.
-fn child(mode: &str, files: &[PathBuf]) -> (f64, f64) {
+/// Runs one contender in a process of its own: seconds, processor seconds and peak MiB.
+fn child(mode: &str, files: &[PathBuf]) -> [f64; 3] {
     let output =
         Command::new(std::env::current_exe().unwrap()).arg("--child").arg(mode).args(files).output().unwrap();
     assert!(output.status.success(), "{mode}: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    let (seconds, peak) = text.trim().split_once(' ').unwrap();
-    (seconds.parse().unwrap(), peak.parse().unwrap())
+    let numbers: Vec<f64> = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    numbers.try_into().unwrap()
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -199,7 +213,7 @@ fn main() {
     if arguments.first().is_some_and(|first| first == "--child") {
         let files: Vec<PathBuf> = arguments[2..].iter().map(PathBuf::from).collect();
         let seconds = contend(&arguments[1], &files);
-        println!("{seconds} {}", peak_mib());
+        println!("{seconds} {} {}", processor_time(), peak_mib());
         return;
     }
     let number =
@@ -213,13 +227,15 @@ fn main() {
     let mib = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum::<u64>() as f64 / 1048576.0;
     println!("two files of {benchmarks} x {repetitions}, {mib:.1} MiB together");
 
-    let modes = ["typed", "read", "compare", "command"];
+    let modes = ["typed", "read", "compare", "table", "json"];
     let mut seconds = vec![Vec::new(); modes.len()];
+    let mut processor = vec![f64::INFINITY; modes.len()];
     let mut peaks = vec![Vec::new(); modes.len()];
     for _ in 0..number("--rounds", 7) {
         for (at, mode) in modes.iter().enumerate() {
-            let (time, peak) = child(mode, &files);
+            let [time, busy, peak] = child(mode, &files);
             seconds[at].push(time);
+            processor[at] = processor[at].min(busy);
             peaks[at].push(peak);
         }
     }
@@ -228,10 +244,11 @@ fn main() {
     for (at, mode) in modes.iter().enumerate() {
         let (time, peak) = (median(&mut seconds[at]), median(&mut peaks[at]));
         println!(
-            "{mode:8} {:8.1} ms  {:5.2} x typed  {:6.0} MiB/s  peak {peak:6.1} MiB = {:4.2} x files",
+            "{mode:8} {:7.1} ms = {:4.2} x typed  processor {:7.1} ms = {:4.2} x typed  peak {peak:6.1} MiB = {:4.2} x files",
             time * 1e3,
             time / typed,
-            mib / time,
+            processor[at] * 1e3,
+            processor[at] / processor[0],
             peak / mib
         );
         compare = time;
@@ -242,7 +259,7 @@ fn main() {
         let time = start.elapsed().as_secs_f64();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "compare.py failed: {said}");
-        println!("compare.py {time:.1} s = {:.0} x compare", time / compare);
+        println!("compare.py {time:.1} s = {:.0} x json", time / compare);
     }
     many(folder.path(), number("--many", 200), benchmarks, repetitions);
 }
@@ -258,10 +275,11 @@ fn many(folder: &Path, count: usize, benchmarks: usize, repetitions: usize) {
         generate(file, 100 + at as u64, benchmarks, repetitions);
     }
     for part in [count / 4, count / 2, count] {
-        let (time, peak) = child("join", &files[..part]);
+        let [time, busy, peak] = child("join", &files[..part]);
         println!(
-            "join {part:4} files of {benchmarks} x {repetitions}: {:7.1} ms, peak {peak:6.1} MiB",
-            time * 1e3
+            "join {part:4} files of {benchmarks} x {repetitions}: {:7.1} ms, processor {:7.1} ms, peak {peak:6.1} MiB",
+            time * 1e3,
+            busy * 1e3
         );
     }
 }
