@@ -66,6 +66,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["github", "toolchain"]),
     ("git2", &["git"]),
     ("comfy_table", &["report"]),
+    ("plotters", &["report"]),
     ("clap", &["cli"]),
     ("csv", &["ingest", "report"]),
     ("tokio", &["process", "device", "github", "pipeline", "cli", "toolchain"]),

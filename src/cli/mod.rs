@@ -9,6 +9,7 @@ mod convert;
 mod error;
 mod gate;
 mod inputs;
+mod noise;
 mod paths;
 mod policy_args;
 mod progress;
@@ -80,6 +81,7 @@ pub enum Command {
     Compare(Box<compare::Args>),
     Gate(gate::Args),
     Baseline(baseline::Args),
+    Noise(noise::Args),
     Convert(convert::Args),
     Completions(completions::Args),
 }
@@ -102,6 +104,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Compare(args) => compare::run(args, &terminal),
         Command::Gate(args) => gate::run(args, &terminal),
         Command::Baseline(args) => baseline::run(args, &terminal),
+        Command::Noise(args) => noise::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),
         Command::Completions(args) => completions::run(args, &terminal),
     };

@@ -89,7 +89,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    fn file(path: &Path) -> Result<Self, CliError> {
+    pub fn file(path: &Path) -> Result<Self, CliError> {
         let failed = |error: std::io::Error| CliError::Usage {
             message: format!("failed to write {}: {error}", path.display()),
             hint: Some("`--output` needs a folder that exists and can be written to".to_owned()),
@@ -112,7 +112,7 @@ impl Destination {
         Ok(Self::Replace { file, path })
     }
 
-    fn write(self, text: &str, terminal: &Terminal) -> Result<(), CliError> {
+    pub fn write(self, text: &str, terminal: &Terminal) -> Result<(), CliError> {
         let (written, path) = match self {
             Self::Stdout => {
                 terminal.print(text);

@@ -78,6 +78,17 @@ impl MeasureArgs {
         output: &Path,
         terminal: &Terminal,
     ) -> Result<Session, CliError> {
+        self.measure_blocks(sides, output, None, terminal)
+    }
+
+    /// As [`MeasureArgs::measure`], with this many blocks where the sides are identical.
+    pub fn measure_blocks(
+        &self,
+        sides: &[SideInput],
+        output: &Path,
+        identical_blocks: Option<u32>,
+        terminal: &Terminal,
+    ) -> Result<Session, CliError> {
         let Some(side) = sides.last() else {
             return Err(CliError::Internal { message: "no side to run".to_owned() });
         };
@@ -92,6 +103,7 @@ impl MeasureArgs {
             work,
             output: output.to_owned(),
             filter,
+            identical_blocks,
         };
         super::paths::check_writable(output)?;
         let progress = terminal.progress();

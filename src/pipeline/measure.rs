@@ -45,8 +45,9 @@ impl Candidate<'_> {
     }
 }
 
-/// Blocks of a row whose sides are identical: enough for a free A/A sample of the machine's noise.
-const IDENTICAL_BLOCKS: u32 = 1;
+/// Blocks of a row whose sides are identical, where nobody asked for more: enough for a free A/A sample
+/// of the machine's noise.
+pub(super) const IDENTICAL_BLOCKS: u32 = 1;
 
 /// Blocks after which measuring stops whatever a gate still asks: a guard against a policy without
 /// an end, far above any useful count.
@@ -58,6 +59,8 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) settings: &'a Measure,
     pub(super) policy: &'a gate::Policy,
     pub(super) candidates: &'a [Candidate<'a>],
+    /// Blocks of a row whose sides are identical.
+    pub(super) identical_blocks: u32,
     pub(super) journal: &'a mut Journal,
     /// Makes the two runs of what the journal holds, for a look.
     pub(super) look: &'a dyn Fn(&Journal) -> (Run, Run),
@@ -82,7 +85,7 @@ impl Measuring<'_, '_> {
 
     fn expected_processes(&self) -> usize {
         let processes = |candidate: &Candidate<'_>| match (candidate.is_paired(), candidate.identical) {
-            (true, true) => 4 * IDENTICAL_BLOCKS,
+            (true, true) => 4 * self.identical_blocks,
             (true, false) => 4 * self.policy.sequential.min_blocks,
             (false, _) if candidate.sides.is_empty() => 0,
             (false, _) => self.settings.processes,
@@ -116,14 +119,17 @@ impl Measuring<'_, '_> {
             (0..self.candidates.len()).filter(|&index| self.candidates[index].is_paired()).collect();
         let mut open: BTreeSet<usize> =
             paired.iter().copied().filter(|&index| !self.candidates[index].identical).collect();
-        let identical: Vec<usize> =
+        let mut identical: Vec<usize> =
             paired.iter().copied().filter(|&index| self.candidates[index].identical).collect();
         let mut round = 0;
         let mut until = self.policy.sequential.min_blocks;
-        while round < until.min(MOST_ROUNDS) && (!open.is_empty() || round < IDENTICAL_BLOCKS) {
-            let mut now: Vec<usize> = open.iter().copied().collect();
-            if round < IDENTICAL_BLOCKS {
+        while round < MOST_ROUNDS {
+            let mut now: Vec<usize> = if round < until { open.iter().copied().collect() } else { Vec::new() };
+            if round < self.identical_blocks {
                 now.extend(&identical);
+            }
+            if now.is_empty() {
+                break;
             }
             if self.out_of_time(round) {
                 return Ok(());
@@ -133,8 +139,9 @@ impl Measuring<'_, '_> {
                 self.step(step).await?;
             }
             open.retain(|&index| !self.journal.has_failed(&self.candidates[index].name));
+            identical.retain(|&index| !self.journal.has_failed(&self.candidates[index].name));
             round += 1;
-            if round >= until {
+            if round == until && !open.is_empty() {
                 let (base, head) = (self.look)(self.journal);
                 let answer = gate::open_rows(&base, &head, self.policy);
                 open.retain(|&index| answer.open.contains(&self.candidates[index].name));

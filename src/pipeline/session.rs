@@ -20,7 +20,7 @@ use super::assemble::{self, Frame, PreparedSide};
 use super::cache::{Cache, KeyBuilder, write_atomically};
 use super::export::Exporter;
 use super::journal::Journal;
-use super::measure::{Candidate, Measuring, Ready};
+use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
 use super::plan::{self, Filter, Planned, SideInput};
 use super::prepare::{Context, Prepared, prepare};
 
@@ -34,6 +34,8 @@ pub struct Options {
     /// Where `run.json` goes.
     pub output: PathBuf,
     pub filter: Filter,
+    /// Blocks of rows whose sides execute the same bytes: `None` is one, a calibration wants many.
+    pub identical_blocks: Option<u32>,
 }
 
 /// A finished run.
@@ -153,10 +155,12 @@ async fn measure_and_record(
         relative_to: options.output.parent().unwrap_or(Path::new("")),
     };
     let candidates = candidates(prepared, tools, names);
+    let identical_blocks = options.identical_blocks.unwrap_or(IDENTICAL_BLOCKS);
     let now = jiff::Timestamp::now().to_string();
     let sessions = options.work.join("sessions");
     let _alone = device::lock_host(context.progress, context.cancel).await?;
-    let mut journal = Journal::open(&sessions, &plan_digest(&frame, context.testbed), &now)?;
+    let mut journal =
+        Journal::open(&sessions, &plan_digest(&frame, context.testbed, identical_blocks), &now)?;
     if journal.resumed {
         let kept = journal.len();
         context
@@ -170,6 +174,7 @@ async fn measure_and_record(
         settings: frame.measure,
         policy: frame.policy,
         candidates: &candidates,
+        identical_blocks,
         journal: &mut journal,
         look: &look,
     };
@@ -231,7 +236,7 @@ fn candidates<'a>(
 
 /// The digest of everything that decides what is measured and how: an interrupted session goes on
 /// only under the same one.
-fn plan_digest(frame: &Frame<'_>, testbed: &Testbed) -> String {
+fn plan_digest(frame: &Frame<'_>, testbed: &Testbed, identical_blocks: u32) -> String {
     let measure = frame.measure;
     let mut key = KeyBuilder::new("plan/1")
         .text("suite", frame.suite)
@@ -241,6 +246,7 @@ fn plan_digest(frame: &Frame<'_>, testbed: &Testbed) -> String {
         .text("warmup", &format!("{:?}", measure.warmup))
         .text("processes", &measure.processes.to_string())
         .text("sequential", &format!("{:?}", frame.policy.sequential))
+        .text("identical-blocks", &identical_blocks.to_string())
         .text("cpus", &format!("{:?}", frame.cpus))
         .text("seed", &measure.seed.to_string());
     for side in frame.sides {

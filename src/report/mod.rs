@@ -9,6 +9,8 @@ mod human;
 mod json;
 mod junit;
 mod markdown;
+mod noise;
+mod noise_plot;
 #[cfg(test)]
 mod samples;
 mod terminal;
@@ -22,5 +24,7 @@ pub use human::{duration, percent, quantity};
 pub use json::{comparison_file, json};
 pub use junit::junit;
 pub use markdown::{MarkdownOptions, markdown};
+pub use noise::{noise_json, noise_table};
+pub use noise_plot::noise_svg;
 pub use terminal::{TerminalOptions, clean, harmless, terminal};
 pub use view::{Fact, LintGroup, RowView, View};

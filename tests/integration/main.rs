@@ -11,6 +11,7 @@ mod gate;
 mod git_server;
 mod harness;
 mod ingest;
+mod noise;
 mod pipeline;
 mod process;
 mod pull_request;

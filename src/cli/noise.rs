@@ -1,0 +1,163 @@
+//! `benchgate noise`.
+
+use std::path::PathBuf;
+
+use crate::config;
+use crate::exit_code::ExitCode;
+use crate::gate::Policy;
+use crate::gate::noise::{NoiseOptions, Recording, noise};
+use crate::model::{Run, SideName};
+use crate::report;
+
+use super::rendering::Destination;
+use super::session::{MeasureArgs, side};
+use super::{CliError, Terminal, inputs};
+
+/// Fewer blocks say nothing about a spread, and resampling them would promise a quiet machine.
+const LEAST_BLOCKS: u32 = 4;
+
+/// Measure this machine's noise: unchanged code against itself
+///
+/// Measures the head side against itself (an A/A session), resamples the blocks into sessions that
+/// could have been, and judges them as `gate` would: unchanged for the rate of false reds, and with
+/// slowdowns put in for the power. Prints spreads and floors per benchmark.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate noise                              measure ./benchgate.toml
+  benchgate noise --blocks 24 --plot noise.svg
+  benchgate noise --run aa.json --format json  judge a session that exists
+
+Exit codes: 0 calibrated, 2 usage or config, 20 a benchmark could not be
+calibrated, 21 input unreadable, 130 interrupted.")]
+pub struct Args {
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// Blocks of the A/A session
+    #[arg(long, value_name = "N", default_value_t = 12,
+        value_parser = clap::value_parser!(u32).range(i64::from(LEAST_BLOCKS)..=1000))]
+    blocks: u32,
+    /// Where the measurements go
+    #[arg(long, value_name = "FILE", default_value = "noise.json")]
+    run_output: PathBuf,
+    /// Take this run.json, whose sides are the same program, instead of measuring
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["blocks", "run_output"])]
+    run: Option<String>,
+    /// With --run: judge by the policy of this benchgate.toml instead of the defaults
+    #[arg(long, value_name = "FILE", requires = "run")]
+    policy: Option<PathBuf>,
+    /// Sessions to resample, unchanged and for each slowdown
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    resamples: u32,
+    /// Seed of the resampling
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How to write the calibration
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: NoiseFormat,
+    /// Also draw the power curve
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// The formats a calibration is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum NoiseFormat {
+    /// An aligned table for people
+    Table,
+    /// For programs
+    Json,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    // A wrong path is said before hours are measured.
+    let plot = args.plot.as_deref().map(Destination::file).transpose()?;
+    let (base, head, policy, source) = match &args.run {
+        Some(file) => recorded(args, file)?,
+        None => measured(args, terminal)?,
+    };
+    enough(&base, &head, &source)?;
+    let options =
+        NoiseOptions { seed: args.seed, resamples: args.resamples, source, ..NoiseOptions::default() };
+    let report = noise(&base, &head, &policy, &options);
+    match args.format {
+        NoiseFormat::Table => terminal.print(&report::noise_table(&report, terminal.width())),
+        NoiseFormat::Json => terminal.print(&report::noise_json(&report)),
+    }
+    if let Some(plot) = plot {
+        let svg = report::noise_svg(&report).map_err(|why| CliError::Internal {
+            message: format!("failed to draw the power curve: {why}"),
+        })?;
+        plot.write(&svg, terminal)?;
+    }
+    let mut code = ExitCode::Pass;
+    for benchmark in &head.benchmarks {
+        if !report.rows.iter().any(|row| row.benchmark == benchmark.name) {
+            terminal
+                .warn(&format!("{} was not measured on both sides and is not calibrated", benchmark.name));
+            code = ExitCode::Error;
+        }
+    }
+    Ok(code)
+}
+
+/// An A/A session from a file.
+fn recorded(args: &Args, file: &str) -> Result<(Run, Run, Policy, String), CliError> {
+    let policy = match &args.policy {
+        None => Policy::default(),
+        Some(file) => config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
+            message: format!("failed to {error}"),
+            hint: Some("docs/configuration.md describes every key".to_owned()),
+        })?,
+    };
+    let found = inputs::expand(&[file.to_owned()])?;
+    let [input] = found.as_slice() else {
+        return Err(CliError::Usage { message: format!("{file} is more than one file"), hint: None });
+    };
+    let (base, head) = inputs::load_both(input, None)?;
+    let (base, head) = (base.run, head.run);
+    for benchmark in &head.benchmarks {
+        let partner = base.benchmarks.iter().find(|base| base.name == benchmark.name);
+        let both = partner.and_then(|base| base.artifact.as_ref()).zip(benchmark.artifact.as_ref());
+        if both.is_some_and(|(base, head)| base != head) {
+            return Err(CliError::Usage {
+                message: format!(
+                    "failed to calibrate from {file}: the sides of {} are different programs",
+                    benchmark.name
+                ),
+                hint: Some("leave --run out, and benchgate measures the head against itself".to_owned()),
+            });
+        }
+    }
+    Ok((base, head, args.measure.limit(policy), file.to_owned()))
+}
+
+/// An A/A session of the suite's head.
+fn measured(args: &Args, terminal: &Terminal) -> Result<(Run, Run, Policy, String), CliError> {
+    let mut config = args.measure.load()?;
+    config.policy = args.measure.limit(config.policy);
+    let policy = config.policy.clone();
+    let Some(head) = side(SideName::Head, &config)? else {
+        return Err(CliError::Internal { message: "every configuration has a head".to_owned() });
+    };
+    let mut base = head.clone();
+    base.name = SideName::Base;
+    let session =
+        args.measure.measure_blocks(&[base, head], &args.run_output, Some(args.blocks), terminal)?;
+    Ok((session.base, session.head, policy, args.run_output.display().to_string()))
+}
+
+/// Refuses a session that has too few blocks to know anything.
+fn enough(base: &Run, head: &Run, source: &str) -> Result<(), CliError> {
+    let metric = NoiseOptions::default().metric;
+    let blocks = Recording::new(base, head, &metric).rounds();
+    if blocks >= LEAST_BLOCKS as usize {
+        return Ok(());
+    }
+    Err(CliError::Failed {
+        message: format!(
+            "failed to calibrate from {source}: it holds {blocks} paired blocks, and {LEAST_BLOCKS} is the least"
+        ),
+        hint: Some("measure more: `benchgate noise --blocks 12`".to_owned()),
+    })
+}

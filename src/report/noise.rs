@@ -1,0 +1,173 @@
+//! A calibration for a person, and for a program.
+
+use std::fmt::Write as _;
+
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table};
+use serde_json::{Value, json};
+
+use crate::gate::noise::{NoiseReport, PowerPoint, Share};
+
+use super::{clean, percent};
+
+/// Below this even numbers have to wrap.
+const TIGHT: u16 = 72;
+
+/// Renders a calibration as a table of benchmarks and the error rates of the suite.
+pub fn noise_table(report: &NoiseReport, width: u16) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width).force_no_tty();
+    let mut header: Vec<String> =
+        ["benchmark", "inside", "processes", "blocks", "floor", "green"].map(str::to_owned).into();
+    header.extend(report.power.iter().map(|point| format!("+{}", percent(point.slowdown))));
+    table.set_header(header);
+    for row in &report.rows {
+        let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN));
+        let mut cells = vec![
+            Cell::new(clean(row.benchmark.as_str())),
+            right(spread(row.spread.within_process)),
+            right(spread(row.spread.between_processes)),
+            right(spread(row.spread.between_blocks)),
+            right(percent(row.floor)),
+            right(percent(row.green.value())),
+        ];
+        cells.extend(row.power.iter().map(|point| right(percent(point.seen.value()))));
+        table.add_row(cells);
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((u16::from(at > 0), 1));
+        if at == 0 {
+            column.set_delimiter('/');
+        } else if width >= TIGHT {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    let mut text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    text.push_str(
+        "Spreads inside a process, between processes and between blocks. floor: the\n\
+         smallest that a row holds with 90 % power. green: unchanged rows that passed.\n\
+         +N %: slowdowns of N % that turned the row red.\n\n",
+    );
+    // Writing to a String can't fail.
+    let _ = writeln!(text, "false reds    {} unchanged suites", of(report.red_suites));
+    let _ = writeln!(
+        text,
+        "rows          {} green, {} inconclusive, {:.1} blocks each",
+        percent(report.green_rows.value()),
+        percent(report.inconclusive_rows.value()),
+        report.blocks
+    );
+    for point in &report.power {
+        let _ = writeln!(
+            text,
+            "power {:<7} {} slowed sessions, {:.1} blocks a row",
+            format!("+{}", percent(point.slowdown)),
+            of(point.seen),
+            point.blocks
+        );
+    }
+    text
+}
+
+/// The same for a program. What is unknown is null.
+pub fn noise_json(report: &NoiseReport) -> String {
+    let rows: Vec<Value> = report
+        .rows
+        .iter()
+        .map(|row| {
+            json!({
+                "benchmark": row.benchmark.as_str(),
+                "within_process": row.spread.within_process,
+                "between_processes": row.spread.between_processes,
+                "between_blocks": row.spread.between_blocks,
+                "floor": row.floor,
+                "green": share(row.green),
+                "power": row.power.iter().map(power).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let whole = json!({
+        "source": report.calibration.source,
+        "rows": rows,
+        "false_reds": share(report.red_suites),
+        "green_rows": share(report.green_rows),
+        "inconclusive_rows": share(report.inconclusive_rows),
+        "blocks": report.blocks,
+        "power": report.power.iter().map(power).collect::<Vec<_>>(),
+    });
+    // The alternate form is the indented one. A log of GitHub Actions obeys `##[` anywhere in a line.
+    format!("{whole:#}\n").replace("##[", "#\\u0023[")
+}
+
+fn power(point: &PowerPoint) -> Value {
+    json!({ "slowdown": point.slowdown, "seen": share(point.seen), "blocks": point.blocks })
+}
+
+fn share(share: Share) -> Value {
+    json!({ "hits": share.hits, "of": share.of })
+}
+
+fn of(share: Share) -> String {
+    format!("{} ({} of {})", percent(share.value()), share.hits, share.of)
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::gate::noise::NoiseRow;
+    use crate::model::{BenchmarkName, Calibration, Spread};
+
+    pub(in crate::report) fn sample() -> NoiseReport {
+        let points = |shares: [u64; 3]| -> Vec<PowerPoint> {
+            [0.03, 0.05, 0.10]
+                .into_iter()
+                .zip(shares)
+                .map(|(slowdown, hits)| PowerPoint { slowdown, seen: Share { hits, of: 1000 }, blocks: 5.25 })
+                .collect()
+        };
+        let row = |name: &str, spread: f64, floor, shares| NoiseRow {
+            benchmark: BenchmarkName::new(name),
+            spread: Spread {
+                within_process: Some(spread),
+                between_processes: Some(2.0 * spread),
+                between_blocks: Some(spread),
+                between_sessions: None,
+            },
+            floor,
+            green: Share { hits: 990, of: 1000 },
+            power: points(shares),
+        };
+        NoiseReport {
+            rows: vec![
+                row("vit/cpu/main", 0.004, 0.006, [700, 990, 1000]),
+                row("<b>&\u{1b}[31m/gpu/main", 0.03, f64::NAN, [20, 200, 810]),
+            ],
+            red_suites: Share { hits: 1, of: 1000 },
+            green_rows: Share { hits: 1980, of: 2000 },
+            inconclusive_rows: Share { hits: 19, of: 2000 },
+            blocks: 4.5,
+            power: points([360, 595, 905]),
+            calibration: Calibration { source: "A/A session".to_owned(), spreads: Default::default() },
+        }
+    }
+
+    #[test]
+    fn a_calibration_fits_eighty_columns_and_obeys_no_name() {
+        let text = noise_table(&sample(), 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!text.contains('\u{1b}'));
+        insta::assert_snapshot!("noise-table", text);
+    }
+
+    #[test]
+    fn a_program_reads_shares_as_counts_and_the_unknown_as_null() {
+        let read: Value = serde_json::from_str(&noise_json(&sample())).unwrap();
+        assert_eq!(read["false_reds"], json!({ "hits": 1, "of": 1000 }));
+        assert_eq!(read["rows"][1]["floor"], Value::Null);
+        assert_eq!(read["power"][2]["seen"]["hits"], 905);
+    }
+}

@@ -1,0 +1,45 @@
+//! `benchgate noise` over faked tools.
+
+use crate::suite::Suite;
+
+#[test]
+fn a_machine_is_calibrated_with_its_own_code_against_itself() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    let args = ["noise", "--blocks", "6", "--resamples", "20", "--plot", "noise.svg"];
+    let outcome = suite.world.run(args).expect_code(0);
+    assert!(outcome.said().contains("false reds"), "{}", outcome.stdout);
+    assert!(outcome.said().contains("a/cpu"), "{}", outcome.stdout);
+    let svg = suite.world.read("noise.svg");
+    assert!(svg.starts_with("<svg ") && svg.contains("sessions that turn red"), "{svg}");
+
+    // The recorded session gives the same figures again, without a tool.
+    std::fs::remove_dir_all(suite.world.work().join("tools")).unwrap();
+    let again =
+        ["noise", "--run", "noise.json", "--resamples", "20", "--max-blocks", "6", "--format", "json"];
+    let read: serde_json::Value =
+        serde_json::from_str(&suite.world.run(again).expect_code(0).stdout).unwrap();
+    assert_eq!(read["false_reds"]["of"], 20);
+    let run: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
+    let processes = |side: usize| run["sides"][side]["benchmarks"][0]["processes"].as_array().unwrap().len();
+    assert_eq!([processes(0), processes(1)], [12, 12], "two processes a side and block");
+}
+
+#[test]
+fn sides_that_differ_calibrate_nothing() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .base("")
+        .head("flags = [\"--fake=latency-us=1200\"]")
+        .write();
+    suite.world.run(["run"]).expect_code(0);
+    let outcome = suite.world.run(["noise", "--run", "run.json"]).expect_code(2);
+    assert!(outcome.stderr.contains("are different programs"), "{}", outcome.stderr);
+}
+
+#[test]
+fn one_free_block_is_no_calibration() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
+    suite.world.run(["gate"]).expect_code(0);
+    let outcome = suite.world.run(["noise", "--run", "run.json"]).expect_code(20);
+    assert!(outcome.stderr.contains("it holds 1 paired block"), "{}", outcome.stderr);
+}
