@@ -51,15 +51,16 @@ fn draw(report: &NoiseReport, svg: &mut String) -> Result<(), Box<dyn Error>> {
     if report.rows.len() <= MOST_CURVES {
         for row in &report.rows {
             chart.draw_series(LineSeries::new(curve(&row.power), GREY.stroke_width(1)))?;
-            // The label goes where the curve ends; names are long, so it leans to the left.
-            if let Some((x, y)) = curve(&row.power).last() {
+            // The label goes where the curve begins: there curves lie apart, and at their ends all see
+            // everything.
+            if let Some((x, y)) = curve(&row.power).next() {
                 let text = clean(row.benchmark.as_str());
                 let font = ("sans-serif", 11).into_font().color(&RGBColor(110, 110, 110));
                 let right = plotters::style::text_anchor::Pos::new(
                     plotters::style::text_anchor::HPos::Right,
-                    plotters::style::text_anchor::VPos::Top,
+                    plotters::style::text_anchor::VPos::Center,
                 );
-                chart.draw_series([EmptyElement::at((x, y)) + Text::new(text, (-6, 4), font.pos(right))])?;
+                chart.draw_series([EmptyElement::at((x, y)) + Text::new(text, (-6, 0), font.pos(right))])?;
             }
         }
     }
@@ -74,7 +75,8 @@ fn draw(report: &NoiseReport, svg: &mut String) -> Result<(), Box<dyn Error>> {
     chart.draw_series(whole.into_iter().map(|at| {
         EmptyElement::at(at)
             + Circle::new((0, 0), 4, BLUE.filled())
-            + Text::new(percent(at.1), (8, 3), ("sans-serif", 13).into_font())
+            // Beside the curve that rises, but never on the axis.
+            + Text::new(percent(at.1), (8, if at.0 == 0.0 { -18 } else { 3 }), ("sans-serif", 13).into_font())
     }))?;
     chart
         .configure_series_labels()
