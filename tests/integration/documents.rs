@@ -42,3 +42,32 @@ fn the_glossary_knows_every_verdict() {
         assert!(text.contains(&format!("*{verdict}*")), "docs/glossary.md lacks {verdict}");
     }
 }
+
+#[test]
+fn every_path_that_the_documents_name_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut missing = Vec::new();
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/performance.md"] {
+        let text = std::fs::read_to_string(root.join(name)).unwrap();
+        let folder = root.join(name).parent().unwrap().to_owned();
+        // Links are relative to the document, paths in backticks to the repository.
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        let links =
+            links.filter(|link| !link.is_empty() && !link.contains("://")).map(|link| folder.join(link));
+        let folders =
+            ["src/", "tests/", "docs/", "examples/", "schemas/", "python/", "baselines/", "benches/"];
+        let quoted = text.split('`').skip(1).step_by(2);
+        let quoted = quoted
+            .filter(|word| {
+                folders.iter().any(|folder| word.starts_with(folder)) && !word.contains(['<', '*', ' '])
+            })
+            .map(|word| root.join(word));
+        missing.extend(
+            links
+                .chain(quoted)
+                .filter(|path| !path.exists())
+                .map(|path| format!("{name}: {}", path.display())),
+        );
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
