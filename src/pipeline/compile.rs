@@ -175,7 +175,7 @@ pub(super) fn failure(finished: &Finished, timeout: Duration, log: Option<PathBu
         Some(said) if finished.exit != Exit::TimedOut => format!("{ended}: {said}"),
         _ => ended,
     };
-    StageFailure { why, log, took: Some(finished.wall) }
+    StageFailure { log, took: Some(finished.wall), ..StageFailure::new(why) }
 }
 
 /// One line of a report has room for this much of a tool's message.

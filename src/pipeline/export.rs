@@ -156,12 +156,22 @@ struct Answer {
     #[serde(default)]
     expected: Vec<Tensor>,
     expected64: Option<Vec<Tensor>>,
+    #[serde(rename = "expected64-error")]
+    expected64_error: Option<String>,
+    #[serde(default)]
+    parameters: Vec<Archive>,
     #[serde(rename = "output-type")]
     output_type: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Tensor {
+    path: PathBuf,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Archive {
+    scope: String,
     path: PathBuf,
 }
 
@@ -173,6 +183,9 @@ struct Meta {
     inputs: Vec<String>,
     expected: Vec<String>,
     expected64: Vec<String>,
+    expected64_problem: Option<String>,
+    /// Scope and file.
+    parameters: Vec<(String, String)>,
     output_type: Option<String>,
     /// Verification code and reason, where the reference is not usable.
     reference_problem: Option<(String, String)>,
@@ -193,6 +206,13 @@ impl Exported {
             inputs: all(&self.meta.inputs).into_iter().map(InputArg::Npy).collect(),
             expected: all(&self.meta.expected),
             expected64: all(&self.meta.expected64),
+            expected64_problem: self.meta.expected64_problem.clone(),
+            parameters: self
+                .meta
+                .parameters
+                .iter()
+                .map(|(scope, name)| (scope.clone(), self.entry.path(name)))
+                .collect(),
             reference_problem: self
                 .meta
                 .reference_problem
@@ -214,7 +234,7 @@ impl Exported {
 /// folder of Python files (a model may import its neighbours), and how it is constructed.
 fn key(planned: Planned<'_>, python: &PythonEnv, file: &Path, symbol: &str) -> Result<String, PipelineError> {
     let model = planned.model;
-    let mut key = KeyBuilder::new("export/1")
+    let mut key = KeyBuilder::new("export/2")
         .text("package", &ExporterSource::digest())
         .text("environment", &python.digest)
         .text("file", &file.file_name().unwrap_or_default().to_string_lossy())
@@ -270,6 +290,9 @@ pub(super) async fn export(
         Ok(answer) => answer,
         Err(failure) => return Ok(Err(failure)),
     };
+    if answer.status == "unsupported" {
+        return Ok(Err(StageFailure::unsupported(first_line(&answer))));
+    }
     let reference_problem = reference_problem(&answer);
     if answer.status != "ok" && reference_problem.is_none() {
         return Ok(Err(failure(context, &answer, &key)?));
@@ -284,6 +307,12 @@ pub(super) async fn export(
         inputs: names(&answer.inputs),
         expected: names(&answer.expected),
         expected64: answer.expected64.as_deref().map(names).unwrap_or_default(),
+        expected64_problem: answer.expected64_error,
+        parameters: answer
+            .parameters
+            .into_iter()
+            .map(|archive| (archive.scope, file_name(&archive.path)))
+            .collect(),
         output_type: answer.output_type,
         reference_problem,
     };
@@ -291,6 +320,7 @@ pub(super) async fn export(
         .chain(&meta.inputs)
         .chain(&meta.expected)
         .chain(&meta.expected64)
+        .chain(meta.parameters.iter().map(|(_, name)| name))
         .map(String::as_str)
         .collect();
     let value = serde_json::to_value(&meta)
@@ -309,10 +339,14 @@ fn reference_problem(answer: &Answer) -> Option<(String, String)> {
     Some((code.as_str().to_owned(), answer.error.clone().unwrap_or_default()))
 }
 
+fn first_line(answer: &Answer) -> &str {
+    let error = answer.error.as_deref().unwrap_or("the exporter gave no reason");
+    error.lines().next().unwrap_or_default()
+}
+
 fn failure(context: &Context<'_>, answer: &Answer, key: &str) -> Result<StageFailure, PipelineError> {
     let stage = answer.stage.as_deref().unwrap_or("export");
-    let error = answer.error.as_deref().unwrap_or("the exporter gave no reason");
-    let mut failure = StageFailure::new(format!("{stage}: {}", error.lines().next().unwrap_or_default()));
+    let mut failure = StageFailure::new(format!("{stage}: {}", first_line(answer)));
     if let Some(trace) = &answer.trace {
         let kept = context.cache.stage()?;
         let path = kept.path().join("export.log");
@@ -357,7 +391,9 @@ async fn ask(
         let reply = session.receive(context.cancel).await?;
         match reply {
             Reply::Line(line) => match serde_json::from_str::<serde_json::Value>(&line) {
-                Ok(message) if message["status"] == "ok" || message["status"] == "failed" => {
+                Ok(message)
+                    if matches!(message["status"].as_str(), Some("ok" | "failed" | "unsupported")) =>
+                {
                     return Ok(serde_json::from_value(message).map_err(|error| {
                         StageFailure::new(format!("the exporter's answer can't be read: {error}"))
                     }));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::config::{Input, ModelSource};
+use crate::config::{Input, ModelSource, Parameters};
 use crate::model::{
     Artifact, BenchmarkName, Event, Lint, LintCode, Outcome, Progress, Stage, Testbed, Verification,
     VerifyCode,
@@ -91,11 +91,17 @@ pub(super) struct StageFailure {
     pub(super) log: Option<PathBuf>,
     /// How long the tool ran, without the wait for its turn, where a tool ran.
     pub(super) took: Option<Duration>,
+    /// Declared not to work, or impossible on this machine: not a failure, and not a pass.
+    pub(super) unsupported: bool,
 }
 
 impl StageFailure {
     pub(super) fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), log: None, took: None }
+        Self { why: why.into(), log: None, took: None, unsupported: false }
+    }
+
+    pub(super) fn unsupported(reason: impl Into<String>) -> Self {
+        Self { unsupported: true, ..Self::new(reason) }
     }
 }
 
@@ -129,8 +135,12 @@ pub(super) struct Source {
     pub(super) mlir_sha256: String,
     pub(super) inputs: Vec<InputArg>,
     pub(super) expected: Vec<PathBuf>,
+    /// Weights beside the MLIR: scope and archive.
+    pub(super) parameters: Vec<(String, PathBuf)>,
     /// The same in double precision, where the exporter has it.
     pub(super) expected64: Vec<PathBuf>,
+    /// Why the exporter has none.
+    pub(super) expected64_problem: Option<String>,
     /// The exporter's own finding about the reference: it failed, or eager disagrees with itself.
     pub(super) reference_problem: Option<(VerifyCode, String)>,
     pub(super) report: StageReport,
@@ -238,7 +248,8 @@ where
         Ok(value) => (value.note(), value.took()),
         Err(failure) => {
             let log = failure.log.as_ref().map(|log| format!(" (log: {})", log.display()));
-            let note = format!("failed: {}{}", failure.why, log.unwrap_or_default());
+            let how = if failure.unsupported { "unsupported" } else { "failed" };
+            let note = format!("{how}: {}{}", failure.why, log.unwrap_or_default());
             (note, failure.took.unwrap_or_else(|| started.elapsed()))
         }
     };
@@ -265,7 +276,11 @@ impl Noted for Source {
         match self.report.status {
             StageStatus::Cached => "cached".to_owned(),
             StageStatus::Skipped => "already MLIR".to_owned(),
-            StageStatus::Ok | StageStatus::Failed => self.lowering.clone().unwrap_or_default(),
+            StageStatus::Ok | StageStatus::Failed => {
+                let narrow = self.expected64_problem.as_ref().map(|why| format!("no fp64 reference: {why}"));
+                let notes: Vec<String> = self.lowering.clone().into_iter().chain(narrow).collect();
+                notes.join("; ")
+            }
         }
     }
 }
@@ -283,12 +298,16 @@ impl Noted for Compiled {
 fn failed(mut prepared: Prepared, stage: Stage, failure: StageFailure) -> Prepared {
     prepared.stages.push(StageReport {
         stage,
-        status: StageStatus::Failed,
+        status: if failure.unsupported { StageStatus::Skipped } else { StageStatus::Failed },
         seconds: failure.took.unwrap_or_default().as_secs_f64(),
         peak_memory_bytes: None,
         log: failure.log,
     });
-    prepared.outcome = Outcome::Failed { stage, why: failure.why };
+    prepared.outcome = if failure.unsupported {
+        Outcome::Unsupported { reason: failure.why }
+    } else {
+        Outcome::Failed { stage, why: failure.why }
+    };
     prepared
 }
 
@@ -314,6 +333,7 @@ async fn source(
     match &model.source {
         ModelSource::Mlir(path) => {
             let mlir = folder.join(path);
+            let parameters = |archive: &Parameters| (archive.scope.clone(), folder.join(&archive.path));
             let inputs = model.inputs.iter().map(|input| match input {
                 Input::Npy(path) => InputArg::Npy(folder.join(path)),
                 Input::Literal(text) => InputArg::Literal(text.clone()),
@@ -323,7 +343,9 @@ async fn source(
                 mlir,
                 inputs: inputs.collect(),
                 expected: model.expected.iter().map(|path| folder.join(path)).collect(),
+                parameters: model.parameters.iter().map(parameters).collect(),
                 expected64: Vec::new(),
+                expected64_problem: None,
                 reference_problem: None,
                 report: StageReport {
                     stage: Stage::Export,
@@ -343,18 +365,12 @@ async fn source(
 }
 
 fn execution(context: &Context<'_>, planned: Planned<'_>, source: &Source, compiled: &Compiled) -> Execution {
-    let folder = &planned.side.side.sources;
     Execution {
         module: compiled.module.clone(),
         function: planned.model.function.clone(),
         device: planned.target.device.clone(),
         inputs: source.inputs.clone(),
-        parameters: planned
-            .model
-            .parameters
-            .iter()
-            .map(|parameters| (parameters.scope.clone(), folder.join(&parameters.path)))
-            .collect(),
+        parameters: source.parameters.clone(),
         run_flags: planned.target.run_flags.iter().chain(&planned.side.side.run_flags).cloned().collect(),
         workers: context.cpus_for(&planned.target.device).map(|cpus| cpus.len()),
     }
