@@ -7,7 +7,7 @@
 //! |---|---|
 //! | L5 | [`cli`] |
 //! | L4 | [`pipeline`] |
-//! | L3 | [`config`], [`report`], [`process`], [`device`], [`toolchain`], [`store`], [`git`] |
+//! | L3 | [`config`], [`report`], [`process`], [`device`], [`toolchain`], [`store`], [`git`], [`github`] |
 //! | L2 | [`gate`] |
 //! | L1 | [`stats`], [`numerics`], [`record`], [`ingest`] |
 //! | L0 | [`model`], [`exit_code`] |
@@ -18,6 +18,7 @@ pub mod device;
 pub mod exit_code;
 pub mod gate;
 pub mod git;
+pub mod github;
 pub mod ingest;
 pub mod model;
 pub mod numerics;

@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("device", &["model", "process"]),
     ("toolchain", &["model", "config", "process"]),
     ("git", &["model", "process"]),
+    ("github", &["model", "config"]),
     ("store", &["model", "record", "gate", "stats", "git"]),
     (
         "pipeline",
@@ -53,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "device",
             "toolchain",
             "git",
+            "github",
             "store",
             "pipeline",
         ],

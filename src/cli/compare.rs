@@ -5,6 +5,8 @@ use crate::gate::{CompareOptions, compare};
 use crate::ingest::Format;
 use crate::model::{Consequence, LintCode};
 
+use super::announce::{Story, Texts};
+use super::github_args::GithubArgs;
 use super::inputs::{self, Loaded};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ReportArgs, ReportFormat};
@@ -43,6 +45,8 @@ pub struct Args {
     report: ReportArgs,
     #[command(flatten)]
     policy: PolicyArgs,
+    #[command(flatten)]
+    github: GithubArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -79,6 +83,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // At a terminal the command stands just above; a report travels without it.
     let reproduce = (args.report.format != ReportFormat::Table).then(command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
+    if args.github.wanted() {
+        let story = Story::Compared { comparison: &comparison, reproduce: Some(command_line()) };
+        args.github.reporting().tell(&Texts::new(&story, true), None, terminal)?;
+    }
     let code = comparison.exit_code;
     // The process ends here: giving back the samples of thousands of rows one by one helps nobody.
     std::mem::forget((base.run, head.run, comparison));

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config};
 use crate::exit_code::ExitCode;
-use crate::gate::{self, CompareOptions};
+use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::Repository;
 use crate::model::SideName;
 use crate::pipeline::SideInput;
 
+use super::announce::{Story, Texts};
+use super::github_args::{GithubArgs, PostArgs};
 use super::policy_args::PolicyArgs;
 use super::rendering::ReportArgs;
 use super::session::{MeasureArgs, side};
@@ -54,9 +56,39 @@ pub struct Args {
     policy: PolicyArgs,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    github: GithubArgs,
+    /// Post the verdict as `benchgate publish` does, in this very job: for private repositories that
+    /// choose one job, because here the token lies beside the pull request's code
+    #[arg(long, help_heading = "GitHub")]
+    publish: bool,
+    #[command(flatten)]
+    post: PostArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if args.publish {
+        return Err(CliError::Usage {
+            message: "posting is not supported yet".to_owned(),
+            hint: Some("--github tells the job itself".to_owned()),
+        });
+    }
+    let result = judge(args, terminal);
+    if args.github.wanted() {
+        let story = match &result {
+            Ok(comparison) => Some(Story::Compared { comparison, reproduce: None }),
+            // Somebody stopped it and knows why.
+            Err(CliError::Interrupted) => None,
+            Err(error) => Some(Story::failed(error)),
+        };
+        if let Some(story) = story {
+            args.github.reporting().tell(&Texts::new(&story, true), None, terminal)?;
+        }
+    }
+    Ok(result?.exit_code)
+}
+
+fn judge(args: &Args, terminal: &Terminal) -> Result<Comparison, CliError> {
     let destination = args.report.open()?;
     let config = args.measure.load()?;
     let root = config.root.clone();
@@ -95,7 +127,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     comparison.notes.splice(0..0, notices);
     args.policy.soften(&mut comparison);
     args.report.write(&comparison, None, destination, terminal)?;
-    Ok(comparison.exit_code)
+    Ok(comparison)
 }
 
 /// The repository that says which stored sessions lie behind the head.
@@ -154,6 +186,8 @@ fn against_merge_base(
     notices.extend(policy_notice(&base_config, &head_config, &merge_base));
     head_config.policy.clone_from(&base_config.policy);
     head_config.numerics.clone_from(&base_config.numerics);
+    head_config.github.clone_from(&base_config.github);
+    head_config.disclose = base_config.disclose;
 
     let mut base = required(side(SideName::Head, &base_config)?)?;
     base.name = SideName::Base;

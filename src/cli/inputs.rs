@@ -202,6 +202,14 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
     }
 }
 
+/// Both sides of a run.json and of nothing else: a stranger's file is not guessed at.
+///
+/// # Errors
+/// As [`load_both`].
+pub fn load_two_sided(path: &Path) -> Result<(Loaded, Loaded), CliError> {
+    load_both(&Input { path: path.to_string_lossy().into_owned(), side: None }, Some(Format::RunJson))
+}
+
 fn load_one(input: &Input, format: Option<Format>) -> Result<Run, CliError> {
     let bytes = read(&input.path)?;
     match format_of(&bytes, format) {

@@ -1,6 +1,7 @@
 //! L5: arguments and one file per command. The only room that reads the environment, the clock and
 //! the terminal, and the only one that prints.
 
+mod announce;
 mod baseline;
 mod baseline_show;
 mod compare;
@@ -8,11 +9,13 @@ mod completions;
 mod convert;
 mod error;
 mod gate;
+mod github_args;
 mod inputs;
 mod noise;
 mod paths;
 mod policy_args;
 mod progress;
+mod publish;
 mod rendering;
 mod run;
 mod runtime;
@@ -79,7 +82,8 @@ pub enum Command {
     Tools(tools::Args),
     Run(run::Args),
     Compare(Box<compare::Args>),
-    Gate(gate::Args),
+    Gate(Box<gate::Args>),
+    Publish(Box<publish::Args>),
     Baseline(baseline::Args),
     Noise(noise::Args),
     Convert(convert::Args),
@@ -103,6 +107,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(args) => run::run(args, &terminal),
         Command::Compare(args) => compare::run(args, &terminal),
         Command::Gate(args) => gate::run(args, &terminal),
+        Command::Publish(args) => publish::run(args, &terminal),
         Command::Baseline(args) => baseline::run(args, &terminal),
         Command::Noise(args) => noise::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::problems::{Collector, did_you_mean, shown};
 use super::sections::POLICY_KEYS;
 use super::view::View;
-use super::{Config, Measure, Target, defaults, model, policy, side};
+use super::{CommentWhen, Config, GitHub, Measure, Target, defaults, model, policy, side};
+use crate::model::Disclose;
 
 /// A file that the configuration names, to be looked at by [`super::load`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +62,11 @@ pub(super) fn build(root: View<'_, '_>, file: &Path, problems: &mut Collector) -
             measure,
             policy: part.policy,
             numerics: part.numerics,
+            disclose: match root.get("report").get("disclose").text() {
+                Some("ratios") => Disclose::Ratios,
+                _ => Disclose::All,
+            },
+            github: github(root.get("github")),
             policy_file,
         },
         files,
@@ -123,6 +129,18 @@ pub(super) fn among(names: View<'_, '_>, what: &str, known: &[Target], problems:
             let advice = did_you_mean(text, known.iter().map(|target| target.name.as_str()));
             problems.add(name.at(), format!("no {what} is named `{}`{advice}", shown(text)));
         }
+    }
+}
+
+fn github(view: View<'_, '_>) -> GitHub {
+    let default = GitHub::default();
+    let text = |key: &str, default: String| view.get(key).text().map_or(default, str::to_owned);
+    GitHub {
+        comment: view.get("comment").text().and_then(CommentWhen::parse).unwrap_or(default.comment),
+        check_run: view.get("check-run").bool().unwrap_or(default.check_run),
+        annotations: view.get("annotations").bool().unwrap_or(default.annotations),
+        workflow: text("workflow", default.workflow),
+        author: text("author", default.author),
     }
 }
 

@@ -35,3 +35,9 @@ pub(super) const INPUT_TYPE: &str = "auto";
 
 /// The folder of the configuration.
 pub(super) const SOURCES: &str = ".";
+
+/// What `benchgate init` calls it.
+pub(super) const WORKFLOW: &str = ".github/workflows/benchgate.yml";
+
+/// Who a workflow's own token is.
+pub(super) const AUTHOR: &str = "github-actions[bot]";

@@ -30,10 +30,22 @@ pub fn load_within(path: &Path, boundary: &Path) -> Result<Config, ConfigError> 
     };
     let boundary = canonical(boundary)?;
     check_files(&built, &boundary, &mut problems);
+    let mut found = read_policy_into(&mut built, &boundary, &mut problems)?;
+    let mut all = problems.finish(&text, path);
+    all.append(&mut found);
+    if all.is_empty() { Ok(built.config) } else { Err(invalid(path, all)) }
+}
+
+/// Reads the file that `policy` names, if any does, into the configuration. Returns that file's problems.
+fn read_policy_into(
+    built: &mut Built,
+    boundary: &Path,
+    problems: &mut Collector,
+) -> Result<Vec<Problem>, ConfigError> {
     let mut found = Vec::new();
     if let Some(name) = built.config.policy_file.clone() {
         let file = built.config.root.join(&name);
-        if let Some(reason) = unreachable_file(&file, &boundary) {
+        if let Some(reason) = unreachable_file(&file, boundary) {
             problems.add(built.policy_at, format!("{}: {reason} (policy)", shown(&name.to_string_lossy())));
         } else {
             let (part, more) = read_policy_file(&file)?;
@@ -47,6 +59,19 @@ pub fn load_within(path: &Path, boundary: &Path) -> Result<Config, ConfigError> 
             }
         }
     }
+    Ok(found)
+}
+
+/// A configuration for judging what was measured elsewhere: the files that it names need not be here, but
+/// for the policy's own.
+pub fn load_judging(path: &Path) -> Result<Config, ConfigError> {
+    let text = read(path)?;
+    let mut problems = Collector::default();
+    let Some(mut built) = collect(&text, path, &mut problems) else {
+        return Err(invalid(path, problems.finish(&text, path)));
+    };
+    let boundary = canonical(&boundary_of(&folder_of(path)))?;
+    let mut found = read_policy_into(&mut built, &boundary, &mut problems)?;
     let mut all = problems.finish(&text, path);
     all.append(&mut found);
     if all.is_empty() { Ok(built.config) } else { Err(invalid(path, all)) }

@@ -24,7 +24,7 @@ mod types;
 mod values;
 mod view;
 
-pub use load::{load, load_policy, load_policy_within, load_within};
+pub use load::{load, load_judging, load_policy, load_policy_within, load_within};
 pub use parse::parse;
 pub use policy::PolicyPart;
 pub use policy_changes::policy_changes;
@@ -32,5 +32,6 @@ pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use reference::{EXAMPLE, reference};
 pub use schema::json_schema;
 pub use types::{
-    Config, Input, Measure, Model, ModelSource, OutputType, Parameters, Pin, Side, Target, ToolSource,
+    CommentWhen, Config, GitHub, Input, Measure, Model, ModelSource, OutputType, Parameters, Pin, Side,
+    Target, ToolSource,
 };

@@ -24,6 +24,8 @@ pub(super) static ROOT: Section = Section {
         optional("gate", Kind::Table(&GATE), "What counts as a regression."),
         optional("waiver", Kind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("numerics", Kind::Named(&NUMERICS), "How far outputs may be from their references."),
+        optional("report", Kind::Table(&REPORT), "What reports may say."),
+        optional("github", Kind::Table(&GITHUB), "What is posted to GitHub, and when."),
         optional(
             "policy",
             Kind::Relative,
@@ -319,6 +321,47 @@ static NUMERICS: Section = Section {
             "min-cosine",
             Kind::Number { min: -1.0, max: 1.0 },
             "Least cosine similarity of output and reference.",
+        ),
+    ],
+};
+
+static REPORT: Section = Section {
+    title: "[report]",
+    doc: "In a pull request this is read from the base.",
+    fields: &[defaulted(
+        "disclose",
+        Kind::Choice(&["all", "ratios"]),
+        "\"all\"",
+        "`ratios` keeps absolute times, sizes and counts out of every report, comment, summary and annotation. \
+         `run.json` keeps them: it is what the verdict is made from.",
+    )],
+};
+
+static GITHUB: Section = Section {
+    title: "[github]",
+    doc: "What `benchgate publish` does. In a pull request this is read from the base. docs/github.md tells \
+          the whole story.",
+    fields: &[
+        defaulted(
+            "comment",
+            Kind::Choice(&["always", "on-change", "on-failure", "never"]),
+            "\"on-change\"",
+            "When the pull request gets its comment. One that is there is kept up to date whatever this says, \
+             unless it says `never`.",
+        ),
+        defaulted("check-run", Kind::Bool, "false", "Also post a check run, neutral where inconclusive."),
+        defaulted("annotations", Kind::Bool, "true", "Print a workflow annotation for each row that fails."),
+        defaulted(
+            "workflow",
+            Kind::Line,
+            "\".github/workflows/benchgate.yml\"",
+            "Path of the workflow that measures: after a `workflow_run` event nothing else's results are published.",
+        ),
+        defaulted(
+            "author",
+            Kind::Line,
+            "\"github-actions[bot]\"",
+            "Who comments, where the token can't say it: an app's `name[bot]`.",
         ),
     ],
 };

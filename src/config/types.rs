@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::gate::{NumericsTolerance, Policy};
-use crate::model::SideName;
+use crate::model::{Disclose, SideName};
 
-use super::PolicyPart;
+use super::{PolicyPart, defaults};
 
 /// A whole, valid `benchgate.toml`.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,9 @@ pub struct Config {
     pub policy: Policy,
     /// One tolerance for every element type, defaults included.
     pub numerics: Vec<NumericsTolerance>,
+    /// How much a report may say.
+    pub disclose: Disclose,
+    pub github: GitHub,
     /// The file that `policy = "…"` names, as written; [`super::load`] has already read it.
     pub policy_file: Option<PathBuf>,
 }
@@ -184,4 +187,56 @@ pub struct Measure {
     pub jobs: Option<usize>,
     /// Seed of the schedule's order.
     pub seed: u64,
+}
+
+/// `[github]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitHub {
+    pub comment: CommentWhen,
+    pub check_run: bool,
+    pub annotations: bool,
+    /// Path of the workflow that measures, inside the repository.
+    pub workflow: String,
+    /// Who comments, where the token can't say it.
+    pub author: String,
+}
+
+impl Default for GitHub {
+    fn default() -> Self {
+        Self {
+            comment: CommentWhen::OnChange,
+            check_run: false,
+            annotations: true,
+            workflow: defaults::WORKFLOW.to_owned(),
+            author: defaults::AUTHOR.to_owned(),
+        }
+    }
+}
+
+/// When a pull request gets a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommentWhen {
+    Always,
+    /// Where there is anything but an unchanged suite.
+    OnChange,
+    /// Where the verdict is neither pass nor improved.
+    OnFailure,
+    Never,
+}
+
+impl CommentWhen {
+    pub const ALL: [Self; 4] = [Self::Always, Self::OnChange, Self::OnFailure, Self::Never];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::OnChange => "on-change",
+            Self::OnFailure => "on-failure",
+            Self::Never => "never",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|when| when.as_str() == word)
+    }
 }

@@ -2,6 +2,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod benchmark;
+mod disclose;
 mod lint;
 mod metric;
 mod outcome;
@@ -13,6 +14,7 @@ mod verdict;
 mod verification;
 
 pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries};
+pub use disclose::Disclose;
 pub use lint::{Consequence, Lint, LintCode};
 pub use metric::{Better, Metric, MetricKind, Unit};
 pub use outcome::{Outcome, Stage};

@@ -1,6 +1,6 @@
 //! A comparison as GitHub Markdown: verdict first, what changed, then the rest collapsed.
 
-use crate::model::Consequence;
+use crate::model::{Consequence, Verdict};
 
 use super::terminal::{first_lines, hides};
 use super::{RowView, View};
@@ -54,6 +54,25 @@ fn page(view: &View<'_>, rows: usize) -> String {
     page.notes(view);
     page.reproduce(view);
     page.text
+}
+
+/// A page about a comparison that could not be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// One sentence without anybody's words.
+    pub headline: String,
+    pub text: String,
+}
+
+/// Renders why there is no comparison. The message may quote anything.
+pub fn failure(verdict: Verdict, message: &str) -> Failure {
+    let headline = match verdict {
+        Verdict::Missing => "Missing: there is nothing to compare with yet.",
+        _ => "Error: there is no verdict.",
+    };
+    let (word, rest) = headline.split_once(':').unwrap_or((headline, ""));
+    let text = format!("**{word}**:{rest}\n\n{}\n", code(message));
+    Failure { headline: headline.to_owned(), text }
 }
 
 struct Page {

@@ -23,7 +23,7 @@ pub use csv::csv;
 pub use human::{duration, percent, quantity};
 pub use json::{comparison_file, json};
 pub use junit::junit;
-pub use markdown::{MarkdownOptions, markdown};
+pub use markdown::{Failure, MarkdownOptions, failure, markdown};
 pub use noise::{noise_json, noise_table};
 pub use noise_plot::noise_svg;
 pub use terminal::{TerminalOptions, clean, harmless, terminal};

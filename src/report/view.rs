@@ -193,6 +193,15 @@ impl<'a> RowView<'a> {
         words::reason(self.row)
     }
 
+    /// Why it has its verdict, with what a stranger said about it; raw.
+    pub fn sentence(&self) -> String {
+        let words = self.words();
+        match words.detail {
+            Some(detail) => format!("{}: {detail}", words.sentence),
+            None => words.sentence,
+        }
+    }
+
     fn of_both(&self, value: fn(&SideStats) -> Option<f64>) -> String {
         let (base, head) = (self.row.base.as_ref().and_then(value), self.row.head.as_ref().and_then(value));
         match &self.row.metric {

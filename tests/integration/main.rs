@@ -9,6 +9,7 @@ mod device;
 mod documents;
 mod gate;
 mod git_server;
+mod github;
 mod harness;
 mod ingest;
 mod noise;

@@ -1,0 +1,60 @@
+//! Options of the commands that GitHub Actions runs.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::config::{CommentWhen, GitHub};
+
+use super::announce::Reporting;
+
+/// Options of every command that ends in a comparison: what the job itself is told.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "GitHub")]
+pub struct GithubArgs {
+    /// Tell the GitHub Actions job that runs this: step summary, annotations and outputs
+    #[arg(long)]
+    pub github: bool,
+    /// Also write what is told into this folder: report.json, summary.md, comment.md, check.json,
+    /// annotations.txt, outputs.txt
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+impl GithubArgs {
+    /// Whether anybody asked.
+    pub fn wanted(&self) -> bool {
+        self.github || self.out.is_some()
+    }
+
+    pub fn reporting(&self) -> Reporting {
+        Reporting { job: self.github, out: self.out.clone() }
+    }
+}
+
+/// Options of every command that posts to GitHub. The token comes from GITHUB_TOKEN and from nowhere else.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "GitHub")]
+pub struct PostArgs {
+    /// When the pull request gets its comment [default: [github] comment, or on-change]
+    #[arg(long, value_name = "WHEN", value_parser = comment_parser())]
+    pub comment: Option<CommentWhen>,
+    /// Also post a check run, neutral where inconclusive [default: [github] check-run, or false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub check_run: Option<bool>,
+}
+
+impl PostArgs {
+    /// These options over what the configuration says.
+    pub fn over(&self, mut configured: GitHub) -> GitHub {
+        configured.comment = self.comment.unwrap_or(configured.comment);
+        configured.check_run = self.check_run.unwrap_or(configured.check_run);
+        configured
+    }
+}
+
+fn comment_parser() -> impl TypedValueParser<Value = CommentWhen> {
+    let words = PossibleValuesParser::new(CommentWhen::ALL.map(CommentWhen::as_str));
+    // Every possible value is one of the words.
+    words.try_map(|word| CommentWhen::parse(&word).ok_or("no such time"))
+}

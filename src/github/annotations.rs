@@ -1,0 +1,102 @@
+//! Workflow commands that GitHub shows beside a job: at most ten of a kind a step.
+
+/// How loud.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    Error,
+    Warning,
+    Notice,
+}
+
+/// One row's message. Title and message may hold anything: both are escaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Annotation {
+    pub level: Level,
+    pub title: String,
+    pub message: String,
+}
+
+/// GitHub shows ten of a kind; the tenth says how many more there are.
+const SHOWN: usize = 9;
+
+/// A message has room for 4,096 characters.
+const LONGEST: usize = 3_000;
+
+/// The lines to print. Those that are left out are counted, with the level of the loudest among them.
+pub fn annotations(all: &[Annotation]) -> String {
+    let mut lines: String = all.iter().take(SHOWN).map(line).collect();
+    let rest = all.get(SHOWN..).unwrap_or_default();
+    if let Some(first) = rest.first() {
+        let loudest = |one: Level, other: Level| if one.rank() <= other.rank() { one } else { other };
+        let level = rest.iter().map(|more| more.level).fold(first.level, loudest);
+        lines.push_str(&line(&Annotation {
+            level,
+            title: "benchgate".to_owned(),
+            message: format!("{} more, in the job summary", rest.len()),
+        }));
+    }
+    lines
+}
+
+impl Level {
+    const fn rank(self) -> u8 {
+        match self {
+            Self::Error => 0,
+            Self::Warning => 1,
+            Self::Notice => 2,
+        }
+    }
+
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+        }
+    }
+}
+
+fn line(annotation: &Annotation) -> String {
+    let command = annotation.level.command();
+    let title = escape(&annotation.title).replace(':', "%3A").replace(',', "%2C");
+    let short: String = annotation.message.chars().take(LONGEST).collect();
+    format!("::{command} title={title}::{}\n", escape(&short))
+}
+
+/// As the runner's own toolkit escapes: what is left can't end the line or the command. `##[` is the older
+/// form of a command, obeyed anywhere in a line.
+fn escape(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A").replace("##[", "# #[")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(title: &str, message: &str) -> Annotation {
+        Annotation { level: Level::Error, title: title.to_owned(), message: message.to_owned() }
+    }
+
+    #[test]
+    fn a_name_can_not_issue_a_command() {
+        let text = annotations(&[error("a:b,c\n::add-mask::x", "100 %\r\n::stop-commands::x ##[error]y")]);
+        assert_eq!(
+            text,
+            "::error title=a%3Ab%2Cc%0A%3A%3Aadd-mask%3A%3Ax::100 %25%0D%0A::stop-commands::x # #[error]y\n"
+        );
+    }
+
+    #[test]
+    fn the_tenth_annotation_counts_the_others() {
+        let mut all: Vec<Annotation> = (0..12).map(|at| error(&at.to_string(), "slow")).collect();
+        assert_eq!(annotations(&all).lines().count(), 10);
+        assert!(annotations(&all).ends_with("::3 more, in the job summary\n"));
+        all.truncate(9);
+        assert_eq!(annotations(&all).lines().count(), 9);
+    }
+
+    #[test]
+    fn a_long_message_is_cut_before_github_cuts_it() {
+        assert!(annotations(&[error("a", &"é".repeat(10_000))]).chars().count() < 4_096);
+    }
+}

@@ -1,0 +1,322 @@
+//! Which event started this job, and what it says: a pure reading of the environment and the payload.
+
+use serde::Deserialize;
+
+/// Why a job's situation can't be understood.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum EventError {
+    #[error("find {0}: this is not a job of GitHub Actions")]
+    Absent(&'static str),
+    #[error("understand {name}: {found:?} is not {expected}")]
+    Unexpected { name: &'static str, found: String, expected: &'static str },
+    #[error("read the payload of the event {event}: {why}")]
+    Payload { event: String, why: String },
+}
+
+/// `owner/name`, safe inside a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    pub owner: String,
+    pub name: String,
+}
+
+impl Repository {
+    pub fn parse(text: &str) -> Option<Self> {
+        let plain = |part: &str| {
+            !part.is_empty()
+                && part != "."
+                && part != ".."
+                && part.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+        };
+        let (owner, name) = text.split_once('/')?;
+        (plain(owner) && plain(name)).then(|| Self { owner: owner.to_owned(), name: name.to_owned() })
+    }
+}
+
+impl std::fmt::Display for Repository {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.owner, self.name)
+    }
+}
+
+/// A whole commit name, SHA-1 or SHA-256.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Sha(String);
+
+impl Sha {
+    pub fn parse(text: &str) -> Option<Self> {
+        let whole = matches!(text.len(), 40 | 64);
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        (whole && digits).then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As many digits as people compare.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
+impl TryFrom<String> for Sha {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("{text:?} is not a commit"))
+    }
+}
+
+/// Which try of which run measured. A later one compares as greater: run numbers only grow, and a re-run
+/// of an old run stays older than a new run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attempt {
+    pub run: u64,
+    pub attempt: u64,
+}
+
+/// A pull request as an event or the API describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequest {
+    pub number: u64,
+    /// The commit that was proposed; GITHUB_SHA is a merge that nobody wrote.
+    pub head: Sha,
+    /// The branch it is to be merged into.
+    pub base_ref: String,
+    /// Whether the head lies in another repository, or in one that is gone.
+    pub fork: bool,
+}
+
+/// The run that a `workflow_run` event reports: it measured, and this job publishes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkflowRun {
+    pub attempt: Attempt,
+    /// Path of its workflow file.
+    pub path: String,
+    /// The event that started it.
+    pub event: String,
+    pub head: Sha,
+    pub head_branch: Option<String>,
+    /// Owner of the repository that the head lies in, where it still exists.
+    pub head_owner: Option<String>,
+    pub head_repository: Option<u64>,
+    pub fork: bool,
+    /// Numbers that the event itself names; none for forks.
+    pub pull_requests: Vec<u64>,
+}
+
+/// What started the job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    PullRequest(PullRequest),
+    /// Runs with a token that can write, on a pull request's behalf.
+    PullRequestTarget(PullRequest),
+    MergeGroup {
+        head: Sha,
+    },
+    Push,
+    Schedule,
+    WorkflowDispatch,
+    WorkflowRun(WorkflowRun),
+    /// An event that benchgate has no rules for: it gets a summary and nothing is posted.
+    Other(String),
+}
+
+/// The job this runs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub repository: Repository,
+    /// Whether only some may read it; `None` where the payload does not say.
+    pub private: Option<bool>,
+    /// `https://api.github.com`, or a server's `https://HOST/api/v3`.
+    pub api: String,
+    /// `https://github.com`, or a server's.
+    pub server: String,
+    pub attempt: Attempt,
+    /// GITHUB_SHA.
+    pub commit: Sha,
+    pub event: Event,
+}
+
+impl Job {
+    /// Reads the situation from the variables that the runner sets and the event's payload.
+    ///
+    /// # Errors
+    /// Variables that are absent or not what GitHub sets, and payloads that lack what their event has.
+    pub fn read(
+        variable: &dyn Fn(&'static str) -> Option<String>,
+        payload: &[u8],
+    ) -> Result<Self, EventError> {
+        let needed = |name| variable(name).filter(|text| !text.is_empty()).ok_or(EventError::Absent(name));
+        let number = |name| {
+            let text = needed(name)?;
+            text.parse::<u64>().map_err(|_| unexpected(name, &text, "a number"))
+        };
+        let name = needed("GITHUB_EVENT_NAME")?;
+        let text = needed("GITHUB_REPOSITORY")?;
+        let repository =
+            Repository::parse(&text).ok_or_else(|| unexpected("GITHUB_REPOSITORY", &text, "owner/name"))?;
+        let text = needed("GITHUB_SHA")?;
+        let commit = Sha::parse(&text).ok_or_else(|| unexpected("GITHUB_SHA", &text, "a commit"))?;
+        let failed = |why: String| EventError::Payload { event: name.clone(), why };
+        let payload: Payload = serde_json::from_slice(payload).map_err(|error| failed(error.to_string()))?;
+        let private = payload.repository.as_ref().and_then(|repository| repository.private);
+        let event = payload.event(&name).map_err(|what| failed(format!("it has no {what}")))?;
+        Ok(Self {
+            repository,
+            private,
+            api: address(needed("GITHUB_API_URL")?, "GITHUB_API_URL")?,
+            server: address(needed("GITHUB_SERVER_URL")?, "GITHUB_SERVER_URL")?,
+            attempt: Attempt { run: number("GITHUB_RUN_ID")?, attempt: number("GITHUB_RUN_ATTEMPT")? },
+            commit,
+            event,
+        })
+    }
+
+    /// The try that measured: of the reported run where this job publishes for another.
+    pub fn measured(&self) -> Attempt {
+        match &self.event {
+            Event::WorkflowRun(run) => run.attempt,
+            _ => self.attempt,
+        }
+    }
+
+    /// The commit that a verdict is about.
+    pub fn head(&self) -> &Sha {
+        match &self.event {
+            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => &pull.head,
+            Event::MergeGroup { head } => head,
+            Event::WorkflowRun(run) => &run.head,
+            Event::Push | Event::Schedule | Event::WorkflowDispatch | Event::Other(_) => &self.commit,
+        }
+    }
+
+    /// The page of the run that measured.
+    pub fn run_page(&self) -> String {
+        format!("{}/{}/actions/runs/{}", self.server, self.repository, self.measured().run)
+    }
+}
+
+fn unexpected(name: &'static str, found: &str, expected: &'static str) -> EventError {
+    EventError::Unexpected { name, found: found.to_owned(), expected }
+}
+
+/// A token travels to this address, so it is one that nobody can listen to, or this machine.
+fn address(text: String, name: &'static str) -> Result<String, EventError> {
+    let local = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
+    let plain = text.chars().all(|letter| letter.is_ascii_graphic()) && !text.contains(['@', '?', '#']);
+    if plain && (text.starts_with("https://") || local.iter().any(|start| text.starts_with(start))) {
+        Ok(text.trim_end_matches('/').to_owned())
+    } else {
+        Err(unexpected(name, &text, "an https address"))
+    }
+}
+
+/// The part of a payload that matters here. GitHub sends a hundred times more.
+#[derive(Debug, Deserialize)]
+struct Payload {
+    repository: Option<RepositoryPart>,
+    pull_request: Option<PullRequestPart>,
+    merge_group: Option<MergeGroupPart>,
+    workflow_run: Option<WorkflowRunPart>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RepositoryPart {
+    id: u64,
+    private: Option<bool>,
+    owner: Option<OwnerPart>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OwnerPart {
+    login: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct PullRequestPart {
+    number: u64,
+    head: HeadPart,
+    base: BasePart,
+}
+
+#[derive(Debug, Deserialize)]
+struct HeadPart {
+    sha: Sha,
+    /// Absent when the fork was deleted.
+    repo: Option<RepositoryPart>,
+}
+
+#[derive(Debug, Deserialize)]
+struct BasePart {
+    #[serde(rename = "ref")]
+    name: String,
+    repo: RepositoryPart,
+}
+
+#[derive(Debug, Deserialize)]
+struct MergeGroupPart {
+    head_sha: Sha,
+}
+
+#[derive(Debug, Deserialize)]
+struct WorkflowRunPart {
+    id: u64,
+    run_attempt: u64,
+    path: String,
+    event: String,
+    head_sha: Sha,
+    head_branch: Option<String>,
+    head_repository: Option<RepositoryPart>,
+    #[serde(default)]
+    pull_requests: Vec<NumberPart>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NumberPart {
+    number: u64,
+}
+
+impl Payload {
+    /// The event, or what the payload lacks for it.
+    fn event(self, name: &str) -> Result<Event, &'static str> {
+        let pull = |part: Option<PullRequestPart>| part.map(PullRequest::from).ok_or("pull_request");
+        Ok(match name {
+            "pull_request" => Event::PullRequest(pull(self.pull_request)?),
+            "pull_request_target" => Event::PullRequestTarget(pull(self.pull_request)?),
+            "merge_group" => {
+                let group = self.merge_group.ok_or("merge_group")?;
+                Event::MergeGroup { head: group.head_sha }
+            }
+            "push" => Event::Push,
+            "schedule" => Event::Schedule,
+            "workflow_dispatch" => Event::WorkflowDispatch,
+            "workflow_run" => {
+                let run = self.workflow_run.ok_or("workflow_run")?;
+                let here = self.repository.ok_or("repository")?.id;
+                let elsewhere = run.head_repository.as_ref().is_none_or(|head| head.id != here);
+                Event::WorkflowRun(WorkflowRun {
+                    attempt: Attempt { run: run.id, attempt: run.run_attempt },
+                    path: run.path,
+                    event: run.event,
+                    head: run.head_sha,
+                    head_branch: run.head_branch,
+                    head_repository: run.head_repository.as_ref().map(|head| head.id),
+                    head_owner: run.head_repository.and_then(|head| head.owner).map(|owner| owner.login),
+                    fork: elsewhere,
+                    pull_requests: run.pull_requests.into_iter().map(|pull| pull.number).collect(),
+                })
+            }
+            other => Event::Other(other.to_owned()),
+        })
+    }
+}
+
+impl From<PullRequestPart> for PullRequest {
+    fn from(part: PullRequestPart) -> Self {
+        let fork = part.head.repo.as_ref().is_none_or(|head| head.id != part.base.repo.id);
+        Self { number: part.number, head: part.head.sha, base_ref: part.base.name, fork }
+    }
+}

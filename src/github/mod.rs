@@ -1,0 +1,20 @@
+//! L3: what GitHub is told, and what it tells. `event` reads the job's own situation and does no IO;
+//! `client` talks, with its own patience; the others each post one thing. Text arrives rendered: nothing
+//! here knows what a comparison is.
+
+mod annotations;
+mod event;
+mod outputs;
+
+pub use annotations::{Annotation, Level, annotations};
+pub use event::{Attempt, Event, EventError, Job, PullRequest, Repository, Sha, WorkflowRun};
+pub use outputs::outputs;
+
+/// Bytes of a comment: GitHub refuses more than 65,536 characters, and the marker needs some.
+pub const COMMENT_BYTES: usize = 60_000;
+
+/// Bytes of a job summary: GitHub drops one of more than 1 MiB whole.
+pub const SUMMARY_BYTES: usize = 900 * 1024;
+
+/// Bytes of a check run's text: GitHub refuses more than 65,535 characters.
+pub const CHECK_BYTES: usize = 60_000;

@@ -1,0 +1,3 @@
+//! What GitHub is told: the job's own files here, the API in the modules below.
+
+mod job;
