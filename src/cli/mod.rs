@@ -7,6 +7,7 @@ mod baseline_show;
 mod compare;
 mod completions;
 mod convert;
+mod doctor;
 mod error;
 mod gate;
 mod github_args;
@@ -87,6 +88,7 @@ pub enum Command {
     Baseline(baseline::Args),
     Noise(noise::Args),
     Convert(convert::Args),
+    Doctor(doctor::Args),
     Completions(completions::Args),
 }
 
@@ -111,6 +113,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Baseline(args) => baseline::run(args, &terminal),
         Command::Noise(args) => noise::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),
+        Command::Doctor(args) => doctor::run(args, &terminal),
         Command::Completions(args) => completions::run(args, &terminal),
     };
     match result {

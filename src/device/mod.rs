@@ -4,9 +4,11 @@
 mod host_lock;
 mod load;
 mod processors;
+mod room;
 mod testbed;
 
 pub use host_lock::{DeviceError, HostLock, lock, lock_host};
 pub use load::load_average;
 pub use processors::default_cpus;
+pub use room::free_bytes;
 pub use testbed::testbed;

@@ -55,6 +55,14 @@ impl Interpreter {
     }
 }
 
+/// Versions of the Pythons that can be used here, the preferred first: for `doctor`.
+///
+/// # Errors
+/// Interrupted.
+pub async fn pythons(cancel: &Cancel) -> Result<Vec<String>, ToolchainError> {
+    Ok(all(cancel).await?.iter().map(Interpreter::version).collect())
+}
+
 /// Every recent Python that can be found, the preferred first, each version once.
 pub(super) async fn all(cancel: &Cancel) -> Result<Vec<Interpreter>, ToolchainError> {
     let mut usable: Vec<Interpreter> = Vec::new();

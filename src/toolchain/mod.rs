@@ -27,6 +27,7 @@ mod wheel;
 pub use error::ToolchainError;
 pub use install::InstalledTree;
 pub use install::list;
+pub use interpreter::pythons;
 pub use iree::{Installed, ensure, verify};
 pub use lock::{LOCK_FILE, Lock, LockedPython, LockedTools};
 pub use pin::{pin_python, pin_tools};

@@ -20,6 +20,7 @@ fn help_is_readable_at_80_columns_and_shows_an_example() {
         &["noise"],
         &["compare"],
         &["convert"],
+        &["doctor"],
         &["completions"],
         &["baseline"],
         &["tools"],

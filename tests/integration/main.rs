@@ -6,6 +6,7 @@ mod command_line;
 mod compare;
 mod configuration;
 mod device;
+mod doctor;
 mod documents;
 mod gate;
 mod git_server;

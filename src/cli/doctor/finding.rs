@@ -1,0 +1,140 @@
+//! One thing that `doctor` looked at, and how a list of them is written.
+
+use serde::Serialize;
+
+use crate::report::harmless;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Looked at, and as it should be.
+    Ok,
+    /// Worth knowing; nothing to do unless it surprises.
+    Note,
+    /// Measurements work, and cost more or mean less than they could.
+    Warning,
+    /// Nothing that is measured or published here can be trusted until it is fixed.
+    Error,
+}
+
+impl Level {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// A finding: what was looked at, what was seen, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Stable and kebab-case: scripts filter by it.
+    pub id: &'static str,
+    pub level: Level,
+    /// What was seen, one line without a full stop: `load average 1.9 on 2 processors`.
+    pub what: String,
+    /// What follows from it. Empty for `ok`.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub why: &'static str,
+    /// What to do. Empty where there is nothing to do.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub fix: &'static str,
+}
+
+impl Finding {
+    /// All is well.
+    pub fn ok(id: &'static str, what: impl Into<String>) -> Self {
+        Self { id, level: Level::Ok, what: what.into(), why: "", fix: "" }
+    }
+
+    pub fn note(id: &'static str, what: impl Into<String>, why: &'static str, fix: &'static str) -> Self {
+        Self { id, level: Level::Note, what: what.into(), why, fix }
+    }
+
+    pub fn warning(id: &'static str, what: impl Into<String>, why: &'static str, fix: &'static str) -> Self {
+        Self { id, level: Level::Warning, what: what.into(), why, fix }
+    }
+
+    pub fn error(id: &'static str, what: impl Into<String>, why: &'static str, fix: &'static str) -> Self {
+        Self { id, level: Level::Error, what: what.into(), why, fix }
+    }
+}
+
+/// Everything found, by half: `machine`, `repository`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnosis {
+    pub schema: &'static str,
+    pub benchgate: &'static str,
+    pub machine: Vec<Finding>,
+    pub repository: Vec<Finding>,
+}
+
+impl Diagnosis {
+    pub fn new(machine: Vec<Finding>, repository: Vec<Finding>) -> Self {
+        Self { schema: "benchgate/doctor/v1", benchgate: env!("CARGO_PKG_VERSION"), machine, repository }
+    }
+
+    fn count(&self, level: Level) -> usize {
+        self.machine.iter().chain(&self.repository).filter(|finding| finding.level == level).count()
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.count(Level::Error) > 0
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        // Keys and values are text, so there is nothing JSON can't hold.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// For people: one line a finding, with its reason and its fix below where there is one.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (half, findings) in [("machine", &self.machine), ("repository", &self.repository)] {
+            if findings.is_empty() {
+                continue;
+            }
+            text.push_str(&format!("{half}\n"));
+            for finding in findings {
+                let (level, id) = (finding.level.word(), finding.id);
+                text.push_str(&format!("  {level:<8} {id}: {}\n", harmless(&finding.what)));
+                for (label, sentence) in [("why", finding.why), ("fix", finding.fix)] {
+                    if !sentence.is_empty() {
+                        text.push_str(&format!("             {label}: {sentence}\n"));
+                    }
+                }
+            }
+        }
+        let (errors, warnings) = (self.count(Level::Error), self.count(Level::Warning));
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        text.push_str(&format!("{errors} error{}, {warnings} warning{}\n", plural(errors), plural(warnings)));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_shown_with_its_reason_and_its_fix() {
+        let bad = Finding::error("host-lock", "held by 7", "It waits.", "Wait.");
+        let diagnosis = Diagnosis::new(vec![Finding::ok("cpu", "fine"), bad], Vec::new());
+        insta::assert_snapshot!(diagnosis.text(), @r"
+        machine
+          ok       cpu: fine
+          error    host-lock: held by 7
+                     why: It waits.
+                     fix: Wait.
+        1 error, 0 warnings
+        ");
+        assert!(diagnosis.has_errors());
+    }
+}

@@ -1,0 +1,109 @@
+//! `benchgate doctor`.
+
+mod finding;
+mod machine;
+mod repository;
+mod software;
+
+use std::path::PathBuf;
+
+use crate::config::{self, Config};
+use crate::exit_code::ExitCode;
+
+use super::{CliError, Terminal};
+use finding::{Diagnosis, Finding};
+
+/// Say whether this machine and repository can be trusted
+///
+/// Looks and changes nothing. Each finding comes with its reason and its fix; those of level `error`
+/// mean that nothing measured or published here can be trusted until they are fixed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate doctor
+  benchgate doctor --format json
+
+Exit codes: 0 no finding of level error, 2 usage, 20 at least one,
+130 interrupted.")]
+pub struct Args {
+    /// The suite's configuration; without it, only what needs none is looked at
+    #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
+    config: PathBuf,
+    /// Where tools and compiled models are kept [default: $XDG_CACHE_HOME/benchgate]
+    #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
+    cache_dir: Option<PathBuf>,
+    /// How to write the findings
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+/// The formats a diagnosis is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// What the checks may look at.
+pub struct Place {
+    /// The folder of the configuration, whether or not there is one: the repository is looked for from here.
+    pub folder: PathBuf,
+    /// Absent where there is no such file, or it can't be used (which is a finding).
+    pub config: Option<Config>,
+    pub cache: PathBuf,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let (config, unusable) = load(args);
+    let place = Place {
+        folder: std::path::absolute(&args.config)
+            .ok()
+            .and_then(|file| file.parent().map(PathBuf::from))
+            .unwrap_or_default(),
+        config,
+        cache: super::paths::cache_dir(args.cache_dir.as_deref())?,
+    };
+    let machine = super::runtime::block_on(async |cancel| {
+        let mut found = machine::findings(&cancel).await?;
+        found.extend(software::findings(&place, &cancel).await?);
+        Ok(found)
+    })?;
+    let mut about_repository: Vec<Finding> = unusable.into_iter().collect();
+    about_repository.extend(repository::findings(&place));
+    let diagnosis = Diagnosis::new(machine, about_repository);
+    match args.format {
+        Format::Text => terminal.print(&diagnosis.text()),
+        Format::Json => terminal.print(&diagnosis.json()),
+    }
+    Ok(if diagnosis.has_errors() { ExitCode::Error } else { ExitCode::Pass })
+}
+
+/// The configuration, or why there is none.
+fn load(args: &Args) -> (Option<Config>, Option<Finding>) {
+    const ID: &str = "configuration";
+    if !args.config.exists() {
+        let what = format!("there is no {}", args.config.display());
+        let why = "Nothing can be said about tools, targets and the policy.";
+        return (None, Some(Finding::note(ID, what, why, "Name it with --config, or write one.")));
+    }
+    match config::load(&args.config) {
+        Ok(config) => {
+            let what = format!(
+                "suite {}; models: {}, targets: {}",
+                config.suite,
+                config.models.len(),
+                config.targets.len()
+            );
+            (Some(config), Some(Finding::ok(ID, what)))
+        }
+        Err(error) => {
+            let first = error.to_string();
+            let first = first.lines().next().unwrap_or_default().to_owned();
+            let why = "Nothing is measured with a configuration that has problems.";
+            let fix = "`benchgate run` lists every problem with its place.";
+            (None, Some(Finding::error(ID, first, why, fix)))
+        }
+    }
+}

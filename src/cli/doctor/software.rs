@@ -1,0 +1,143 @@
+//! What a measurement needs of the machine's software: tools, git, Python, room on the disk.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cli::CliError;
+use crate::config::{Config, ModelSource, ToolSource};
+use crate::device;
+use crate::model::Quiet;
+use crate::process::{self, Cancel, Command, Exit};
+use crate::toolchain::{self, Lock, ToolchainError};
+
+use super::Place;
+use super::finding::Finding;
+
+/// Starting a program takes moments; a network home can make it much slower.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Room below which a run is likely to end for want of it: one IREE release with its exporter's wheels
+/// (torch's among them) and the modules of a middling suite.
+const LITTLE_ROOM: u64 = 10 << 30;
+/// Below this not even one release of IREE can be installed.
+const NO_ROOM: u64 = 1 << 30;
+
+pub(super) async fn findings(place: &Place, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
+    let mut found = vec![room(&place.cache), git(cancel).await?];
+    let needs_python = place.config.as_ref().is_none_or(needs_python);
+    found.push(python(needs_python, cancel).await?);
+    if let Some(config) = &place.config {
+        found.extend(tools(config, &place.cache, cancel).await?);
+    }
+    Ok(found)
+}
+
+fn room(cache: &Path) -> Finding {
+    const ID: &str = "disk-space";
+    // The cache may still have to be made.
+    let there = cache.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
+    let Some(free) = device::free_bytes(there) else {
+        let what = format!("the room left in {} is not known", there.display());
+        return Finding::note(ID, what, "A run that fills the disk ends without its result.", "");
+    };
+    let what =
+        format!("{:.1} GiB free for the cache {}", free as f64 / f64::from(1u32 << 30), cache.display());
+    let why = "Tools, exported and compiled models are kept there.";
+    let fix = "Free some, or name another disk with --cache-dir or BENCHGATE_CACHE.";
+    match free {
+        ..NO_ROOM => Finding::error(ID, what, why, fix),
+        NO_ROOM..LITTLE_ROOM => Finding::warning(ID, what, why, fix),
+        LITTLE_ROOM.. => Finding::ok(ID, what),
+    }
+}
+
+/// The first line that a program prints about its version. `None` where there is no such program.
+async fn version(program: &str, cancel: &Cancel) -> Result<Option<String>, CliError> {
+    let command = Command::new(program, PATIENCE).arg("--version").capture_stdout();
+    match process::run(&command, cancel).await {
+        Ok(finished) if finished.exit == Exit::Interrupted => Err(CliError::Interrupted),
+        Ok(finished) if finished.exit.is_success() => {
+            let text = String::from_utf8_lossy(&finished.stdout).into_owned();
+            Ok(text.lines().next().map(|line| line.trim().to_owned()))
+        }
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+async fn git(cancel: &Cancel) -> Result<Finding, CliError> {
+    const ID: &str = "git";
+    Ok(match version("git", cancel).await? {
+        Some(version) => Finding::ok(ID, version),
+        None => Finding::warning(
+            ID,
+            "there is no git program",
+            "Baselines on a branch are fetched and pushed with it; `gate --base` needs none.",
+            "Install git.",
+        ),
+    })
+}
+
+fn needs_python(config: &Config) -> bool {
+    let exports = config.models.iter().any(|model| matches!(model.source, ModelSource::Python { .. }));
+    let installs = config.base.iter().chain([&config.head]).any(|side| side.pin.source == ToolSource::Pypi);
+    exports || installs
+}
+
+async fn python(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
+    const ID: &str = "python";
+    Ok(match toolchain::pythons(cancel).await {
+        Ok(found) if !found.is_empty() => Finding::ok(ID, format!("Python {}", found.join(", "))),
+        Err(ToolchainError::Interrupted) => return Err(CliError::Interrupted),
+        Ok(_) | Err(_) if needed => Finding::error(
+            ID,
+            "there is no Python 3.10 or newer",
+            "pip installs the tools, and models in Python are exported by it.",
+            "Install python3 (3.10 or newer) with its pip and venv packages.",
+        ),
+        Ok(_) | Err(_) => Finding::note(ID, "there is no Python 3.10 or newer", "This suite needs none.", ""),
+    })
+}
+
+/// One finding for each distinct pin.
+async fn tools(config: &Config, cache: &Path, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
+    const ID: &str = "tools";
+    const WHY: &str = "Nothing is measured with tools that are not the pinned ones.";
+    let lock = match Lock::read_beside(&config.file) {
+        Ok(lock) => lock,
+        Err(error) => {
+            let fix = error.hint().unwrap_or_default();
+            return Ok(vec![Finding::error("lock-file", error.to_string(), WHY, fix)]);
+        }
+    };
+    let mut found = Vec::new();
+    let mut seen = Vec::new();
+    for side in config.base.iter().chain([&config.head]) {
+        if seen.contains(&&side.pin) {
+            continue;
+        }
+        seen.push(&side.pin);
+        found.push(match toolchain::verify(&side.pin, &lock, cache, &Quiet, cancel).await {
+            Ok(tools) => {
+                let identity = &tools.identity;
+                let what = format!(
+                    "IREE {} ({}) verified in {}",
+                    identity.version,
+                    identity.compiler_commit,
+                    tools.root.display()
+                );
+                Finding::ok(ID, what)
+            }
+            Err(ToolchainError::Interrupted) => return Err(CliError::Interrupted),
+            Err(error @ ToolchainError::NotInstalled { .. }) => Finding::note(
+                ID,
+                format!("IREE {} is pinned and locked, and not installed yet", side.pin.version),
+                "The first run installs it.",
+                error.hint().unwrap_or_default(),
+            ),
+            Err(error) => {
+                Finding::error(ID, format!("failed to {error}"), WHY, error.hint().unwrap_or_default())
+            }
+        });
+    }
+    Ok(found)
+}
