@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::exit_code::ExitCode;
 use crate::model::{Outcome, SideName, VerifyCode};
 use crate::pipeline::Session;
-use crate::record::{BenchmarkRecord, OutputRecord, StageStatus, VerificationRecord};
+use crate::record::{BenchmarkRecord, OutcomeStatus, OutputRecord, StageStatus, VerificationRecord};
 
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal};
@@ -87,6 +87,9 @@ fn summary(session: &Session, output: &Path) -> String {
             let outcome = match (&benchmark.outcome.stage, &benchmark.outcome.why) {
                 (Some(stage), Some(why)) => {
                     format!("failed: {}: {why}{}", stage.0, log_of_failure(benchmark, output))
+                }
+                (None, Some(why)) if benchmark.outcome.status == OutcomeStatus::Unsupported => {
+                    format!("unsupported: {why}")
                 }
                 (None, Some(why)) => why.clone(),
                 _ => match &benchmark.verification {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::problems::{Collector, did_you_mean, shown};
 use super::sections::POLICY_KEYS;
 use super::view::View;
-use super::{CommentWhen, Config, GitHub, Measure, Target, defaults, model, policy, side};
+use super::{CommentWhen, Config, GitHub, Measure, Target, defaults, flags, functions, model, policy, side};
 use crate::model::Disclose;
 
 /// A file that the configuration names, to be looked at by [`super::load`].
@@ -34,6 +34,8 @@ pub(super) fn build(root: View<'_, '_>, file: &Path, problems: &mut Collector) -
     let targets = targets(root, problems);
     let mut files = Vec::new();
     let models = model::models(root, &targets, &mut files, problems);
+    let models = functions::of_modules(root.get("model"), models, &mut files, problems);
+    flags::check(root, problems);
     let (base, head) = side::sides(root, problems);
     let measure = measure(root.get("measure"), problems);
     let policy_file = root.get("policy").text().map(PathBuf::from);
@@ -84,14 +86,20 @@ fn targets(root: View<'_, '_>, problems: &mut Collector) -> Vec<Target> {
     view.items()
         .map(|target| {
             unique(target.get("name"), "target", &mut seen, problems);
-            let backend = target.get("backend").owned();
-            let device = target.get("device").text().map_or_else(|| default_device(&backend), str::to_owned);
+            let backend = match target.get("backend").owned() {
+                // The seeds' and ROCm's own name for what the tools call `hip`.
+                rocm if rocm == "rocm" => "hip".to_owned(),
+                backend => backend,
+            };
+            let device = target.get("device").text().map_or_else(|| default_device(&backend), device);
             Target {
                 name: target.get("name").owned(),
                 backend,
                 device,
                 flags: target.get("flags").texts(),
                 run_flags: target.get("run-flags").texts(),
+                allocators: target.get("allocators").texts(),
+                required: target.get("required").bool(),
                 env: target
                     .get("env")
                     .entries()
@@ -105,6 +113,14 @@ fn targets(root: View<'_, '_>, problems: &mut Collector) -> Vec<Target> {
 /// IREE's own name of the device that a backend's code runs on.
 fn default_device(backend: &str) -> String {
     if backend == "llvm-cpu" { "local-task".to_owned() } else { backend.to_owned() }
+}
+
+/// A device as the runtime knows it: `rocm://0` is its `hip://0`.
+fn device(text: &str) -> String {
+    match text.strip_prefix("rocm") {
+        Some(rest) if rest.is_empty() || rest.starts_with(':') => format!("hip{rest}"),
+        _ => text.to_owned(),
+    }
 }
 
 /// Reports a name that was there before.

@@ -30,6 +30,9 @@ pub(super) const SEED: u64 = 1;
 /// What exported and hand-written modules call their entry point.
 pub(super) const FUNCTION: &str = "main";
 
+/// Every dispatch once, as in use.
+pub(super) const DISPATCH_REPEATS: u32 = 1;
+
 /// The compiler finds the dialect itself.
 pub(super) const INPUT_TYPE: &str = "auto";
 

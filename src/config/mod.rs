@@ -8,6 +8,8 @@ mod build;
 mod check;
 mod defaults;
 mod fields;
+mod flags;
+mod functions;
 mod load;
 mod model;
 mod parse;

@@ -11,7 +11,7 @@ use super::{Input, Model, ModelSource, OutputType, Parameters, Target, defaults,
 /// Keys that only an exported model can have.
 const EXPORTED_ONLY: [&str; 4] = ["exporter", "output-type", "preset", "options"];
 /// Keys that the exporter decides.
-const MLIR_ONLY: [&str; 3] = ["inputs", "expected", "parameters"];
+const MLIR_ONLY: [&str; 4] = ["functions", "inputs", "expected", "parameters"];
 /// What the runtime's `--parameters` reads.
 const ARCHIVES: [&str; 3] = ["irpa", "gguf", "safetensors"];
 
@@ -55,6 +55,46 @@ fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> 
     for (key, at, _) in view.entries().filter(|(key, ..)| foreign.contains(key)) {
         problems.add(at, format!("`{key}` means nothing for {kind}"));
     }
+    let mut parameters = Vec::new();
+    for item in view.get("parameters").items() {
+        if let Some(archive) = archive(item, problems) {
+            file(item, "parameters", &archive.path);
+            parameters.push(archive);
+        }
+    }
+    let (inputs, expected) = data(view, &name, files, problems);
+    Model {
+        source: source.unwrap_or_else(|| ModelSource::Mlir(PathBuf::new())),
+        function: view.get("function").text().unwrap_or(defaults::FUNCTION).to_owned(),
+        dispatch_repeats: view.get("dispatch-repeats").integer().unwrap_or(defaults::DISPATCH_REPEATS),
+        inputs,
+        expected,
+        parameters,
+        input_type: view.get("input-type").text().unwrap_or(defaults::INPUT_TYPE).to_owned(),
+        flags: view.get("flags").texts(),
+        targets: view.get("targets").texts(),
+        output_types: output_types(view.get("output-type"), problems),
+        preset: view.get("preset").text().map(str::to_owned),
+        options: view
+            .get("options")
+            .entries()
+            .filter_map(|(name, _, value)| Some((name.to_owned(), value.scalar()?)))
+            .collect(),
+        name,
+    }
+}
+
+/// `inputs` and `expected`, of a model or of one function of it.
+pub(super) fn data(
+    view: View<'_, '_>,
+    model: &str,
+    files: &mut Vec<Named>,
+    problems: &mut Collector,
+) -> (Vec<Input>, Vec<PathBuf>) {
+    let mut file = |at: View<'_, '_>, what: &str, path: &Path| {
+        let what = format!("{what} of model `{}`", shown(model));
+        files.push(Named { at: at.at(), what, path: path.to_owned() });
+    };
     let mut inputs = Vec::new();
     for item in view.get("inputs").items() {
         if let Some(input) = input(item, problems) {
@@ -73,31 +113,7 @@ fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> 
         file(item, "expected output", Path::new(path));
         expected.push(PathBuf::from(path));
     }
-    let mut parameters = Vec::new();
-    for item in view.get("parameters").items() {
-        if let Some(archive) = archive(item, problems) {
-            file(item, "parameters", &archive.path);
-            parameters.push(archive);
-        }
-    }
-    Model {
-        source: source.unwrap_or_else(|| ModelSource::Mlir(PathBuf::new())),
-        function: view.get("function").text().unwrap_or(defaults::FUNCTION).to_owned(),
-        inputs,
-        expected,
-        parameters,
-        input_type: view.get("input-type").text().unwrap_or(defaults::INPUT_TYPE).to_owned(),
-        flags: view.get("flags").texts(),
-        targets: view.get("targets").texts(),
-        output_types: output_types(view.get("output-type"), problems),
-        preset: view.get("preset").text().map(str::to_owned),
-        options: view
-            .get("options")
-            .entries()
-            .filter_map(|(name, _, value)| Some((name.to_owned(), value.scalar()?)))
-            .collect(),
-        name,
-    }
+    (inputs, expected)
 }
 
 fn source(view: View<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {

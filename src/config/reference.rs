@@ -55,7 +55,13 @@ fn metric_defaults(page: &mut String) {
         "\n## Defaults of `[gate.metric.*]`\n\n| metric | floor | tolerance | fatal |\n|---|---|---|---|\n",
     );
     for (name, policy) in Policy::default().metrics {
-        let (floor, tolerance) = (percent(policy.floor.relative), percent(policy.tolerance));
+        // Only times have an absolute part by default, and times are in nanoseconds.
+        let absolute = match policy.floor.absolute {
+            0.0 => String::new(),
+            nanoseconds => format!(" and {} s", nanoseconds / 1e9),
+        };
+        let floor = format!("{}{absolute}", percent(policy.floor.relative));
+        let tolerance = percent(policy.tolerance);
         put(page, format_args!("| `{name}` | {floor} | {tolerance} | {} |\n", policy.fatal));
     }
 }

@@ -127,6 +127,11 @@ static MODEL: Section = Section {
              module and its inputs.",
         ),
         defaulted("function", Kind::Name, "\"main\"", "The function to run."),
+        optional(
+            "functions",
+            Kind::Named(&FUNCTION),
+            "Several functions of one MLIR module instead of `function`: one benchmark each.",
+        ),
         defaulted(
             "inputs",
             LINES,
@@ -161,25 +166,55 @@ static MODEL: Section = Section {
         optional("preset", Kind::Name, "Passed to the Python model's constructor as `preset`."),
         defaulted("options", Kind::Scalars, "{}", "Keyword arguments of the Python model's constructor."),
         defaulted("flags", LINES, "[]", "Compile flags added after the target's."),
+        defaulted(
+            "dispatch-repeats",
+            COUNT,
+            "1",
+            "Compiles every dispatch this many times in a row and divides the time by it, so that a kernel too short \
+             to be timed alone can be. For modules that are one chain of dispatches; what updates a buffer in place \
+             computes something else when repeated, and verification says so.",
+        ),
         defaulted("targets", NAMES, "[]", "Names of the targets it runs on; all of them when empty."),
+    ],
+};
+
+static FUNCTION: Section = Section {
+    title: "[model.functions.<name>]",
+    doc: "One function of a module of several, with its own data.",
+    fields: &[
+        defaulted("inputs", LINES, "[]", "As `inputs` of the model."),
+        defaulted("expected", Kind::List(&Kind::Inside), "[]", "As `expected` of the model."),
     ],
 };
 
 static TARGET: Section = Section {
     title: "[[target]]",
-    doc: "",
+    doc: "What the compiler generates code for, and what runs it. Where the device is not there, the target's \
+          benchmarks are compiled only: see docs/targets.md.",
     fields: &[
         required("name", Kind::Name, "Names the target; unique in the suite."),
         required(
             "backend",
-            Kind::Choice(&["llvm-cpu", "cuda", "hip", "vulkan"]),
-            "What the compiler generates.",
+            Kind::Choice(&["llvm-cpu", "cuda", "hip", "rocm", "vulkan"]),
+            "What the compiler generates; `rocm` is another name of `hip`.",
         ),
         optional(
             "device",
             Kind::Line,
-            "The runtime's device: `local-task`, `cuda`, `hip://0`. By default `local-task` for `llvm-cpu`, \
-             otherwise the backend's name.",
+            "The runtime's device: `local-task`, `local-sync`, `cuda`, `hip://0`. By default `local-task` for \
+             `llvm-cpu`, otherwise the backend's name.",
+        ),
+        optional(
+            "required",
+            Kind::Bool,
+            "Whether a device that is not there is a failure (`true`) or `unsupported` (`false`). By default it is a \
+             failure where the machine has such hardware on its bus, because then a driver broke.",
+        ),
+        defaulted(
+            "allocators",
+            LINES,
+            "[]",
+            "Allocators of the runtime's device, `--device_allocator=`: `[\"caching\"]`.",
         ),
         defaulted("flags", LINES, "[]", "Compile flags: `--iree-cuda-target=sm_86`."),
         defaulted("run-flags", LINES, "[]", "Flags of the runtime tools."),

@@ -370,3 +370,46 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn functions_of_a_module_have_data_of_their_own() {
+    let module = MINIMAL.replace(
+        "source = \"a.mlir\"\n",
+        "source = \"a.mlir\"\n[model.functions.add]\ninputs = [\"3xf32=1\"]\n[model.functions.mul]\nexpected = [\"y.npy\"]\n",
+    );
+    let config = good(&module);
+    let found: Vec<(&str, &str, usize, usize)> = config
+        .models
+        .iter()
+        .map(|m| (m.name.as_str(), m.function.as_str(), m.inputs.len(), m.expected.len()))
+        .collect();
+    assert_eq!(found, [("a", "add", 1, 0), ("a", "mul", 0, 1)]);
+    let both = messages(&module.replace("[model.functions.add]", "function = \"f\"\n[model.functions.add]"));
+    assert_eq!(both, ["`function` and `functions` exclude each other: every function has its own"]);
+    let python = messages(&module.replace("a.mlir", "a.py:make"));
+    assert_eq!(python, ["`functions` means nothing for a Python model"]);
+}
+
+#[test]
+fn rocm_is_another_name_of_hip() {
+    let of = |target: &str| good(&MINIMAL.replace("backend = \"llvm-cpu\"", target)).targets.remove(0);
+    for (target, device) in [
+        ("backend = \"rocm\"", "hip"),
+        ("backend = \"rocm\"\ndevice = \"rocm://1\"", "hip://1"),
+        ("backend = \"hip\"", "hip"),
+    ] {
+        let target = of(target);
+        assert_eq!((target.backend.as_str(), target.device.as_str()), ("hip", device));
+    }
+}
+
+#[test]
+fn half_of_a_repeat_count_is_refused_wherever_flags_may_be() {
+    for more in [
+        "run-flags = [\"--batch_size=10\"]",
+        "flags = [\"--iree-hal-benchmark-dispatch-repeat-count=10\"]",
+        "\n[side.head]\nrun-flags = [\"-batch_size=10\"]",
+    ] {
+        assert!(message(more).contains("use `dispatch-repeats`"), "{more}");
+    }
+}

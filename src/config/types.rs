@@ -133,6 +133,8 @@ pub struct Model {
     pub name: String,
     pub source: ModelSource,
     pub function: String,
+    /// Times that every dispatch is compiled in a row; times are of one.
+    pub dispatch_repeats: u32,
     /// Empty for exported models: the exporter writes them.
     pub inputs: Vec<Input>,
     /// Reference outputs, `.npy`; empty for exported models, or where nothing is known.
@@ -162,6 +164,10 @@ pub struct Target {
     pub flags: Vec<String>,
     pub run_flags: Vec<String>,
     pub env: BTreeMap<String, String>,
+    /// `--device_allocator` of the runtime tools.
+    pub allocators: Vec<String>,
+    /// Whether a missing device is a failure; `None` where the machine's hardware decides.
+    pub required: Option<bool>,
 }
 
 /// `[measure]`.

@@ -39,8 +39,8 @@ pub fn compare_with_history(
 ) -> Comparison {
     let usable = history::same_testbed(head, sessions);
     let nothing = Run { suite: head.suite.clone(), ..Run::default() };
-    let newest = usable.last().copied().unwrap_or(&nothing);
-    let mut comparison = compared(newest, head, Some(history::Sessions::new(&usable)), policy, options);
+    let newest = history::newest_measured(&usable).unwrap_or(nothing);
+    let mut comparison = compared(&newest, head, Some(history::Sessions::new(&usable)), policy, options);
     comparison.notes.extend(history::notes(sessions.len(), usable.len()));
     comparison
 }

@@ -1,8 +1,8 @@
 //! Rows before the error budget is shared out: what each benchmark and metric is evidence of.
 
 use crate::model::{
-    Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, MetricSeries, Run, SideName, Verdict,
-    VerifyCode,
+    Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, MetricSeries, Outcome, Run, SideName,
+    Verdict, VerifyCode,
 };
 
 use super::decide::{decide_exact, log_floor};
@@ -16,6 +16,9 @@ use super::{context, diagnosis, status};
 
 /// Findings that say "measure more".
 const ABOUT_LITTLE_DATA: [LintCode; 2] = [LintCode::SingleRepetition, LintCode::AssumedSpread];
+
+/// Metrics of what the compiler made, which need no device.
+const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
 
 /// A row before the error budget is shared out among all rows.
 pub struct Draft {
@@ -85,7 +88,9 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         if pair.base.is_none() || pair.head.is_none() {
             row.lints.push(Lint::new(LintCode::Unmatched, "only one side has it"));
         }
-        return vec![Draft::settled(row)];
+        let mut drafts = vec![Draft::settled(row)];
+        drafts.extend(compiled_only(pair, session, rules));
+        return drafts;
     }
     let (Some(base), Some(head)) = (pair.base, pair.head) else { return Vec::new() };
     let mut drafts = Vec::new();
@@ -130,6 +135,30 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         }));
     }
     drafts
+}
+
+/// What is still compared where a module was compiled on both sides and its device is missing on one or
+/// both: its size, its dispatches, the compiler's time. Never a time of its own, whichever side has one.
+fn compiled_only(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Vec<Draft> {
+    let unsupported = |side: &Benchmark| matches!(side.outcome, Outcome::Unsupported { .. });
+    let settled = |side: &Benchmark| unsupported(side) || side.outcome.is_ok();
+    let (Some(base), Some(head)) = (pair.base, pair.head) else { return Vec::new() };
+    let both = [base, head];
+    if !both.into_iter().all(|side| settled(side) && status::is_compiled(Some(side))) {
+        return Vec::new();
+    }
+    let gpu = context::on_gpu(head) || context::on_gpu(base);
+    let partners = head.metrics.iter().filter_map(|series| Some((base.metric(&series.metric.name)?, series)));
+    partners
+        .filter(|(_, series)| OF_MODULES.contains(&series.metric.name.as_ref()))
+        .map(|(partner, series)| {
+            let rule = rules.metric(&head.name, &series.metric);
+            let mut row = blank(&head.name, pair, Verdict::Inconclusive, Reason::Open, rule.fatal);
+            row.metric = Some(series.metric.clone());
+            row.policy = Some(rule);
+            metric_draft(row, partner, series, (status::identical(base, head), gpu), session, rules)
+        })
+        .collect()
 }
 
 /// A module that benchgate compiled and nobody checked. Foreign files never carry a verification, so

@@ -35,6 +35,11 @@ fn outcome(side: &Benchmark) -> Outcome {
     }
 }
 
+/// Whether there is a module to describe, measured or not.
+pub fn is_compiled(side: Option<&Benchmark>) -> bool {
+    side.is_some_and(|side| side.artifact.is_some())
+}
+
 /// `None` where both sides were measured, so that their numbers decide.
 pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
     use Verdict::{Error, Missing, Regressed};
@@ -69,6 +74,11 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
                 // These fail because of the machine, so nothing is known of base.
                 Stage::Toolchain | Stage::Benchmark => Status::fatal(Error, reason),
             })
+        }
+        // Compiled, and its device is gone: what base measured, this stage no longer does.
+        (Outcome::Ok, Outcome::Unsupported { reason }) if is_compiled(pair.head) => {
+            let reason = Reason::FailsAtHead { stage: Stage::Benchmark, why: reason };
+            Some(Status::fatal(Regressed, reason))
         }
         // What base measured, head no longer does.
         (Outcome::Ok, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),

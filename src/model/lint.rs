@@ -163,6 +163,9 @@ lint_codes! {
     Unverified "unverified" Note,
         "The outputs of this benchmark were not checked against a reference.",
         "Give the model `expected` outputs, or let the exporter write them.";
+    NoDevice "no-device" Note,
+        "The device of this target was not there, so its modules were compiled and not run.",
+        "Nothing to do where that is known; where the device must be there, say `required = true` in its [[target]].";
     OtherHost "other-host" Note,
         "The host names differ; machines of one model differ by several percent.",
         "Measure both sides on the same machine, paired in one job.";

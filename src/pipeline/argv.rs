@@ -9,6 +9,8 @@ use std::time::Duration;
 pub(super) struct CompileSpec {
     pub(super) backend: String,
     pub(super) input_type: String,
+    /// Times that every dispatch is repeated; 1 as in use.
+    pub(super) dispatch_repeats: u32,
     /// Target's, model's, side's, in that order: a later flag wins in the tool.
     pub(super) flags: Vec<String>,
 }
@@ -29,6 +31,9 @@ impl CompileSpec {
         };
         if self.input_type != "auto" {
             flags.push(format!("--iree-input-type={}", self.input_type));
+        }
+        if self.dispatch_repeats > 1 {
+            flags.push(format!("--iree-hal-benchmark-dispatch-repeat-count={}", self.dispatch_repeats));
         }
         flags.extend(self.flags.iter().cloned());
         flags
@@ -64,6 +69,10 @@ pub(super) struct Execution {
     pub(super) inputs: Vec<InputArg>,
     /// Scope and archive.
     pub(super) parameters: Vec<(String, PathBuf)>,
+    /// `--device_allocator`, innermost last.
+    pub(super) allocators: Vec<String>,
+    /// Times that every dispatch of the module was repeated when it was compiled.
+    pub(super) dispatch_repeats: u32,
     /// Target's, then side's.
     pub(super) run_flags: Vec<String>,
     /// Worker threads of a CPU device; `None` leaves the tool's default.
@@ -88,13 +97,16 @@ impl Execution {
         if let Some(workers) = self.workers.filter(|_| self.device.starts_with("local-task")) {
             args.push(format!("--task_topology_group_count={workers}").into());
         }
+        args.extend(self.allocators.iter().map(|spec| format!("--device_allocator={spec}").into()));
         args.extend(self.run_flags.iter().map(OsString::from));
         args
     }
 
-    /// `iree-run-module`, one `.npy` per output.
+    /// `iree-run-module`, one `.npy` per output. Its allocator's statistics are those of a single call,
+    /// which is what makes them comparable exactly: a timed loop has several calls in flight.
     pub(super) fn verify(&self, outputs: &[PathBuf]) -> Vec<OsString> {
         let mut args = self.common();
+        args.push("--print_statistics".into());
         args.extend(outputs.iter().map(|path| joined("--output=@", path)));
         args
     }
@@ -102,6 +114,10 @@ impl Execution {
     /// `iree-benchmark-module`, samples as Google Benchmark JSON into `output`.
     pub(super) fn benchmark(&self, timing: &Timing, output: &Path) -> Vec<OsString> {
         let mut args = self.common();
+        if self.dispatch_repeats > 1 {
+            // The tool divides by it: it must be what the module was compiled with.
+            args.push(format!("--batch_size={}", self.dispatch_repeats).into());
+        }
         args.push(format!("--benchmark_repetitions={}", timing.repetitions).into());
         args.push(format!("--benchmark_min_time={}s", seconds(timing.min_time)).into());
         args.push(format!("--benchmark_min_warmup_time={}", seconds(timing.warmup)).into());
@@ -145,15 +161,21 @@ mod tests {
             device: device.into(),
             inputs: vec![InputArg::Npy("/d/x.npy".into()), InputArg::Literal("1xf32=2".into())],
             parameters: vec![("model".into(), "/d/w.irpa".into()), (String::new(), "/d/v.irpa".into())],
-            run_flags: vec!["--device_allocator=caching".into()],
+            allocators: vec!["caching".into()],
+            dispatch_repeats: 1,
+            run_flags: vec!["--module_mode=mmap".into()],
             workers: Some(1),
         }
     }
 
     #[test]
     fn a_cpu_target_compiles_for_the_local_device() {
-        let spec =
-            CompileSpec { backend: "llvm-cpu".into(), input_type: "auto".into(), flags: vec!["--x".into()] };
+        let spec = CompileSpec {
+            dispatch_repeats: 1,
+            backend: "llvm-cpu".into(),
+            input_type: "auto".into(),
+            flags: vec!["--x".into()],
+        };
         let args = text(compile(&spec, Path::new("a.mlir"), Path::new("o.vmfb"), Path::new("s.json")));
         assert_eq!(
             args,
@@ -186,6 +208,7 @@ mod tests {
                 "--parameters=/d/v.irpa",
                 "--task_topology_group_count=1",
                 "--device_allocator=caching",
+                "--module_mode=mmap",
                 "--benchmark_repetitions=8",
                 "--benchmark_min_time=0.040000s",
                 "--benchmark_min_warmup_time=0.005000",
@@ -193,6 +216,23 @@ mod tests {
                 "--benchmark_out_format=json",
             ]
         );
+    }
+
+    #[test]
+    fn a_module_of_repeated_dispatches_is_timed_by_the_dispatch() {
+        let spec = CompileSpec {
+            backend: "cuda".into(),
+            input_type: "auto".into(),
+            dispatch_repeats: 10,
+            flags: Vec::new(),
+        };
+        assert!(spec.flags().contains(&"--iree-hal-benchmark-dispatch-repeat-count=10".to_owned()));
+        let timing = Timing { repetitions: 8, min_time: Duration::ZERO, warmup: Duration::ZERO };
+        let args =
+            text(Execution { dispatch_repeats: 10, ..execution("cuda") }.benchmark(&timing, Path::new("o")));
+        assert!(args.contains(&"--batch_size=10".to_owned()), "{args:?}");
+        let once = text(execution("cuda").benchmark(&timing, Path::new("o")));
+        assert!(!once.iter().any(|arg| arg.contains("batch")), "{once:?}");
     }
 
     #[test]
@@ -207,6 +247,7 @@ mod tests {
         let spec = |flag: &str| CompileSpec {
             backend: "llvm-cpu".into(),
             input_type: "auto".into(),
+            dispatch_repeats: 1,
             flags: vec![flag.into()],
         };
         assert!(spec("--iree-llvmcpu-target-cpu=host").is_host_specific());

@@ -7,7 +7,8 @@ use crate::gate::Policy;
 use crate::model::{Metric, Outcome, Run, SideName, Stage, Testbed, Toolchain};
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, Design, LintRecord, MeasureRecord, MetricRecord, Number, OutcomeRecord,
-    RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord, VerificationRecord,
+    RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord, ValueRecord,
+    VerificationRecord,
 };
 
 use super::journal::{Entry, Journal};
@@ -55,7 +56,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
             cpus: frame.cpus.map(|cpus| cpus.iter().filter_map(|cpu| u32::try_from(*cpu).ok()).collect()),
         },
         testbed: TestbedRecord::from(frame.testbed),
-        metrics: [Metric::LATENCY, Metric::CPU_TIME].iter().map(MetricRecord::from).collect(),
+        metrics: described(frame).iter().map(MetricRecord::from).collect(),
         sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
         calibration: None,
         lints: Vec::new(),
@@ -148,9 +149,28 @@ fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &J
                 process
             })
             .collect(),
-        values: Vec::new(),
+        values: values(prepared),
         lints: prepared.lints.iter().map(LintRecord::from).collect(),
     }
+}
+
+/// Metrics that the record holds under their names; the others it derives from stages and artifacts.
+fn described(frame: &Frame<'_>) -> Vec<Metric> {
+    let mut metrics = vec![Metric::LATENCY, Metric::CPU_TIME];
+    let mut prepared = frame.sides.iter().flat_map(|side| &side.benchmarks);
+    if prepared.any(|prepared| prepared.peak_device_memory.is_some()) {
+        metrics.push(Metric::PEAK_DEVICE_MEMORY);
+    }
+    metrics
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no device has 2^53 bytes")]
+fn values(prepared: &Prepared) -> Vec<ValueRecord> {
+    let value = |bytes: u64| ValueRecord {
+        metric: Metric::PEAK_DEVICE_MEMORY.name.into_owned(),
+        value: Number(bytes as f64),
+    };
+    prepared.peak_device_memory.map(value).into_iter().collect()
 }
 
 fn stage_record(frame: &Frame<'_>, stage: &StageReport) -> StageRecord {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub(super) struct Compiled {
     pub(super) vmfb_sha256: String,
     pub(super) vmfb_bytes: u64,
     pub(super) dispatch_count: Option<u64>,
-    /// How long the compiler took when it ran, which for a cached module was another day.
+    /// How long the compiler took; for a cached module, whose compiler ran another day, finding it.
     pub(super) seconds: f64,
     pub(super) peak_memory_bytes: Option<u64>,
     pub(super) cached: bool,
@@ -63,18 +63,33 @@ fn key(job: &Job<'_>, testbed: &str) -> Result<String, PipelineError> {
         .text("tools", &job.tools.digest)
         .text("source", job.source_sha256)
         .list("flag", job.spec.flags());
-    if job.spec.is_host_specific() {
+    if job.spec.is_host_specific() || names_host(&job.spec.flags, job.folder) {
         key = key.text("testbed", testbed);
     }
-    for flag in &job.spec.flags {
-        if let Some((_, value)) = flag.split_once('=') {
-            let path = job.folder.join(value);
-            if path.is_file() {
-                key = key.text("file", &file_sha256(&path)?);
-            }
+    Ok(flag_files(key, &job.spec.flags, job.folder)?.finish())
+}
+
+/// Whether a file of flags (`@flags.txt`) asks for code of this very processor.
+fn names_host(flags: &[String], folder: &Path) -> bool {
+    let files = flags.iter().filter_map(|flag| flag.strip_prefix('@'));
+    let mut texts = files.filter_map(|file| fs::read_to_string(folder.join(file)).ok());
+    texts.any(|text| text.split_whitespace().any(|flag| flag.trim_matches(['"', '\'']).ends_with("=host")))
+}
+
+/// Adds the content of every file that a flag names: a transform spec, a tuning spec, a file of flags
+/// (`@flags.txt` of the compiler, `--flagfile=` of the runtime).
+pub(super) fn flag_files(
+    mut key: KeyBuilder,
+    flags: &[String],
+    folder: &Path,
+) -> Result<KeyBuilder, PipelineError> {
+    for flag in flags {
+        let named = flag.strip_prefix('@').or_else(|| Some(flag.split_once('=')?.1));
+        if let Some(path) = named.map(|name| folder.join(name)).filter(|path| path.is_file()) {
+            key = key.text("file", &file_sha256(&path)?);
         }
     }
-    Ok(key.finish())
+    Ok(key)
 }
 
 /// Compiles, or finds what an earlier run compiled. The outer error stops the run, the inner one is
@@ -86,10 +101,12 @@ pub(super) async fn compile(
     let key = key(job, &context.testbed.id)?;
     let _making = context.cache.maker(KIND, &key).await;
     let mut damaged = None;
+    let started = Instant::now();
     match context.cache.lookup(KIND, &key)? {
         Lookup::Hit(entry) => {
             if let Some(compiled) = read(&entry, None) {
-                return Ok(Ok(compiled));
+                let seconds = started.elapsed().as_secs_f64();
+                return Ok(Ok(Compiled { seconds, peak_memory_bytes: None, ..compiled }));
             }
             damaged = Some("its metadata is not readable".to_owned());
         }

@@ -16,6 +16,8 @@ mod plan;
 mod prepare;
 mod schedule;
 mod session;
+mod statistics;
+mod targets;
 mod verify;
 
 pub use cache::Cache;

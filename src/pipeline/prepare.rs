@@ -20,6 +20,7 @@ use super::cache::{Cache, KeyBuilder, file_sha256};
 use super::compile::{self, Compiled};
 use super::export::{Exported, Exporter};
 use super::plan::Planned;
+use super::targets::{Devices, Presence};
 use super::{PipelineError, verify};
 
 /// What every stage needs.
@@ -30,6 +31,8 @@ pub(super) struct Context<'a> {
     pub(super) testbed: &'a Testbed,
     /// Tools at once, while nothing is measured.
     pub(super) slots: Semaphore,
+    /// Which devices are there.
+    pub(super) devices: Devices,
     /// One interpreter exports every model: torch's import is paid once.
     pub(super) exporter: tokio::sync::Mutex<Exporter>,
     /// Where logs of failures are kept.
@@ -125,6 +128,8 @@ pub(super) struct Prepared {
     pub(super) compiled: Option<Compiled>,
     pub(super) artifact: Option<Artifact>,
     pub(super) verification: Option<Verification>,
+    /// Bytes on the device in one call.
+    pub(super) peak_device_memory: Option<u64>,
     pub(super) execution: Option<Execution>,
     pub(super) lints: Vec<Lint>,
 }
@@ -166,6 +171,7 @@ pub(super) async fn prepare(
         compiled: None,
         artifact: None,
         verification: None,
+        peak_device_memory: None,
         execution: None,
         lints: Vec::new(),
     };
@@ -211,11 +217,24 @@ pub(super) async fn prepare(
     });
     prepared.compiled = Some(compiled);
 
+    match context.devices.find(context, tools, planned.target).await? {
+        Presence::Present => {}
+        // What the compiler made is known all the same, and is compared. The time is not.
+        Presence::Absent { what, said } => {
+            prepared.lints.push(Lint::new(LintCode::NoDevice, said));
+            prepared.outcome = Outcome::Unsupported { reason: format!("{what} (compiled only)") };
+            return Ok(prepared);
+        }
+        // The machine's fault, like a process that can't be measured.
+        Presence::Broken { why } => return Ok(failed(prepared, Stage::Benchmark, StageFailure::new(why))),
+    }
+
     let verified =
         step(context, Stage::Verify, &what, verify::verify(context, planned, tools, &execution, &source));
     match verified.await? {
         Ok(verified) => {
             prepared.stages.push(verified.report);
+            prepared.peak_device_memory = verified.peak_device_memory;
             prepared.verification = Some(verified.verification);
             prepared.execution = Some(execution);
         }
@@ -315,6 +334,7 @@ fn compile_spec(planned: Planned<'_>) -> CompileSpec {
     CompileSpec {
         backend: planned.target.backend.clone(),
         input_type: planned.model.input_type.clone(),
+        dispatch_repeats: planned.model.dispatch_repeats,
         flags: [&planned.target.flags, &planned.model.flags, &planned.side.side.flags]
             .into_iter()
             .flatten()
@@ -371,6 +391,8 @@ fn execution(context: &Context<'_>, planned: Planned<'_>, source: &Source, compi
         device: planned.target.device.clone(),
         inputs: source.inputs.clone(),
         parameters: source.parameters.clone(),
+        allocators: planned.target.allocators.clone(),
+        dispatch_repeats: planned.model.dispatch_repeats,
         run_flags: planned.target.run_flags.iter().chain(&planned.side.side.run_flags).cloned().collect(),
         workers: context.cpus_for(&planned.target.device).map(|cpus| cpus.len()),
     }
@@ -387,8 +409,11 @@ fn execution_sha256(
         .text("function", &execution.function)
         .text("device", &execution.device)
         .list("flag", &execution.run_flags)
+        .list("allocator", &execution.allocators)
+        .text("dispatch-repeats", &execution.dispatch_repeats.to_string())
         .list("env", planned.target.env.iter().map(|(name, value)| format!("{name}={value}")))
         .text("workers", &format!("{:?}", execution.workers));
+    key = compile::flag_files(key, &execution.run_flags, &planned.side.side.sources)?;
     for input in &execution.inputs {
         key = match input {
             InputArg::Npy(path) => key.text("npy", &file_sha256(path)?),

@@ -23,6 +23,7 @@ use super::journal::Journal;
 use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
 use super::plan::{self, Filter, Planned, SideInput};
 use super::prepare::{Context, Prepared, prepare};
+use super::targets::Devices;
 
 /// Where a run keeps and leaves things.
 #[derive(Debug, Clone)]
@@ -93,6 +94,7 @@ pub async fn run(
         slots: Semaphore::new(
             settings.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
         ),
+        devices: Devices::default(),
         exporter: tokio::sync::Mutex::new(Exporter::new(python)),
         logs: options.work.join("logs"),
         cpus: settings.cpus.clone().or_else(device::default_cpus),

@@ -21,6 +21,8 @@ use super::prepare::{Context, Noted, Source, StageFailure, StageReport};
 pub(super) struct Verified {
     pub(super) verification: Verification,
     pub(super) report: StageReport,
+    /// Of the one call that was verified.
+    pub(super) peak_device_memory: Option<u64>,
 }
 
 impl Noted for Verified {
@@ -84,7 +86,8 @@ pub(super) async fn verify(
         peak_memory_bytes: finished.peak_memory_bytes,
         log: None,
     };
-    Ok(Ok(Verified { verification, report }))
+    let peak_device_memory = super::statistics::peak_device_memory(&finished.stderr_tail);
+    Ok(Ok(Verified { verification, report, peak_device_memory }))
 }
 
 /// A reference that can't be read is the suite's own mistake and fails the stage: with it, nothing would

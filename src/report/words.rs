@@ -151,7 +151,7 @@ fn exact(row: &Row) -> Words {
 fn not_measured(outcome: &Outcome) -> Words {
     match outcome {
         Outcome::Unsupported { reason } => {
-            Words::new("unsupported", "it is declared unsupported, so nothing was measured").with(reason)
+            Words::new("unsupported", "it is unsupported here, so nothing was measured").with(reason)
         }
         Outcome::Skipped { reason } => {
             Words::new("skipped", "it was skipped, so nothing was measured").with(reason)

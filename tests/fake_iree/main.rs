@@ -12,6 +12,12 @@
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
 //! | `crash=1` | the benchmark is ended by a signal |
 //! | `pause-ms=N` | the benchmark takes this long |
+//! | `dispatch-count=N`, `bytes=N` | what the compiler counts, and by how much the module is larger |
+//! | `latency-us-FUNCTION=N`, `output-FUNCTION=…` | the same of one function |
+//! | `device-memory=N` | the peak that `--print_statistics` prints |
+//!
+//! Devices are listed in a file `DEVICES` beside the tools: `cuda cuda://GPU-1` is one, `hip !TEXT` a driver
+//! that fails with TEXT. A driver that is not in it is not installed.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -87,10 +93,24 @@ fn compile(args: &[String]) {
         std::process::exit(1);
     }
     let mut module = text;
+    let mut known = known;
     // `--fake=KEY=VALUE` overrides what the source says, as a real flag changes code generation.
     for arg in args {
         if let Some(directive) = arg.strip_prefix("--fake=") {
             writeln!(module, "\n// fake {directive}").unwrap();
+            known.extend(directives(&format!("// fake {directive}")));
+        }
+    }
+    if let Some(repeats) = value(args, "--iree-hal-benchmark-dispatch-repeat-count=") {
+        writeln!(module, "\n// fake repeats={repeats}").unwrap();
+    }
+    if let Some(bytes) = known.get("bytes") {
+        module.push_str(&" ".repeat(bytes.parse().unwrap()));
+    }
+    if let Some(folder) = value(args, "--dump-compilation-phases-to=") {
+        std::fs::create_dir_all(folder).unwrap();
+        for phase in ["1.input", "2.abi", "6.flow"] {
+            std::fs::write(Path::new(folder).join(format!("module.{phase}.mlir")), &module).unwrap();
         }
     }
     if let Err(error) = std::fs::write(output, module) {
@@ -98,7 +118,8 @@ fn compile(args: &[String]) {
         std::process::exit(1);
     }
     if let Some(statistics) = value(args, "--iree-scheduling-dump-statistics-file=") {
-        let json = r#"{"stream-aggregate": {"execution": {"dispatch-count": 3}}}"#;
+        let count = known.get("dispatch-count").map_or("3", String::as_str);
+        let json = format!(r#"{{"stream-aggregate": {{"execution": {{"dispatch-count": {count}}}}}}}"#);
         std::fs::write(statistics, json).unwrap();
     }
 }
@@ -107,7 +128,35 @@ fn module(args: &[String]) -> BTreeMap<String, String> {
     directives(&std::fs::read_to_string(value(args, "--module=").unwrap()).unwrap())
 }
 
+/// The value of a key for the function that is called, or for all of them.
+fn of_function<'a>(known: &'a BTreeMap<String, String>, key: &str, args: &[String]) -> Option<&'a String> {
+    let function = value(args, "--function=").unwrap();
+    known.get(&format!("{key}-{function}")).or(known.get(key))
+}
+
+fn list_devices(driver: &str) {
+    let beside = std::env::current_exe().unwrap().with_file_name("DEVICES");
+    let text = std::fs::read_to_string(beside).unwrap_or_default();
+    let known = text.lines().filter_map(|line| line.split_once(' ')).filter(|(known, _)| *known == driver);
+    let known: Vec<&str> = known.map(|(_, device)| device).collect();
+    let complaint = match (known.first().and_then(|first| first.strip_prefix('!')), driver) {
+        (Some(complaint), _) => complaint.to_owned(),
+        (None, _) if !known.is_empty() => {
+            known.iter().for_each(|device| println!("{device}"));
+            return;
+        }
+        (None, "vulkan") => "NOT_FOUND; Vulkan loader library not found; ensure it is installed".to_owned(),
+        (None, "hip") => "UNAVAILABLE; HIP runtime library 'libamdhip64.so' not available".to_owned(),
+        (None, driver) => format!("UNAVAILABLE; {driver} driver library '{driver}.so' not available"),
+    };
+    eprintln!("FLAGS ERROR:\nc/fake/driver.c:66: {complaint}");
+    std::process::exit(1);
+}
+
 fn run_module(args: &[String]) {
+    if let Some(driver) = value(args, "--list_devices=") {
+        return list_devices(driver);
+    }
     let known = module(args);
     println!("EXEC @{}", value(args, "--function=").unwrap());
     if let Some(error) = known.get("run-error") {
@@ -116,8 +165,12 @@ fn run_module(args: &[String]) {
     }
     let outputs: Vec<PathBuf> =
         args.iter().filter_map(|arg| arg.strip_prefix("--output=@")).map(PathBuf::from).collect();
-    let values: Vec<f32> = known
-        .get("output")
+    if args.iter().any(|arg| arg == "--print_statistics")
+        && let Some(bytes) = known.get("device-memory")
+    {
+        eprintln!("DEVICE_LOCAL: {bytes:>12}B peak / {bytes:>12}B allocated / 0B freed / 0B live");
+    }
+    let values: Vec<f32> = of_function(&known, "output", args)
         .map(|text| text.split(',').map(|number| number.trim().parse().unwrap()).collect())
         .unwrap_or_else(|| vec![1.0, 2.0, 3.0]);
     for output in outputs {
@@ -159,8 +212,11 @@ fn benchmark(args: &[String]) {
             r#"{{"name": "{name}", "run_name": "{name}", "run_type": "iteration", "repetitions": 1, "repetition_index": 0, "threads": 1, "error_occurred": true, "error_message": "{message}", "iterations": 1, "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ms"}}"#
         ));
     } else {
-        let time = known.get("pinned-latency-us").or(known.get("latency-us"));
-        let latency: f64 = time.map_or(1000.0, |text| text.parse().unwrap());
+        let time = known.get("pinned-latency-us").or(of_function(&known, "latency-us", args));
+        let one: f64 = time.map_or(1000.0, |text| text.parse().unwrap());
+        let number = |text: Option<&str>| text.map_or(1.0, |text| text.parse::<f64>().unwrap());
+        let repeats = number(known.get("repeats").map(String::as_str));
+        let latency = one * repeats / number(value(args, "--batch_size="));
         let mut state =
             u64::from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos());
         state ^= u64::from(std::process::id()) << 32;

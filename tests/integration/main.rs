@@ -21,5 +21,6 @@ mod schemas;
 mod store;
 mod stored_gate;
 mod suite;
+mod targets;
 mod tools;
 mod torch_export;

@@ -35,6 +35,7 @@ pub fn npy(values: &[f32]) -> Vec<u8> {
 pub struct Suite {
     pub world: World,
     models: Vec<String>,
+    extra: String,
     base: Option<String>,
     head: String,
     measure: String,
@@ -48,6 +49,7 @@ impl Suite {
         Self {
             world,
             models: Vec::new(),
+            extra: String::new(),
             base: None,
             head: String::new(),
             measure:
@@ -61,6 +63,19 @@ impl Suite {
     pub fn model(mut self, name: &str, directives: &[&str]) -> Self {
         self.source(name, directives);
         self.models.push(name.to_owned());
+        self
+    }
+
+    /// Adds tables as they are: another `[[target]]`, or a `[[model]]` of a source written before.
+    pub fn toml(mut self, tables: &str) -> Self {
+        self.extra.push_str(tables);
+        self.extra.push_str("\n\n");
+        self
+    }
+
+    /// Writes what the fake runtime lists as devices, and how drivers fail.
+    pub fn devices(self, lines: &str) -> Self {
+        self.world.write("tools/DEVICES", lines);
         self
     }
 
@@ -102,8 +117,8 @@ impl Suite {
             "[suite]\nname = \"fake\"\n\n[toolchain]\nversion = \"9.9.9\"\ncommit = \"{COMMIT}\"\npath = \"tools\"\n\n\
              {base}[side.head]\n{}\n\n{models}\
              [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-task\"\n\n\
-             [measure]\n{}",
-            self.head, self.measure
+             {}[measure]\n{}",
+            self.head, self.extra, self.measure
         );
         self.world.write("benchgate.toml", toml);
         self

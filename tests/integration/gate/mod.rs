@@ -3,5 +3,6 @@
 mod believable;
 mod build;
 mod classical;
+mod compiled_only;
 mod outcomes;
 mod worked_example;

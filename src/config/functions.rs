@@ -1,0 +1,58 @@
+//! `[model.functions.<name>]`: several functions of one module.
+
+use super::build::Named;
+use super::model::data;
+use super::problems::{Collector, shown};
+use super::view::View;
+use super::{Model, ModelSource, values};
+
+/// What `functions` says of each function, so that the model must not.
+const OF_EACH: [&str; 3] = ["function", "inputs", "expected"];
+
+/// Puts one model for each of its functions in the place of every model that names some. They share the
+/// module: their compilations are one entry of the cache.
+pub(super) fn of_modules(
+    root: View<'_, '_>,
+    models: Vec<Model>,
+    files: &mut Vec<Named>,
+    problems: &mut Collector,
+) -> Vec<Model> {
+    let mut all = Vec::with_capacity(models.len());
+    for model in models {
+        let view = root.items().find(|view| view.get("name").text() == Some(model.name.as_str()));
+        let functions = view.map(|view| view.get("functions")).filter(|functions| functions.is_present());
+        match (view, functions, &model.source) {
+            (Some(view), Some(functions), ModelSource::Mlir(_)) => {
+                all.extend(each(view, functions, &model, files, problems));
+            }
+            _ => all.push(model),
+        }
+    }
+    all
+}
+
+fn each(
+    view: View<'_, '_>,
+    functions: View<'_, '_>,
+    model: &Model,
+    files: &mut Vec<Named>,
+    problems: &mut Collector,
+) -> Vec<Model> {
+    for (key, at, _) in view.entries().filter(|(key, ..)| OF_EACH.contains(key)) {
+        problems.add(at, format!("`{key}` and `functions` exclude each other: every function has its own"));
+    }
+    let models: Vec<Model> = functions
+        .entries()
+        .map(|(name, at, view)| {
+            if !values::is_name(name) {
+                problems.add(at, format!("`functions`: `{}` is not the name of a function", shown(name)));
+            }
+            let (inputs, expected) = data(view, &model.name, files, problems);
+            Model { function: name.to_owned(), inputs, expected, ..model.clone() }
+        })
+        .collect();
+    if models.is_empty() {
+        problems.add(functions.at(), "`functions`: there is none");
+    }
+    models
+}

@@ -1,0 +1,277 @@
+//! Whether the device of a target is there: asked of the pinned runtime itself, once per tools, device
+//! and environment.
+//!
+//! Three answers, because two would fail open. A device that is *absent* makes its benchmarks compiled
+//! only. Anything that is not known to mean absence is *broken*, and a failure: so is the absence of a
+//! device that the configuration requires, or that the machine visibly has on its bus.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use crate::config::Target;
+use crate::device;
+use crate::process::{Command, Exit, Finished};
+use crate::toolchain::Installed;
+
+use super::PipelineError;
+use super::prepare::Context;
+
+/// The first use of a GPU after a boot loads firmware.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What is known of a target's device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Presence {
+    Present,
+    /// `no CUDA device`, and the runtime's own words.
+    Absent {
+        what: String,
+        said: String,
+    },
+    /// It should be there, or the runtime said something that is not known to mean absence.
+    Broken {
+        why: String,
+    },
+}
+
+/// Tool, device, environment.
+type Key = (PathBuf, String, BTreeMap<String, String>);
+
+/// The answers so far.
+#[derive(Debug, Default)]
+pub(super) struct Devices(Mutex<HashMap<Key, Presence>>);
+
+impl Devices {
+    /// Asks, or remembers. The CPU is always there.
+    pub(super) async fn find(
+        &self,
+        context: &Context<'_>,
+        tools: &Installed,
+        target: &Target,
+    ) -> Result<Presence, PipelineError> {
+        let driver = driver(&target.device);
+        if driver.starts_with("local-") {
+            return Ok(Presence::Present);
+        }
+        let key = (tools.iree_run_module.clone(), target.device.clone(), target.env.clone());
+        let mut known = self.0.lock().await;
+        let found = if let Some(found) = known.get(&key) {
+            found.clone()
+        } else {
+            let command = Command::new(&tools.iree_run_module, TIMEOUT)
+                .arg(format!("--list_devices={driver}"))
+                .capture_stdout();
+            let command = target.env.iter().fold(command, |command, (name, value)| command.env(name, value));
+            let finished = context.run(&command).await?;
+            let found = read(&finished, &target.device);
+            known.insert(key, found.clone());
+            found
+        };
+        Ok(judged(found, target.required, device::accelerator(driver)))
+    }
+}
+
+/// `cuda` of `cuda://0`.
+fn driver(device: &str) -> &str {
+    device.split(':').next().unwrap_or(device)
+}
+
+/// What people call it.
+fn title(driver: &str) -> &str {
+    match driver {
+        "cuda" => "CUDA",
+        "hip" => "ROCm",
+        "vulkan" => "Vulkan",
+        "metal" => "Metal",
+        other => other,
+    }
+}
+
+/// Words of the runtime that mean "there is no such device here", and nothing else.
+const ABSENT: [&str; 9] = [
+    // No driver library: libcuda.so, libamdhip64.so, the Vulkan loader.
+    "driver library '",
+    "HIP runtime library '",
+    "Vulkan loader library not found",
+    "Vulkan runtime library not available",
+    // A loader and no driver behind it.
+    "VK_ERROR_INCOMPATIBLE_DRIVER",
+    // A driver and no device.
+    "CUDA_ERROR_NO_DEVICE",
+    "hipErrorNoDevice",
+    "no ROCm-capable device",
+    // Tools that were built without the driver.
+    "no driver '",
+];
+
+/// Reads the answer of `--list_devices`: one URI per line, or a complaint.
+fn read(finished: &Finished, device: &str) -> Presence {
+    let driver = driver(device);
+    let what = format!("no {} device", title(driver));
+    if finished.exit != Exit::Success {
+        let said = complaint(&finished.stderr_tail);
+        let known = ABSENT.iter().any(|known| finished.stderr_tail.contains(known));
+        return match finished.exit {
+            Exit::Code(_) if known => Presence::Absent { what, said },
+            _ => Presence::Broken {
+                why: format!("iree-run-module --list_devices={driver} {}: {said}", finished.exit),
+            },
+        };
+    }
+    let text = String::from_utf8_lossy(&finished.stdout);
+    let listed: Vec<&str> =
+        text.lines().map(str::trim).filter(|line| line.starts_with(&format!("{driver}://"))).collect();
+    let counted = || match listed.len() {
+        0 => "the runtime lists no device".to_owned(),
+        1 => format!("the runtime lists only {}", listed[0]),
+        many => format!("the runtime lists {many} devices"),
+    };
+    if listed.is_empty() || !is_among(device, &listed) {
+        let what = if listed.is_empty() { what } else { format!("{what} {device}") };
+        return Presence::Absent { what, said: counted() };
+    }
+    Presence::Present
+}
+
+/// Whether a URI means one of the listed devices: any, the nth, or the one of this name.
+fn is_among(device: &str, listed: &[&str]) -> bool {
+    let path = device.split_once("://").map_or("", |(_, path)| path);
+    let path = path.split('?').next().unwrap_or_default();
+    match path.parse::<usize>() {
+        Ok(index) => index < listed.len(),
+        Err(_) => path.is_empty() || listed.iter().any(|known| known.eq_ignore_ascii_case(device)),
+    }
+}
+
+/// The line that says why: the runtime paints a face on the first one.
+fn complaint(stderr: &str) -> String {
+    let line = stderr.lines().map(str::trim).find(|line| line.contains("; "));
+    let line = line.or_else(|| stderr.lines().map(str::trim).find(|line| !line.is_empty()));
+    // `c/runtime/src/iree/hal/…:66: UNAVAILABLE; …` begins with a place in sources that nobody has here.
+    let line = line.unwrap_or("it said nothing");
+    line.split_once(": ").filter(|(place, _)| place.contains(".c")).map_or(line, |(_, rest)| rest).to_owned()
+}
+
+/// An absence that must not be is a failure.
+fn judged(found: Presence, required: Option<bool>, on_bus: Option<String>) -> Presence {
+    match (found, required, on_bus) {
+        (Presence::Absent { what, said }, Some(true), _) => {
+            Presence::Broken { why: format!("{what}, and the target requires it: {said}") }
+        }
+        (Presence::Absent { what, said }, None, Some(address)) => Presence::Broken {
+            why: format!(
+                "{what}, although the machine has one at {address} (`required = false` if it is not to be used): {said}"
+            ),
+        },
+        (found, ..) => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(exit: Exit, stdout: &str, stderr: &str) -> Finished {
+        Finished {
+            exit,
+            wall: Duration::ZERO,
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            peak_memory_bytes: None,
+            stdout: stdout.as_bytes().to_vec(),
+            stdout_truncated: false,
+            stderr_tail: stderr.to_owned(),
+            leftovers: 0,
+        }
+    }
+
+    macro_rules! captured {
+        ($name:literal) => {
+            include_str!(concat!("../../tests/fixtures/list_devices/", $name))
+        };
+    }
+
+    fn absent(device: &str, stderr: &str) -> (String, String) {
+        match read(&finished(Exit::Code(1), "", stderr), device) {
+            Presence::Absent { what, said } => (what, said),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_driver_that_is_not_installed_is_an_absent_device() {
+        for (device, stderr, what) in [
+            ("cuda", captured!("3.13.0-cuda-none.stderr"), "no CUDA device"),
+            ("cuda://0", captured!("3.9.0-cuda-none.stderr"), "no CUDA device"),
+            ("hip", captured!("3.13.0-hip-none.stderr"), "no ROCm device"),
+            ("hip", captured!("3.9.0-hip-none.stderr"), "no ROCm device"),
+            ("vulkan", captured!("3.13.0-vulkan-none.stderr"), "no Vulkan device"),
+            ("vulkan", captured!("3.9.0-vulkan-none.stderr"), "no Vulkan device"),
+            // A loader is there and has no driver to load.
+            ("vulkan", captured!("3.13.0-vulkan-no-icd.stderr"), "no Vulkan device"),
+            ("vulkan", captured!("3.9.0-vulkan-no-icd.stderr"), "no Vulkan device"),
+            (
+                "metal",
+                "c/runtime/src/iree/hal/driver_registry.c:319: NOT_FOUND; no driver 'metal' registered",
+                "no Metal device",
+            ),
+        ] {
+            let (found, said) = absent(device, stderr);
+            assert_eq!(found, what, "{stderr}");
+            assert!(!said.contains('╯') && !said.contains(".c:"), "{said}");
+        }
+        let (_, said) = absent("cuda", captured!("3.13.0-cuda-none.stderr"));
+        assert!(said.starts_with("UNAVAILABLE; CUDA driver library 'libcuda.so'"), "{said}");
+    }
+
+    #[test]
+    fn a_listed_device_is_present_and_an_empty_list_is_not() {
+        let one = captured!("3.13.0-vulkan-mesa.stdout");
+        assert_eq!(read(&finished(Exit::Success, one, ""), "vulkan"), Presence::Present);
+        assert_eq!(read(&finished(Exit::Success, one, ""), "vulkan://0"), Presence::Present);
+        assert_eq!(read(&finished(Exit::Success, one, ""), one.trim()), Presence::Present);
+        let none = read(&finished(Exit::Success, "", ""), "vulkan");
+        assert!(matches!(none, Presence::Absent { ref what, .. } if what == "no Vulkan device"), "{none:?}");
+    }
+
+    #[test]
+    fn a_device_beyond_the_last_is_absent_by_name() {
+        let one = captured!("3.13.0-vulkan-mesa.stdout");
+        for device in ["vulkan://1", "vulkan://GPU-00000000000000000000000000000000"] {
+            let Presence::Absent { what, said } = read(&finished(Exit::Success, one, ""), device) else {
+                panic!("{device} was found");
+            };
+            assert_eq!(what, format!("no Vulkan device {device}"));
+            assert!(said.contains("lists only vulkan://GPU-"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_to_mean_absence_is_broken() {
+        for (exit, stderr) in [
+            (Exit::Code(1), "a.c:1: INTERNAL; CUDA driver error 'CUDA_ERROR_SYSTEM_DRIVER_MISMATCH' (803)"),
+            (Exit::Code(1), "a.c:1: UNKNOWN; CUDA_ERROR_ECC_UNCORRECTABLE"),
+            (Exit::Signal(11), ""),
+            (Exit::TimedOut, "CUDA driver library 'libcuda.so' is slow today"),
+        ] {
+            let found = read(&finished(exit, "", stderr), "cuda");
+            assert!(matches!(found, Presence::Broken { .. }), "{stderr}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_absence_fails_where_the_device_is_required_or_seen_on_the_bus() {
+        let absent = || Presence::Absent { what: "no CUDA device".into(), said: "no library".into() };
+        let on_bus = || Some("0000:65:00.0".to_owned());
+        assert_eq!(judged(absent(), None, None), absent());
+        assert_eq!(judged(absent(), Some(false), on_bus()), absent());
+        for (required, on_bus) in [(Some(true), None), (None, on_bus())] {
+            let Presence::Broken { why } = judged(absent(), required, on_bus) else { panic!("it passed") };
+            assert!(why.starts_with("no CUDA device, "), "{why}");
+        }
+        assert_eq!(judged(Presence::Present, Some(true), None), Presence::Present);
+    }
+}

@@ -1,0 +1,206 @@
+//! Targets whose device is not there, modules of several functions, repeated dispatches.
+
+use serde_json::Value;
+
+use crate::suite::Suite;
+
+/// `required = false`, so that these tests say the same on a machine that has such a device.
+fn target(backend: &str) -> String {
+    format!("[[target]]\nname = \"{backend}\"\nbackend = \"{backend}\"\nrequired = false")
+}
+
+/// The head's record of a benchmark.
+fn benchmark(suite: &Suite, name: &str) -> Value {
+    let run = suite.run_json();
+    let benchmarks =
+        run["sides"].as_array().unwrap().last().unwrap()["benchmarks"].as_array().unwrap().clone();
+    benchmarks.into_iter().find(|benchmark| benchmark["name"] == name).unwrap()
+}
+
+#[test]
+fn a_target_without_its_device_is_compiled_and_unsupported() {
+    let suite = ["cuda", "rocm", "vulkan"]
+        .into_iter()
+        .fold(Suite::new().model("a", &["latency-us=1000"]), |suite, name| suite.toml(&target(name)))
+        .write();
+    let outcome = suite.world.run(["run"]).expect_code(0);
+    for (name, why) in [
+        ("a/cuda/main", "no CUDA device (compiled only)"),
+        ("a/rocm/main", "no ROCm device (compiled only)"),
+        ("a/vulkan/main", "no Vulkan device (compiled only)"),
+    ] {
+        assert!(outcome.said().contains(&format!("unsupported: {why}")), "{}", outcome.stdout);
+        let record = benchmark(&suite, name);
+        assert_eq!(record["outcome"]["status"], "unsupported");
+        assert_eq!(record["outcome"]["why"], why);
+        assert_eq!(record["artifact"]["dispatch_count"], 3);
+        assert_eq!(record["lints"][0]["code"], "no-device");
+        assert!(record["processes"].is_null(), "nothing was measured");
+    }
+    assert_eq!(benchmark(&suite, "a/cpu/main")["outcome"]["status"], "ok");
+}
+
+#[test]
+fn a_device_that_is_there_is_measured() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .toml(&target("cuda"))
+        .devices("cuda cuda://GPU-1\n")
+        .write();
+    suite.world.run(["run"]).expect_code(0);
+    assert_eq!(benchmark(&suite, "a/cuda/main")["processes"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_required_device_that_is_missing_is_a_failure_on_whatever_machine() {
+    let required = target("cuda").replace("required = false", "required = true");
+    let suite = Suite::new().model("a", &["latency-us=1000"]).toml(&required).write();
+    let outcome = suite.world.run(["run"]).expect_code(20);
+    assert!(outcome.said().contains("the target requires it"), "{}", outcome.stdout);
+    let record = benchmark(&suite, "a/cuda/main");
+    assert_eq!(record["outcome"]["stage"], "benchmark");
+    assert_eq!(record["artifact"]["dispatch_count"], 3, "what was compiled is known all the same");
+}
+
+#[test]
+fn a_driver_that_fails_is_not_an_absent_device() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .toml(&target("cuda"))
+        .devices("cuda !INTERNAL; CUDA driver error 'CUDA_ERROR_SYSTEM_DRIVER_MISMATCH' (803)\n")
+        .write();
+    let outcome = suite.world.run(["run"]).expect_code(20);
+    assert!(outcome.said().contains("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"), "{}", outcome.stdout);
+}
+
+/// A gate over a benchmark that can only be compiled here, beside one that is measured.
+fn compiled_only(gate: &str, head: &str) -> Suite {
+    Suite::new()
+        .model("a", &["pinned-latency-us=1000", "dispatch-count=3"])
+        .toml(&target("cuda"))
+        .toml(gate)
+        .base("")
+        .head(&format!("flags = [\"--fake={head}\"]"))
+        .write()
+}
+
+#[test]
+fn what_is_compiled_only_is_told_and_never_passed() {
+    let suite = compiled_only("", "dispatch-count=4");
+    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let said = outcome.said();
+    assert!(said.contains("1 of 2 benchmarks passed, 1 was not compared"), "{}", outcome.stdout);
+    assert!(
+        said.contains(
+            "a/cuda/main (missing): it is unsupported here, so nothing was measured: no CUDA device"
+        ),
+        "{}",
+        outcome.stdout
+    );
+    assert!(said.contains("a/cuda/main 3 → 4 +33.3 % more"), "{}", outcome.stdout);
+}
+
+#[test]
+fn dispatches_and_size_of_what_is_compiled_only_are_gated_where_the_policy_asks() {
+    let suite = compiled_only("[gate.metric.dispatch-count]\nfatal = true", "dispatch-count=4");
+    let outcome = suite.world.run(["gate"]).expect_code(10);
+    assert!(outcome.said().contains("a/cuda/main 3 → 4"), "{}", outcome.stdout);
+    let suite = compiled_only("[gate.metric.vmfb-size]\nfatal = true", "bytes=5000");
+    suite.world.run(["gate"]).expect_code(10);
+}
+
+#[test]
+fn a_suite_that_could_only_be_compiled_is_no_pass() {
+    let suite = compiled_only("", "dispatch-count=3");
+    suite.world.run(["gate", "--filter", "cuda"]).expect_code(12);
+}
+
+#[test]
+fn a_head_whose_runtime_finds_no_device_any_more_is_a_regression_of_that_stage() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).toml(&target("cuda")).write();
+    crate::suite::install_fake_tools(&suite.world.work().join("other"));
+    suite.world.write("other/DEVICES", "cuda cuda://GPU-1\n");
+    let toml = suite.world.read("benchgate.toml").replace(
+        "[side.head]",
+        &format!(
+            "[side.base]\ntoolchain = {{ version = \"9.9.9\", commit = \"{}\", path = \"other\" }}\n\n[side.head]",
+            crate::suite::COMMIT
+        ),
+    );
+    suite.world.write("benchgate.toml", toml);
+    let outcome = suite.world.run(["gate"]).expect_code(10);
+    assert!(outcome.said().contains("no CUDA device"), "{}", outcome.stdout);
+}
+
+#[test]
+fn every_function_of_a_module_is_a_benchmark_with_its_own_data() {
+    let suite = Suite::new();
+    suite
+        .source("two", &["latency-us-add=10", "latency-us-mul=2000", "output-add=1,2,3", "output-mul=4,5,6"]);
+    suite.world.write("data/mul.npy", crate::suite::npy(&[4.0, 5.0, 6.0]));
+    let suite = suite
+        .toml(
+            "[[model]]\nname = \"two\"\nsource = \"models/two.mlir\"\n\
+             [model.functions.add]\ninputs = [\"3xf32=1\"]\nexpected = [\"data/y.npy\"]\n\
+             [model.functions.mul]\ninputs = [\"3xf32=2\"]\nexpected = [\"data/mul.npy\"]",
+        )
+        .write();
+    suite.world.run(["run"]).expect_code(0);
+    let latency = |name: &str| {
+        let record = benchmark(&suite, name);
+        assert_eq!(record["verification"]["code"], "PASS", "{name}");
+        record["processes"][0]["samples"]["latency"][0].as_f64().unwrap()
+    };
+    assert!((latency("two/cpu/add") / 10_000.0 - 1.0).abs() < 0.01);
+    assert!((latency("two/cpu/mul") / 2_000_000.0 - 1.0).abs() < 0.01);
+    let status = |name: &str| benchmark(&suite, name)["stages"][1]["status"].as_str().unwrap().to_owned();
+    let mut statuses = [status("two/cpu/add"), status("two/cpu/mul")];
+    statuses.sort();
+    assert_eq!(statuses, ["cached", "ok"], "one module, compiled once");
+}
+
+#[test]
+fn repeated_dispatches_are_timed_by_the_dispatch() {
+    let suite = Suite::new();
+    suite.source("short", &["latency-us=5"]);
+    let suite = suite
+        .toml(
+            "[[model]]\nname = \"short\"\nsource = \"models/short.mlir\"\ndispatch-repeats = 20\n\
+             inputs = [\"3xf32=1\"]\nexpected = [\"data/y.npy\"]",
+        )
+        .write();
+    suite.world.run(["run"]).expect_code(0);
+    let latency =
+        benchmark(&suite, "short/cpu/main")["processes"][0]["samples"]["latency"][0].as_f64().unwrap();
+    assert!((latency / 5_000.0 - 1.0).abs() < 0.01, "{latency}");
+}
+
+#[test]
+fn half_of_a_repeat_count_is_refused() {
+    let suite = Suite::new().model("a", &["latency-us=5"]).head("run-flags = [\"--batch_size=10\"]").write();
+    let outcome = suite.world.run(["run"]).expect_code(2);
+    assert!(outcome.stderr.contains("dispatch-repeats"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_device_s_memory_is_stored_and_its_growth_is_said() {
+    let suite = Suite::new()
+        .model("a", &["pinned-latency-us=1000", "device-memory=1000"])
+        .base("")
+        .head("flags = [\"--fake=device-memory=2000\"]")
+        .write();
+    let outcome = suite.world.run(["gate"]).expect_code(0);
+    assert_eq!(benchmark(&suite, "a/cpu/main")["values"][0]["metric"], "peak-device-memory");
+    assert_eq!(benchmark(&suite, "a/cpu/main")["values"][0]["value"], 2000.0);
+    assert!(outcome.said().contains("1,000 → 2,000 B 2.00× larger"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_cached_module_has_no_compile_time() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    suite.world.run(["run"]).expect_code(0);
+    let stage = benchmark(&suite, "a/cpu/main")["stages"][1].clone();
+    assert_eq!((stage["stage"].as_str(), stage["status"].as_str()), (Some("compile"), Some("cached")));
+    assert!(stage["peak_memory_bytes"].is_null(), "the compiler did not run");
+}
