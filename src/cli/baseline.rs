@@ -234,6 +234,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     let options = CompareOptions { seed: 0, today: super::compare::today() };
     let mut comparison = gate::compare(&base, &head, &policy, &options);
     args.policy.soften(&mut comparison);
+    crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     args.report.write(&comparison, None, destination, terminal)?;
     Ok(comparison.exit_code)
 }

@@ -80,12 +80,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
     }
     args.policy.soften(&mut comparison);
+    crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     // At a terminal the command stands just above; a report travels without it.
     let reproduce = (args.report.format != ReportFormat::Table).then(command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
     if args.github.wanted() {
-        let story = Story::Compared { comparison: &comparison, reproduce: Some(command_line()) };
-        args.github.reporting().tell(&Texts::new(&story, true), None, terminal)?;
+        let story = Story::Compared { comparison: &comparison, reproduce: Some(command_line()), alerts: &[] };
+        args.github.reporting().tell(&Texts::new(&story, None, true), None, None, terminal)?;
     }
     let code = comparison.exit_code;
     // The process ends here: giving back the samples of thousands of rows one by one helps nobody.
@@ -129,12 +130,15 @@ fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {
 
 /// The command as it was given, quoted for a shell.
 fn command_line() -> String {
-    let words = std::env::args().skip(1).map(|word| {
-        let plain =
-            !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,%:+@".contains(c));
-        if plain { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
-    });
+    let words = std::env::args().skip(1).map(|word| quoted(&word));
     std::iter::once("benchgate".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// One word of a command for a shell.
+pub fn quoted(word: &str) -> String {
+    let plain =
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,%:+@".contains(c));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {

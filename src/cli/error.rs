@@ -22,6 +22,12 @@ pub enum CliError {
     /// The baseline could not be read or written.
     #[error("{message}")]
     Store { message: String, hint: Option<String> },
+    /// The token may not do this.
+    #[error("{message}")]
+    Forbidden { message: String },
+    /// GitHub could not be reached, or refused.
+    #[error("{message}")]
+    GitHub { message: String, hint: Option<String> },
     /// SIGINT or SIGTERM.
     #[error("interrupted; what was measured is kept and the next run resumes")]
     Interrupted,
@@ -37,7 +43,7 @@ impl CliError {
             Self::Input { .. } => ExitCode::InputUnreadable,
             Self::Failed { .. } => ExitCode::Error,
             Self::BaselineMissing { .. } => ExitCode::BaselineMissing,
-            Self::Store { .. } => ExitCode::StoreFailed,
+            Self::Store { .. } | Self::Forbidden { .. } | Self::GitHub { .. } => ExitCode::StoreFailed,
             Self::Interrupted => ExitCode::Interrupted,
             Self::Internal { .. } => ExitCode::Internal,
         }
@@ -50,7 +56,9 @@ impl CliError {
             | Self::Input { hint, .. }
             | Self::Failed { hint, .. }
             | Self::BaselineMissing { hint, .. }
+            | Self::GitHub { hint, .. }
             | Self::Store { hint, .. } => hint.as_deref(),
+            Self::Forbidden { .. } => Some("give the job `permissions: pull-requests: write`"),
             Self::Interrupted => None,
             Self::Internal { .. } => Some("this is a defect of benchgate; please report it with the command"),
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, GitHub};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::Repository;
@@ -12,6 +12,7 @@ use crate::pipeline::SideInput;
 use super::announce::{Story, Texts};
 use super::github_args::{GithubArgs, PostArgs};
 use super::policy_args::PolicyArgs;
+use super::posting::{self, Situation};
 use super::rendering::ReportArgs;
 use super::session::{MeasureArgs, side};
 use super::store_args::StoreArgs;
@@ -68,27 +69,45 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if args.publish {
-        return Err(CliError::Usage {
-            message: "posting is not supported yet".to_owned(),
-            hint: Some("--github tells the job itself".to_owned()),
-        });
+        posting::one_job()?;
     }
-    let result = judge(args, terminal);
-    if args.github.wanted() {
-        let story = match &result {
-            Ok(comparison) => Some(Story::Compared { comparison, reproduce: None }),
-            // Somebody stopped it and knows why.
-            Err(CliError::Interrupted) => None,
-            Err(error) => Some(Story::failed(error)),
+    let judged = judge(args, terminal);
+    // Somebody stopped it and knows why.
+    let told = (args.publish || args.github.wanted()) && !matches!(judged, Err(CliError::Interrupted));
+    if !told {
+        return Ok(judged?.comparison.exit_code);
+    }
+    let story = match &judged {
+        Ok(Judged { comparison, alerts, .. }) => Story::Compared { comparison, reproduce: None, alerts },
+        Err(error) => Story::Failed(error),
+    };
+    if args.publish {
+        let (suite, configured) = match &judged {
+            Ok(judged) => (judged.suite.clone(), judged.github.clone()),
+            // What failed may be the configuration; its comment is found again by the suite's name.
+            Err(_) => args.measure.load().map(|config| (config.suite, config.github)).unwrap_or_default(),
         };
-        if let Some(story) = story {
-            args.github.reporting().tell(&Texts::new(&story, true), None, terminal)?;
+        let github = args.post.over(configured);
+        let situation = Situation::find(&github, None, false)?;
+        if let Err(error) = &judged {
+            terminal.error(error);
         }
+        return posting::publish(&story, &suite, &github, &situation, args.github.out.clone(), terminal);
     }
-    Ok(result?.exit_code)
+    args.github.reporting().tell(&Texts::new(&story, None, true), None, None, terminal)?;
+    Ok(judged?.comparison.exit_code)
 }
 
-fn judge(args: &Args, terminal: &Terminal) -> Result<Comparison, CliError> {
+/// A verdict, and what the configuration that judged says about telling it.
+struct Judged {
+    comparison: Comparison,
+    suite: String,
+    github: GitHub,
+    /// What a reader must know before anything else.
+    alerts: Vec<String>,
+}
+
+fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
     let destination = args.report.open()?;
     let config = args.measure.load()?;
     let root = config.root.clone();
@@ -118,16 +137,19 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Comparison, CliError> {
     };
     let policy = head.config.policy.clone();
     let suite = head.config.suite.clone();
+    let (github, disclose) =
+        (head.config.github.clone(), args.report.disclose.unwrap_or(head.config.disclose));
     let options = CompareOptions { seed: head.config.measure.seed, today: super::compare::today() };
     let session = args.measure.measure(&sides, &args.run_output, terminal)?;
     let mut comparison = match &baseline {
         Some(baseline) => baseline.judge(&suite, &session.head, &policy, &options, terminal)?,
         None => gate::compare(&session.base, &session.head, &policy, &options),
     };
-    comparison.notes.splice(0..0, notices);
+    comparison.notes.splice(0..0, notices.iter().cloned());
     args.policy.soften(&mut comparison);
+    crate::report::withhold(&mut comparison, disclose);
     args.report.write(&comparison, None, destination, terminal)?;
-    Ok(comparison)
+    Ok(Judged { comparison, suite, github, alerts: notices })
 }
 
 /// The repository that says which stored sessions lie behind the head.

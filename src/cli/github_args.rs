@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::config::{CommentWhen, GitHub};
 
-use super::announce::Reporting;
+use super::reporting::Reporting;
 
 /// Options of every command that ends in a comparison: what the job itself is told.
 #[derive(Debug, Clone, clap::Args)]

@@ -2,14 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{self, Config, ConfigError};
+use crate::config::{self, Config, ConfigError, GitHub};
 use crate::exit_code::ExitCode;
 use crate::gate::{CompareOptions, Comparison, compare};
+use crate::model::Disclose;
 
-use super::announce::{Reporting, Story, Texts};
+use super::announce::{Story, Texts};
 use super::github_args::PostArgs;
 use super::inputs;
 use super::policy_args::PolicyArgs;
+use super::posting::{self, Plan, Situation};
+use super::rendering::disclose_parser;
+use super::reporting::Reporting;
 use super::{CliError, Terminal};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
@@ -50,6 +54,13 @@ pub struct Args {
     /// was measured
     #[arg(long, value_name = "NUMBER", help_heading = "GitHub")]
     pull_request: Option<u64>,
+    /// Path of the workflow that measures, inside the repository [default: [github] workflow]
+    #[arg(long, value_name = "PATH", help_heading = "GitHub")]
+    workflow: Option<String>,
+    /// What may be told: `ratios` keeps absolute times, sizes and counts out [default: [report] disclose,
+    /// or all]
+    #[arg(long, value_name = "WHAT", value_parser = disclose_parser())]
+    disclose: Option<Disclose>,
     #[command(flatten)]
     post: PostArgs,
     #[command(flatten)]
@@ -63,32 +74,48 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         Err(ConfigError::Unreadable { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error.into()),
     };
-    let github = args.post.over(config.as_ref().map(|config| config.github.clone()).unwrap_or_default());
+    let configured = config.as_ref().map(|config| config.github.clone()).unwrap_or_default();
+    let mut github = args.post.over(configured);
+    github.workflow = args.workflow.clone().unwrap_or(github.workflow);
+    let situation = Situation::find(&github, args.pull_request, args.dry_run)?;
     let judged = judge(args, config.as_ref());
-    let (texts, code) = match &judged {
-        Ok(comparison) => {
-            let story = Story::Compared { comparison, reproduce: None };
-            (Texts::new(&story, github.annotations), comparison.exit_code)
-        }
-        Err(error) => (Texts::new(&Story::failed(error), github.annotations), error.exit_code()),
-    };
-    if !args.dry_run {
-        return Err(CliError::Usage {
-            message: "posting is not supported yet".to_owned(),
-            hint: Some("--dry-run shows what it will be".to_owned()),
-        });
-    }
-    Reporting { job: false, out: args.out.clone() }.tell(&texts, None, terminal)?;
-    if !texts.wants_comment(github.comment) {
-        terminal.note(&format!("no new comment: [github] comment is {}", github.comment.as_str()));
-    } else if args.out.is_none() {
-        terminal.print(&texts.comment);
-    }
     if let Err(error) = &judged {
         terminal.error(error);
     }
+    let suite = config.as_ref().map_or("", |config| &config.suite);
+    let story = match &judged {
+        Ok(comparison) => {
+            let reproduce = situation.reproduce(&args.config);
+            Story::Compared { comparison, reproduce, alerts: &[] }
+        }
+        Err(error) => Story::Failed(error),
+    };
+    if args.dry_run {
+        return dry_run(args, &story, suite, &github, &situation, terminal);
+    }
+    posting::publish(&story, suite, &github, &situation, args.out.clone(), terminal)
+}
+
+/// Shows the plan.
+fn dry_run(
+    args: &Args,
+    story: &Story<'_>,
+    suite: &str,
+    github: &GitHub,
+    situation: &Situation,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    let texts = Texts::new(story, situation.source(), github.annotations);
+    let plan = Plan::new(suite, &texts, github, situation);
+    Reporting { job: false, out: args.out.clone() }.tell(&texts, Some(&plan), None, terminal)?;
+    if args.out.is_none() {
+        terminal.print(&plan.comment);
+    }
+    if !texts.wants_comment(github.comment) {
+        terminal.note(&format!("a pull request without a comment gets none: {}", github.comment.as_str()));
+    }
     terminal.note(&texts.headline);
-    Ok(code)
+    Ok(texts.code)
 }
 
 /// The verdict, from the samples and the base's policy.
@@ -107,6 +134,7 @@ fn judge(args: &Args, config: Option<&Config>) -> Result<Comparison, CliError> {
     let options = CompareOptions { seed: config.measure.seed, today: super::compare::today() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
     args.policy.soften(&mut comparison);
+    crate::report::withhold(&mut comparison, args.disclose.unwrap_or(config.disclose));
     Ok(comparison)
 }
 

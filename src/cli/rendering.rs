@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::gate::Comparison;
+use crate::model::Disclose;
 use crate::report::{self, MarkdownOptions, TerminalOptions, View};
 
 use super::{CliError, Terminal};
@@ -36,6 +37,17 @@ pub struct ReportArgs {
     /// Also show unchanged rows of metrics that don't decide
     #[arg(long)]
     pub all: bool,
+    /// What a report may say: `ratios` keeps absolute times, sizes and counts out [default: [report]
+    /// disclose, or all]
+    #[arg(long, value_name = "WHAT", value_parser = disclose_parser())]
+    pub disclose: Option<Disclose>,
+}
+
+pub fn disclose_parser() -> impl clap::builder::TypedValueParser<Value = Disclose> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    // Every possible value is one of the words.
+    PossibleValuesParser::new(Disclose::ALL.map(Disclose::as_str))
+        .try_map(|word| Disclose::parse(&word).ok_or("no such amount"))
 }
 
 impl ReportArgs {

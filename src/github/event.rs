@@ -238,8 +238,17 @@ struct OwnerPart {
 #[derive(Debug, Deserialize)]
 pub(super) struct PullRequestPart {
     number: u64,
+    state: String,
     head: HeadPart,
     base: BasePart,
+}
+
+impl PullRequestPart {
+    /// Whether this open pull request is at the commit that a run measured, in the repository it came from.
+    pub(super) fn is_of(&self, run: &WorkflowRun) -> bool {
+        let repository = self.head.repo.as_ref().map(|repository| repository.id);
+        self.state == "open" && self.head.sha == run.head && repository == run.head_repository
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -3,12 +3,23 @@
 //! here knows what a comparison is.
 
 mod annotations;
+mod check;
+mod client;
+mod comment;
+mod error;
 mod event;
 mod outputs;
+mod patience;
+mod pull;
 
 pub use annotations::{Annotation, Level, annotations};
+pub use check::{Check, Conclusion};
+pub use client::{Client, Token};
+pub use comment::{Commenting, Marker, Posted};
+pub use error::GitHubError;
 pub use event::{Attempt, Event, EventError, Job, PullRequest, Repository, Sha, WorkflowRun};
 pub use outputs::outputs;
+pub use patience::Patience;
 
 /// Bytes of a comment: GitHub refuses more than 65,536 characters, and the marker needs some.
 pub const COMMENT_BYTES: usize = 60_000;

@@ -1,9 +1,18 @@
-//! A comparison as GitHub Markdown: verdict first, what changed, then the rest collapsed.
+//! A comparison as GitHub Markdown: the verdict first, what changed, what is wrong, then the rest folded.
 
+mod escape;
+mod failure;
+mod source;
+
+use crate::gate::Reason;
 use crate::model::{Consequence, Verdict};
 
-use super::terminal::{first_lines, hides};
 use super::{RowView, View};
+use escape::{message, paragraph};
+
+pub(super) use escape::{cell, code, text};
+pub use failure::{Failure, failure, failure_headline};
+pub use source::Source;
 
 /// How to lay it out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,7 +24,7 @@ pub struct MarkdownOptions {
 
 /// Renders a view as Markdown.
 pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
-    let most = view.comparison.rows.len().max(view.lints.len());
+    let most = view.comparison.rows.len().max(view.lints.len()).max(view.comparison.notes.len() + 1);
     let whole = page(view, most);
     let Some(max_bytes) = options.max_bytes.filter(|max| whole.len() > *max) else { return whole };
     // The largest number of rows a section that still fits; fewer rows are never more bytes.
@@ -31,11 +40,27 @@ pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
     page(view, fits)
 }
 
+/// A verdict at a glance. The word stands beside it: not everybody sees colours.
+fn icon(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "✅",
+        Verdict::Improved => "🟢",
+        Verdict::Regressed => "🔴",
+        Verdict::Diverged => "❌",
+        Verdict::Inconclusive => "🟡",
+        Verdict::Missing => "⚪",
+        Verdict::Error => "⛔",
+    }
+}
+
 fn page(view: &View<'_>, rows: usize) -> String {
     let mut page = Page { text: String::new(), rows };
-    let (word, rest) = view.headline.split_once(':').unwrap_or((&view.headline, ""));
-    page.line(&format!("**{word}**:{rest}"));
-    page.table("What changed", &view.changed);
+    page.top(view);
+    let told: Vec<RowView<'_>> = view.changed.iter().chain(&view.open).copied().collect();
+    if !told.is_empty() {
+        page.line("");
+        page.table(&told, Layout::Full);
+    }
     for geomean in view.geomeans(false) {
         let target = geomean.target.as_ref().map(|name| format!(" on {}", code(name))).unwrap_or_default();
         let (metric, change) = (code(&geomean.metric.name), text(&super::view::geomean(geomean)));
@@ -43,36 +68,27 @@ fn page(view: &View<'_>, rows: usize) -> String {
     }
     page.list("Wrong outputs", &view.diverged);
     page.list("Failed or missing", &view.failed);
-    page.table("Still open", &view.open);
-    page.list("Why it is still open", &view.open);
     page.waived(view);
-    page.list("Not compared", &view.told);
-    page.folded("Unchanged", view.unchanged.len(), |page| page.table_body(&view.unchanged));
-    page.folded("Reported, not judged", view.reported.len(), |page| page.table_body(&view.reported));
+    page.folded("Why it is still open", view.open.len(), |page| page.reasons(&view.open));
+    page.folded("Not compared", view.told.len(), |page| page.reasons(&view.told));
+    page.folded("Unchanged", view.unchanged.len(), |page| page.table(&view.unchanged, Layout::Brief));
+    page.folded("Reported, not judged", view.reported.len(), |page| {
+        page.table(&view.reported, Layout::Brief);
+    });
     page.findings(view);
     page.facts(view);
     page.notes(view);
     page.reproduce(view);
+    page.text.push_str(&source::footer(view.source.as_ref()));
     page.text
 }
 
-/// A page about a comparison that could not be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// One sentence without anybody's words.
-    pub headline: String,
-    pub text: String,
-}
-
-/// Renders why there is no comparison. The message may quote anything.
-pub fn failure(verdict: Verdict, message: &str) -> Failure {
-    let headline = match verdict {
-        Verdict::Missing => "Missing: there is nothing to compare with yet.",
-        _ => "Error: there is no verdict.",
-    };
-    let (word, rest) = headline.split_once(':').unwrap_or((headline, ""));
-    let text = format!("**{word}**:{rest}\n\n{}\n", code(message));
-    Failure { headline: headline.to_owned(), text }
+/// How much of a row a table shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Two lines a row: what a reader has to weigh.
+    Full,
+    Brief,
 }
 
 struct Page {
@@ -87,54 +103,74 @@ impl Page {
         self.text.push('\n');
     }
 
+    /// The verdict, the count, and what must be known before anything else.
+    fn top(&mut self, view: &View<'_>) {
+        let (word, rest) = view.headline.split_once(": ").unwrap_or((&view.headline, ""));
+        let suite = view.comparison.suite.as_ref().map(|suite| format!(" · {}", code(suite)));
+        let icon = icon(view.comparison.verdict);
+        self.line(&format!("### {icon} {word}{}\n", suite.unwrap_or_default()));
+        let (first, others) = match rest.split_once(", ") {
+            Some((first, others)) => (first, format!(", {others}")),
+            None => (rest, String::new()),
+        };
+        self.line(&format!("**{first}**{others}"));
+        for alert in &view.alerts {
+            self.line(&format!("\n> [!IMPORTANT]\n> {}", paragraph(alert)));
+        }
+        let warning = source::warning(view.source.as_ref());
+        self.text.push_str(&warning);
+    }
+
     fn more(&mut self, all: usize) {
         if all > self.rows {
             self.line(&format!("\n… and {} more, in the JSON report.", all - self.rows));
         }
     }
 
-    fn table(&mut self, title: &str, rows: &[RowView<'_>]) {
-        if !rows.is_empty() {
-            self.line(&format!("\n### {title}\n"));
-            self.table_body(rows);
+    fn table(&mut self, rows: &[RowView<'_>], layout: Layout) {
+        match layout {
+            Layout::Full => {
+                // Where values are withheld there is only their spread to show.
+                let values = if rows.iter().any(|row| !row.mean().is_empty()) {
+                    "base → head<br><sub>spread</sub>"
+                } else {
+                    "<sub>spread</sub>"
+                };
+                self.line(&format!(
+                    "| | benchmark | change<br><sub>interval</sub> | {values} | floor<br><sub>could see</sub> | \
+                     n |"
+                ));
+                self.line("|---|---|--:|--:|--:|--:|");
+            }
+            Layout::Brief => {
+                self.line("| verdict | benchmark | change | interval | base → head | floor | n |");
+                self.line("|---|---|--:|--:|--:|--:|--:|");
+            }
         }
-    }
-
-    fn table_body(&mut self, rows: &[RowView<'_>]) {
-        self.line("| benchmark | base → head | CV | effect | interval | n | floor | verdict |");
-        self.line("|---|--:|--:|--:|--:|--:|--:|---|");
         for row in rows.iter().take(self.rows) {
-            let (processes, method) = (row.processes(), row.method());
-            let separator = if processes.is_empty() || method.is_empty() { "" } else { ", " };
-            let n = format!("{processes}{separator}{method}");
-            let waived = if row.waived() { ", waived" } else { "" };
-            let findings: String = row.findings().into_iter().map(|code| format!(" `{code}`")).collect();
-            self.line(&format!(
-                "| {} | {} | {} | {} | {} | {} | {} | {}{waived}: {}{findings} |",
-                subject(row),
-                text(&row.mean()),
-                text(&row.cv()),
-                text(&row.effect().unwrap_or_default()),
-                text(&row.interval().unwrap_or_default()),
-                text(&n),
-                text(&row.floor()),
-                row.row.verdict,
-                text(&row.words().short),
-            ));
+            let line = match layout {
+                Layout::Full => full(row),
+                Layout::Brief => brief(row),
+            };
+            self.line(&line);
         }
         self.more(rows.len());
     }
 
     fn list(&mut self, title: &str, rows: &[RowView<'_>]) {
-        if rows.is_empty() {
-            return;
+        if !rows.is_empty() {
+            self.line(&format!("\n**{title}**\n"));
+            self.reasons(rows);
         }
-        self.line(&format!("\n### {title}\n"));
+    }
+
+    fn reasons(&mut self, rows: &[RowView<'_>]) {
         for row in rows.iter().take(self.rows) {
             let words = row.words();
-            let detail = words.detail.map(|detail| format!(": {}", code(&detail))).unwrap_or_default();
-            let line = format!("- {} ({}): {}{detail}", subject(row), row.row.verdict, text(&words.sentence));
-            self.line(&line);
+            let detail = words.detail.map(|detail| format!(": {}", message(&detail))).unwrap_or_default();
+            let (icon, verdict) = (icon(row.row.verdict), row.row.verdict);
+            let sentence = text(&words.sentence);
+            self.line(&format!("- {icon} {verdict}: {}: {sentence}{detail}", subject(row)));
         }
         self.more(rows.len());
     }
@@ -147,7 +183,7 @@ impl Page {
         if waived.is_empty() {
             return;
         }
-        self.line("\n### Waivers\n");
+        self.line("\n**Waivers**\n");
         for row in waived.iter().take(self.rows) {
             if let Some(waiver) = &row.row.waiver {
                 let state = if waiver.expired { "expired on" } else { "in force until" };
@@ -156,7 +192,7 @@ impl Page {
                     subject(row),
                     text(&waiver.expires),
                     code(&waiver.owner),
-                    code(&waiver.reason)
+                    message(&waiver.reason)
                 );
                 self.line(&line);
             }
@@ -189,14 +225,18 @@ impl Page {
                 ));
                 let cases = page.rows.min(3);
                 for (benchmark, detail) in group.found.iter().take(cases) {
-                    let place =
-                        benchmark.as_ref().map(|name| format!("{}: ", code(name))).unwrap_or_default();
-                    page.line(&format!("  - {place}{}", code(detail)));
+                    let place = benchmark.as_ref().map(|name| code(name));
+                    let detail = (!detail.is_empty()).then(|| message(detail));
+                    let case: Vec<String> = place.into_iter().chain(detail).collect();
+                    if !case.is_empty() {
+                        page.line(&format!("  - {}", case.join(": ")));
+                    }
                 }
                 if group.found.len() > cases {
                     page.line(&format!("  - … and {} more", group.found.len() - cases));
                 }
             }
+            page.more(view.lints.len());
         });
     }
 
@@ -213,21 +253,90 @@ impl Page {
     }
 
     fn notes(&mut self, view: &View<'_>) {
-        let notes: Vec<&String> = view.legend.iter().chain(&view.comparison.notes).collect();
+        let known = |note: &&String| !view.alerts.contains(note);
+        let notes: Vec<&String> =
+            view.legend.iter().chain(view.comparison.notes.iter().filter(known)).collect();
         self.folded("Notes", notes.len(), |page| {
-            for note in notes {
+            for note in notes.iter().take(page.rows) {
                 // Nothing may follow the dash that would begin a list of its own.
                 let guard = if note.starts_with(char::is_alphabetic) { "" } else { "&#8203;" };
-                page.line(&format!("- {guard}{}", text(note)));
+                page.line(&format!("- {guard}{}", paragraph(note)));
             }
+            page.more(notes.len());
         });
     }
 
     fn reproduce(&mut self, view: &View<'_>) {
         if let Some(command) = &view.reproduce {
-            self.line(&format!("\nTo repeat this: {}", code(command)));
+            self.line(&format!("\nTo repeat this: {}", message(command)));
         }
     }
+}
+
+/// The verdict of a row in a word or two.
+fn standing(row: &RowView<'_>) -> String {
+    let words = match (&row.row.verdict, &row.row.reason) {
+        // The change says the rest.
+        (Verdict::Regressed | Verdict::Improved, Reason::BeyondFloor | Reason::BelowFloor) => {
+            row.row.verdict.to_string()
+        }
+        _ => text(&row.words().short),
+    };
+    if row.waived() { format!("waived: {words}") } else { words }
+}
+
+/// What is waived claims nothing.
+fn mark(row: &RowView<'_>) -> &'static str {
+    if row.waived() { "⚪" } else { icon(row.row.verdict) }
+}
+
+fn full(row: &RowView<'_>) -> String {
+    let change = row.effect().map(|effect| unbroken(&effect)).unwrap_or_default();
+    let decided = matches!(row.row.verdict, Verdict::Regressed | Verdict::Improved) && !change.is_empty();
+    let change = if decided { format!("**{change}**") } else { change };
+    let interval = row.interval().unwrap_or_default();
+    let cv = Some(row.cv()).filter(|cv| !cv.is_empty()).map(|cv| format!("CV {cv}")).unwrap_or_default();
+    let findings = row.findings().into_iter().map(|code| format!(", {code}")).collect::<String>();
+    format!(
+        "| {} | {} | {} | {} | {} | {} |",
+        mark(row),
+        stacked(subject(row), &format!("{}{findings}", standing(row))),
+        stacked(change, &unbroken(&interval)),
+        stacked(unbroken(&row.mean()), &unbroken(&cv)),
+        stacked(unbroken(&row.floor()), &unbroken(&row.smallest())),
+        stacked(unbroken(&row.processes()), &unbroken(&row.method())),
+    )
+}
+
+/// A cell of two lines. Both are Markdown already.
+fn stacked(first: String, second: &str) -> String {
+    match (first.is_empty(), second.is_empty()) {
+        (_, true) => first,
+        (true, false) => format!("<sub>{second}</sub>"),
+        (false, false) => format!("{first}<br><sub>{second}</sub>"),
+    }
+}
+
+/// Numbers with their units, which a narrow table must not tear apart.
+fn unbroken(numbers: &str) -> String {
+    text(numbers).replace(' ', "\u{a0}")
+}
+
+fn brief(row: &RowView<'_>) -> String {
+    let (processes, method) = (row.processes(), row.method());
+    let separator = if processes.is_empty() || method.is_empty() { "" } else { ", " };
+    let findings: String = row.findings().into_iter().map(|code| format!(" <sub>{code}</sub>")).collect();
+    format!(
+        "| {} {} | {}{findings} | {} | {} | {} | {} | {} |",
+        mark(row),
+        standing(row),
+        subject(row),
+        unbroken(&row.effect().unwrap_or_default()),
+        unbroken(&row.interval().unwrap_or_default()),
+        unbroken(&row.mean()),
+        unbroken(&row.floor()),
+        text(&format!("{processes}{separator}{method}")),
+    )
 }
 
 fn subject(row: &RowView<'_>) -> String {
@@ -235,61 +344,4 @@ fn subject(row: &RowView<'_>) -> String {
         Some(metric) => format!("{} {}", cell(row.name), cell(metric)),
         None => cell(row.name),
     }
-}
-
-/// A stranger's text as a code span, where GitHub looks for no mentions, links, emoji or HTML. The
-/// fence is longer than any run of backticks inside.
-pub(super) fn code(text: &str) -> String {
-    let flat = first_lines(&visible(text));
-    if flat.is_empty() {
-        return "(empty)".to_owned();
-    }
-    let longest = flat.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
-    let fence = "`".repeat(longest + 1);
-    // A space inside keeps a backtick at either end apart from the fence; Markdown drops it again.
-    let space = if flat.starts_with('`') || flat.ends_with('`') { " " } else { "" };
-    format!("{fence}{space}{flat}{space}{fence}")
-}
-
-/// The same inside a table. A bar ends a cell even in a code span, and `\|` is only safe where no
-/// backslash stands before it, so a bar becomes the box-drawing one that looks like it.
-pub(super) fn cell(text: &str) -> String {
-    code(text).replace('|', "│")
-}
-
-fn visible(text: &str) -> String {
-    let letters = text.chars().map(|letter| match letter {
-        '\n' | '\r' | '\t' => ' ',
-        letter if letter.is_control() || hides(letter) => '\u{fffd}',
-        letter => letter,
-    });
-    // A runner that prints this to its log obeys the older command form anywhere in a line.
-    letters.collect::<String>().replace("##[", "# #[")
-}
-
-/// Text outside a code span: every character that Markdown or HTML reads as more than itself becomes
-/// an entity, and what GitHub would link after rendering gets an invisible space.
-pub(super) fn text(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    let shown = visible(text);
-    for (at, letter) in shown.char_indices() {
-        let (before, after) = (&shown[..at], &shown[at + letter.len_utf8()..]);
-        let linked = match letter {
-            '@' | '#' => true,
-            '.' => before.to_ascii_lowercase().ends_with("www"),
-            ':' => after.starts_with("//"),
-            '-' => before.to_ascii_lowercase().ends_with("gh"),
-            _ => false,
-        };
-        let plain = ".:-+%,;/()?'\"=".contains(letter);
-        if letter.is_ascii_punctuation() && (linked || !plain) {
-            escaped.push_str(&format!("&#{};", u32::from(letter)));
-        } else {
-            escaped.push(letter);
-        }
-        if linked {
-            escaped.push_str("&#8203;");
-        }
-    }
-    escaped
 }

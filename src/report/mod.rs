@@ -17,14 +17,16 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod view;
+mod withhold;
 mod words;
 
 pub use csv::csv;
 pub use human::{duration, percent, quantity};
 pub use json::{comparison_file, json};
 pub use junit::junit;
-pub use markdown::{Failure, MarkdownOptions, failure, markdown};
+pub use markdown::{Failure, MarkdownOptions, Source, failure, failure_headline, markdown};
 pub use noise::{noise_json, noise_table};
 pub use noise_plot::noise_svg;
 pub use terminal::{TerminalOptions, clean, harmless, terminal};
 pub use view::{Fact, LintGroup, RowView, View};
+pub use withhold::withhold;

@@ -173,7 +173,7 @@ fn a_comparison_keeps_to_its_bytes_and_counts_what_it_left_out() {
     let view = View::new(&comparison, None);
     let text = markdown(&view, MarkdownOptions { max_bytes: Some(60_000) });
     assert!(text.len() <= 60_000 && text.len() > 55_000, "{} bytes", text.len());
-    assert!(text.starts_with("**Regressed**: 2000 of 2000 benchmarks regressed."));
+    assert!(text.starts_with("### 🔴 Regressed · `quickstart`\n\n**2000 of 2000 benchmarks regressed.**\n"));
     assert!(text.contains("more, in the JSON report."));
 }
 

@@ -6,7 +6,7 @@ use crate::gate::{Comparison, Geomean, Method, Reason, Row, RunSummary, SideStat
 use crate::model::{Consequence, LintCode, SideName, Unit, Verdict};
 
 use super::human::{change, change_of, interval, percent, significant};
-use super::words;
+use super::{Source, words};
 
 /// A comparison, ready to be laid out.
 #[derive(Debug, Clone)]
@@ -35,6 +35,10 @@ pub struct View<'a> {
     pub legend: Option<String>,
     /// A command that repeats this comparison.
     pub reproduce: Option<String>,
+    /// What a reader must know before anything else; raw. Set by who knows.
+    pub alerts: Vec<String>,
+    /// Whose code was measured; set by who knows.
+    pub source: Option<Source>,
 }
 
 /// A row and its cells, which are worded when they are asked for: most formats show some rows, and few
@@ -81,6 +85,8 @@ impl<'a> View<'a> {
             facts: facts(&comparison.base, &comparison.head),
             legend: legend(comparison),
             reproduce,
+            alerts: Vec::new(),
+            source: None,
         };
         for row in &comparison.rows {
             view.section(row, some_decide).push(RowView::new(row));
@@ -203,7 +209,9 @@ impl<'a> RowView<'a> {
     }
 
     fn of_both(&self, value: fn(&SideStats) -> Option<f64>) -> String {
-        let (base, head) = (self.row.base.as_ref().and_then(value), self.row.head.as_ref().and_then(value));
+        // A value that is withheld is no number.
+        let side = |side: &Option<SideStats>| side.as_ref().and_then(value).filter(|value| !value.is_nan());
+        let (base, head) = (side(&self.row.base), side(&self.row.head));
         match &self.row.metric {
             Some(metric) if base.is_some() || head.is_some() => change_of(base, head, &metric.unit),
             _ => String::new(),

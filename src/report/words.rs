@@ -131,6 +131,11 @@ fn exact(row: &Row) -> Words {
     let Some((metric, (base, head))) = values else {
         return Words::new("exact", "a deterministic value");
     };
+    if base.location.is_nan() || head.location.is_nan() {
+        let same = row.estimate.as_ref().is_some_and(|estimate| estimate.ratio == 1.0);
+        let what = if same { "the same on both sides" } else { "it changed" };
+        return Words::new("exact", format!("a deterministic value: {what}"));
+    }
     let (base_text, head_text) =
         (quantity(base.location, &metric.unit), quantity(head.location, &metric.unit));
     if base.location == head.location {

@@ -313,7 +313,7 @@ fn the_output_file_is_opened_before_the_work_and_replaced_at_its_end() {
     let written =
         world.run(["compare", "run.json", "--format", "markdown", "--output", "report.md"]).expect_code(10);
     assert_eq!(written.stdout, "");
-    assert!(world.read("report.md").starts_with("**Regressed**"));
+    assert!(world.read("report.md").starts_with("### 🔴 Regressed"));
     let left: Vec<String> = std::fs::read_dir(world.work())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -1,0 +1,315 @@
+//! From a verdict to what GitHub shows: the plan, which a dry run prints, and its execution.
+
+use std::path::PathBuf;
+
+use crate::config::{CommentWhen, GitHub};
+use crate::exit_code::ExitCode;
+use crate::github::{
+    Attempt, Check, Client, Commenting, Conclusion, Event, GitHubError, Job, Marker, Patience, Posted,
+    PullRequest, Token,
+};
+use crate::report::Source;
+
+use super::announce::{Story, Texts};
+use super::reporting::Reporting;
+use super::{CliError, Terminal, runtime};
+
+/// Where the verdict comes from and goes to.
+pub struct Situation {
+    /// Absent on a laptop, where a dry run is all there is.
+    pub job: Option<Job>,
+    pub pull_request: Option<PullRequest>,
+    token: Option<Token>,
+    /// Why there is nobody to comment to, where there should be.
+    silent: Option<String>,
+}
+
+impl Situation {
+    /// Reads the job, and finds the pull request that was measured. `named` is one that the caller names.
+    ///
+    /// # Errors
+    /// A job that can't be understood, a reported run that must not be published, GitHub failing.
+    pub fn find(config: &GitHub, named: Option<u64>, dry_run: bool) -> Result<Self, CliError> {
+        let mut situation = Self { job: None, pull_request: None, token: None, silent: None };
+        if dry_run && variable("GITHUB_EVENT_NAME").is_none() {
+            return Ok(situation);
+        }
+        let job = job()?;
+        if !dry_run {
+            situation.token = variable("GITHUB_TOKEN").and_then(|text| Token::new(&text));
+            if situation.token.is_none() {
+                situation.silent = Some("GITHUB_TOKEN is empty, so nothing is posted".to_owned());
+            }
+        }
+        let event = job.event.clone();
+        situation.job = Some(job);
+        match event {
+            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => {
+                if let Some(named) = named.filter(|named| *named != pull.number) {
+                    return Err(CliError::Usage {
+                        message: format!("--pull-request is {named}, and the event is about {}", pull.number),
+                        hint: Some("leave it out: the event names the pull request".to_owned()),
+                    });
+                }
+                situation.pull_request = Some(pull);
+            }
+            Event::WorkflowRun(run) => {
+                run.accept(&config.workflow)?;
+                let found = situation.ask(async |client| client.pull_request_of(&run, named).await)?;
+                if let Some(None) = found {
+                    let why = format!("no open pull request is at {} any more", run.head.short());
+                    situation.silent = Some(why);
+                }
+                situation.pull_request = found.flatten();
+            }
+            Event::MergeGroup { .. }
+            | Event::Push
+            | Event::Schedule
+            | Event::WorkflowDispatch
+            | Event::Other(_) => {}
+        }
+        Ok(situation)
+    }
+
+    /// Talks to GitHub, where there is a token to talk with.
+    fn ask<T>(
+        &self,
+        work: impl AsyncFnOnce(&Client) -> Result<T, GitHubError>,
+    ) -> Result<Option<T>, CliError> {
+        let (Some(job), Some(token)) = (&self.job, &self.token) else { return Ok(None) };
+        runtime::block_on(async |cancel| {
+            // Made in here, because its connections belong to this runtime.
+            let client = Client::new(&job.api, job.repository.clone(), token, Patience::default())?;
+            tokio::select! {
+                done = work(&client) => Ok(Some(done?)),
+                () = cancel.requested() => Err(CliError::Interrupted),
+            }
+        })
+    }
+
+    /// Whose code was measured, as far as it is known.
+    pub fn source(&self) -> Option<Source> {
+        let job = self.job.as_ref()?;
+        let fork = match &job.event {
+            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => Some(pull.fork),
+            Event::WorkflowRun(run) => Some(run.fork),
+            _ => None,
+        };
+        Some(Source {
+            commit: job.head().as_str().to_owned(),
+            pull_request: fork.is_some(),
+            fork: fork.unwrap_or(false),
+            page: Some(job.run_page()),
+        })
+    }
+
+    /// The command that measures the same change again.
+    pub fn reproduce(&self, config: &std::path::Path) -> Option<String> {
+        let job = self.job.as_ref()?;
+        let pull = self.pull_request.as_ref()?;
+        let config = match config.to_str()? {
+            "benchgate.toml" => String::new(),
+            other => format!(" --config {}", super::compare::quoted(other)),
+        };
+        let base = super::compare::quoted(&format!("origin/{}", pull.base_ref));
+        let repository = &job.repository;
+        Some(format!(
+            "gh pr checkout {} --repo {repository} && benchgate gate --base {base}{config}",
+            pull.number
+        ))
+    }
+}
+
+/// Everything that is to be posted.
+pub struct Plan {
+    marker: Marker,
+    pub comment: String,
+    begin: bool,
+    when: CommentWhen,
+    author: String,
+    pub check: Option<Check>,
+}
+
+impl Plan {
+    pub fn new(suite: &str, texts: &Texts, config: &GitHub, situation: &Situation) -> Self {
+        let job = situation.job.as_ref();
+        let attempt = job.map_or(Attempt { run: 0, attempt: 0 }, Job::measured);
+        let marker = Marker::new(suite, attempt);
+        let check = job.filter(|_| config.check_run).map(|job| Check {
+            name: format!("benchgate: {}", crate::report::clean(suite)),
+            head: job.head().clone(),
+            conclusion: conclusion(texts),
+            title: texts.headline.clone(),
+            summary: texts.check.clone(),
+            id: marker.id(),
+            page: Some(job.run_page()),
+        });
+        Self {
+            comment: marker.comment(&texts.comment),
+            marker,
+            begin: texts.wants_comment(config.comment),
+            when: config.comment,
+            author: config.author.clone(),
+            check,
+        }
+    }
+
+    /// Posts it. Returns the comment's address, where there is one.
+    fn post(
+        &self,
+        texts: &Texts,
+        situation: &Situation,
+        terminal: &Terminal,
+    ) -> Result<Option<String>, CliError> {
+        if let Some(why) = &situation.silent {
+            terminal.note(why);
+        }
+        let mut url = None;
+        if let Some(pull) = situation.pull_request.as_ref().filter(|_| self.when != CommentWhen::Never) {
+            let wanted = Commenting {
+                pull_request: pull.number,
+                marker: &self.marker,
+                body: &texts.comment,
+                begin: self.begin,
+                author: &self.author,
+            };
+            let posted = situation.ask(async |client| client.comment(&wanted).await);
+            if let Some(posted) = allowed(posted, "comment", terminal)? {
+                say(&posted, terminal);
+                url = posted.url().map(str::to_owned);
+            }
+        }
+        if let Some(check) = &self.check {
+            allowed(situation.ask(async |client| client.check(check).await), "check run", terminal)?;
+        }
+        Ok(url)
+    }
+}
+
+fn say(posted: &Posted, terminal: &Terminal) {
+    match posted {
+        Posted::Created { url } => terminal.note(&format!("commented: {url}")),
+        Posted::Updated { url } => terminal.note(&format!("updated {url}")),
+        Posted::Newer { url } => terminal.note(&format!("a later run has already said more: {url}")),
+        Posted::NotWanted => terminal.note("nothing to comment on"),
+    }
+}
+
+/// A token that may only read is every fork's: no comment, a summary, no error.
+fn allowed<T>(
+    result: Result<Option<T>, CliError>,
+    what: &str,
+    terminal: &Terminal,
+) -> Result<Option<T>, CliError> {
+    match result {
+        Err(CliError::Forbidden { .. }) => {
+            terminal
+                .note(&format!("this token may not write, so there is no {what}; the summary has it all"));
+            Ok(None)
+        }
+        result => result,
+    }
+}
+
+/// Red only where the job is red; green only for a verdict that is good; everything else claims nothing.
+fn conclusion(texts: &Texts) -> Conclusion {
+    use crate::model::Verdict;
+    match (texts.code, texts.verdict) {
+        (ExitCode::Pass, Verdict::Pass | Verdict::Improved) => Conclusion::Success,
+        (ExitCode::Pass, _) => Conclusion::Neutral,
+        _ => Conclusion::Failure,
+    }
+}
+
+/// Tells everybody: the API, the job's files, the folder. The verdict's exit code stands; where it is
+/// good and GitHub failed, that failed.
+pub fn publish(
+    story: &Story<'_>,
+    suite: &str,
+    config: &GitHub,
+    situation: &Situation,
+    out: Option<PathBuf>,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    let texts = Texts::new(story, situation.source(), config.annotations);
+    let plan = Plan::new(suite, &texts, config, situation);
+    let posted = plan.post(&texts, situation, terminal);
+    let url = posted.as_ref().ok().and_then(Option::as_deref);
+    Reporting { job: true, out }.tell(&texts, Some(&plan), url, terminal)?;
+    match posted {
+        Err(error) if texts.code == ExitCode::Pass => Err(error),
+        Err(error) => {
+            terminal.error(&error);
+            Ok(texts.code)
+        }
+        Ok(_) => Ok(texts.code),
+    }
+}
+
+/// Refuses to measure beside a token that can write where strangers may propose changes.
+///
+/// # Errors
+/// An event that brings a stranger's code, or no job of GitHub Actions.
+pub fn one_job() -> Result<(), CliError> {
+    let job = job()?;
+    let refused = |why: &str| {
+        Err(CliError::Usage {
+            message: format!("failed to accept --publish: {why}"),
+            hint: Some("measure in one job and publish in another: `benchgate init` writes both".to_owned()),
+        })
+    };
+    match job.event {
+        Event::PullRequest(_) if job.private != Some(true) => {
+            refused("this repository is not private, and a pull request's code would run beside the token")
+        }
+        Event::PullRequest(pull) if pull.fork => refused("a fork's code would run beside the token"),
+        Event::PullRequestTarget(_) | Event::WorkflowRun(_) => refused(
+            "this event brings a token that can write, and nothing of a pull request may run beside it",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn job() -> Result<Job, CliError> {
+    let not_understood = |message: String| CliError::Usage {
+        message,
+        hint: Some("`benchgate publish` runs in a job of GitHub Actions; --dry-run runs anywhere".to_owned()),
+    };
+    let payload = match std::env::var_os("GITHUB_EVENT_PATH").filter(|path| !path.is_empty()) {
+        Some(path) => std::fs::read(&path).map_err(|error| {
+            not_understood(format!("failed to read {}: {error}", PathBuf::from(&path).display()))
+        })?,
+        None => b"{}".to_vec(),
+    };
+    Job::read(&variable, &payload).map_err(|error| not_understood(format!("failed to {error}")))
+}
+
+fn variable(name: &'static str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+impl From<GitHubError> for CliError {
+    fn from(error: GitHubError) -> Self {
+        let message = format!("failed to {error}");
+        match &error {
+            GitHubError::Untrusted(_) => Self::Failed {
+                message,
+                hint: Some("[github] workflow names the workflow whose results are published".to_owned()),
+            },
+            GitHubError::Refused { status: 403, .. } => Self::Forbidden { message },
+            GitHubError::Refused { status: 401, .. } => Self::GitHub {
+                message,
+                hint: Some("GITHUB_TOKEN is not valid here: give `${{ github.token }}`".to_owned()),
+            },
+            GitHubError::Refused { status: 404, .. } => Self::GitHub {
+                message,
+                hint: Some(
+                    "the token can't see it: `permissions: pull-requests: write`, and `checks: write` for a \
+                     check run"
+                        .to_owned(),
+                ),
+            },
+            _ => Self::GitHub { message, hint: Some("the job summary has the whole verdict".to_owned()) },
+        }
+    }
+}

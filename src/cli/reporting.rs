@@ -1,0 +1,100 @@
+//! The files through which a job's runner listens, and the folder where what is told is kept.
+
+use std::path::{Path, PathBuf};
+
+use crate::github;
+
+use super::announce::Texts;
+use super::posting::Plan;
+use super::{CliError, Terminal};
+
+/// The job that is told: the files that its runner reads.
+pub struct Reporting {
+    /// Write to the job's files and print annotations.
+    pub job: bool,
+    /// Keep what is told here.
+    pub out: Option<PathBuf>,
+}
+
+impl Reporting {
+    /// Tells everything but what is posted; keeps that too.
+    pub fn tell(
+        &self,
+        texts: &Texts,
+        plan: Option<&Plan>,
+        comment_url: Option<&str>,
+        terminal: &Terminal,
+    ) -> Result<(), CliError> {
+        let folder = self.folder();
+        let mut report = None;
+        if let Some(folder) = &folder {
+            std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+            keep(folder, "summary.md", &texts.summary)?;
+            keep(folder, "comment.md", plan.map_or(&texts.comment, |plan| &plan.comment))?;
+            keep(folder, "annotations.txt", &texts.annotations)?;
+            if let Some(check) = plan.and_then(|plan| plan.check.as_ref()) {
+                keep(folder, "check.json", &format!("{:#}\n", check.body()))?;
+            }
+            if let Some(json) = &texts.report {
+                report = Some(keep(folder, "report.json", json)?);
+            }
+        }
+        let outputs = outputs(texts, report.as_deref(), comment_url);
+        if let Some(folder) = &folder {
+            let lines: String = outputs.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+            keep(folder, "outputs.txt", &lines)?;
+        }
+        if self.job {
+            append("GITHUB_STEP_SUMMARY", &texts.summary)?;
+            append("GITHUB_OUTPUT", &github::outputs(&outputs, &delimiter()?))?;
+            terminal.print(&texts.annotations);
+        }
+        Ok(())
+    }
+
+    /// As asked for; in a job the runner's own temporary folder, because a step reads the report later.
+    fn folder(&self) -> Option<PathBuf> {
+        let temporary = || std::env::var_os("RUNNER_TEMP").filter(|folder| !folder.is_empty());
+        let kept = || Some(PathBuf::from(temporary().filter(|_| self.job)?).join("benchgate"));
+        self.out.clone().or_else(kept)
+    }
+}
+
+fn outputs(texts: &Texts, report: Option<&Path>, comment_url: Option<&str>) -> Vec<(&'static str, String)> {
+    vec![
+        ("verdict", texts.verdict.to_string()),
+        ("regressions", texts.regressions.to_string()),
+        ("improvements", texts.improvements.to_string()),
+        ("report-json", report.map(|path| path.display().to_string()).unwrap_or_default()),
+        ("comment-url", comment_url.unwrap_or_default().to_owned()),
+        ("baseline-sha", texts.baseline.as_ref().map(|sha| sha.as_str().to_owned()).unwrap_or_default()),
+    ]
+}
+
+fn keep(folder: &Path, name: &str, text: &str) -> Result<PathBuf, CliError> {
+    let path = folder.join(name);
+    std::fs::write(&path, text).map_err(|error| unwritable(&path, &error))?;
+    Ok(path)
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::Failed { message: format!("failed to write {}: {error}", path.display()), hint: None }
+}
+
+/// Adds to one of the files through which a runner listens. Outside a job there is none.
+fn append(variable: &str, text: &str) -> Result<(), CliError> {
+    use std::io::Write;
+    let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) else { return Ok(()) };
+    let path = PathBuf::from(path);
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| unwritable(&path, &error))
+}
+
+/// What no value contains by chance or by malice.
+fn delimiter() -> Result<String, CliError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| CliError::Internal {
+        message: format!("failed to get random numbers from the system: {error}"),
+    })?;
+    Ok(bytes.iter().fold("benchgate-".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+}

@@ -1,0 +1,41 @@
+//! The page where there is no comparison: a first run, or something that failed before it.
+
+use crate::model::Verdict;
+use crate::report::Source;
+
+use super::escape::{message, paragraph};
+use super::source::{footer, warning};
+
+/// Why there is no comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure<'a> {
+    /// [`Verdict::Missing`] for a first run.
+    pub verdict: Verdict,
+    /// May quote anything.
+    pub message: &'a str,
+    pub hint: Option<&'a str>,
+    pub source: Option<Source>,
+}
+
+/// One sentence without anybody's words.
+pub fn failure_headline(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Missing => "Missing: there is nothing to compare with yet.",
+        _ => "Error: there is no verdict.",
+    }
+}
+
+/// Renders it.
+pub fn failure(failure: &Failure<'_>) -> String {
+    let headline = failure_headline(failure.verdict);
+    let (word, rest) = headline.split_once(": ").unwrap_or((headline, ""));
+    let icon = super::icon(failure.verdict);
+    let mut page = format!("### {icon} {word}\n\nNothing was judged: {rest}\n");
+    page.push_str(&warning(failure.source.as_ref()));
+    page.push_str(&format!("\n{}\n", message(failure.message)));
+    if let Some(hint) = failure.hint {
+        page.push_str(&format!("\n{}\n", paragraph(hint)));
+    }
+    page.push_str(&footer(failure.source.as_ref()));
+    page
+}

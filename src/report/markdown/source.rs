@@ -1,0 +1,46 @@
+//! Whose code was measured: a reader has to know how far to trust the numbers.
+
+use super::escape::code;
+
+/// Where a result comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The commit that was proposed or pushed.
+    pub commit: String,
+    /// The code of a pull request measured itself.
+    pub pull_request: bool,
+    /// It lies in another repository.
+    pub fork: bool,
+    /// Address of the run that measured; ours, not a stranger's.
+    pub page: Option<String>,
+}
+
+impl Source {
+    fn short(&self) -> String {
+        code(self.commit.get(..12).unwrap_or(&self.commit))
+    }
+}
+
+/// What stands above everything where the code came from outside.
+pub(super) fn warning(source: Option<&Source>) -> String {
+    match source {
+        Some(source) if source.fork => format!(
+            "\n> [!NOTE]\n> These numbers come from the code of a fork, at {}. They were judged here; the code that \
+             made them is its author's.\n",
+            source.short()
+        ),
+        _ => String::new(),
+    }
+}
+
+/// The last line.
+pub(super) fn footer(source: Option<&Source>) -> String {
+    let Some(source) = source else { return String::new() };
+    let whose = if source.pull_request {
+        format!("measured by this pull request's own code at {}, judged by the base's policy", source.short())
+    } else {
+        format!("measured at {}", source.short())
+    };
+    let page = source.page.as_ref().map(|page| format!(" · [run]({page})")).unwrap_or_default();
+    format!("\n<sub>benchgate {} · {whose}{page}</sub>\n", env!("CARGO_PKG_VERSION"))
+}

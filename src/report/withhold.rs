@@ -1,0 +1,38 @@
+//! Absolute values may be private: what leaves the machine then are ratios.
+
+use crate::gate::{Comparison, Reason, SideStats};
+use crate::model::Disclose;
+
+/// Takes out of a comparison what may not be told. Verdicts, changes, intervals and counts of samples stay.
+pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
+    if disclose == Disclose::All {
+        return;
+    }
+    for row in &mut comparison.rows {
+        for side in [&mut row.base, &mut row.head].into_iter().flatten() {
+            *side = relative(side);
+        }
+        if let Some(policy) = &mut row.policy {
+            policy.floor.absolute = 0.0;
+        }
+        // A detail quotes what was measured.
+        for lint in &mut row.lints {
+            lint.detail.clear();
+        }
+        if let Reason::Unusable(lint) = &mut row.reason {
+            lint.detail.clear();
+        }
+    }
+    comparison.notes.push("Absolute values are withheld: only ratios may be told (disclose).".to_owned());
+}
+
+fn relative(side: &SideStats) -> SideStats {
+    SideStats {
+        location: f64::NAN,
+        mean: f64::NAN,
+        min: f64::NAN,
+        max: f64::NAN,
+        stddev: None,
+        ..side.clone()
+    }
+}
