@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
-use crate::model::{Outcome, SideName, VerifyCode};
+use crate::model::{Outcome, Run, SideName, VerifyCode};
 use crate::pipeline::Session;
-use crate::record::{BenchmarkRecord, OutcomeStatus, OutputRecord, StageStatus, VerificationRecord};
+use crate::record::StageStatus;
+use crate::report::{Outcomes, TerminalOptions, outcomes_json, outcomes_table};
 
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal};
@@ -20,6 +21,7 @@ Examples:
   benchgate run                                    ./benchgate.toml → run.json
   benchgate run -c examples/torch/benchgate.toml --side head
   benchgate run --filter '^vit' --output vit.json
+  benchgate run --format json                      the outcomes, for a program
 
 Exit codes: 0 measured and right, 2 usage or config, 13 an output is wrong,
 20 a stage failed or the tools can't be verified, 130 interrupted.")]
@@ -29,6 +31,9 @@ pub struct Args {
     /// Where the result goes
     #[arg(long, short, value_name = "FILE", default_value = "run.json")]
     output: PathBuf,
+    /// How the outcomes are printed
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    format: OutcomeFormat,
     /// Run one side only
     #[arg(long, value_name = "SIDE", value_parser = parse_side)]
     side: Option<SideName>,
@@ -56,7 +61,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         });
     }
     let session = args.measure.measure(&sides, &args.output, terminal)?;
-    terminal.print(&summary(&session, &args.output));
+    terminal.print(&summary(&session, args, terminal));
     Ok(exit_code(&session))
 }
 
@@ -77,54 +82,42 @@ fn exit_code(session: &Session) -> ExitCode {
     }
 }
 
-fn summary(session: &Session, output: &Path) -> String {
-    use std::fmt::Write;
-    let mut text = String::new();
-    for side in &session.file.sides {
-        for benchmark in &side.benchmarks {
-            let name = &benchmark.name;
-            let processes = benchmark.processes.len();
-            let outcome = match (&benchmark.outcome.stage, &benchmark.outcome.why) {
-                (Some(stage), Some(why)) => {
-                    format!("failed: {}: {why}{}", stage.0, log_of_failure(benchmark, output))
-                }
-                (None, Some(why)) if benchmark.outcome.status == OutcomeStatus::Unsupported => {
-                    format!("unsupported: {why}")
-                }
-                (None, Some(why)) => why.clone(),
-                _ => match &benchmark.verification {
-                    None => format!("ok, not verified, {processes} processes"),
-                    Some(v) if v.code.0 == VerifyCode::Pass => {
-                        format!("ok, {}, {processes} processes", v.code.0)
-                    }
-                    Some(v) => format!("{}{}, {processes} processes", v.code.0, unverified(v)),
-                },
-            };
-            // Writing to a String can't fail.
-            let _ = writeln!(text, "{name} {}: {outcome}", side.name.0);
-        }
-    }
-    let _ = writeln!(text, "wrote {}", output.display());
-    text
+/// How the outcomes are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum OutcomeFormat {
+    /// A table
+    #[default]
+    Terminal,
+    /// The same for programs
+    Json,
 }
 
-/// Why the outputs are not known to be right: of the first output that is not, else of the whole.
-fn unverified(verification: &VerificationRecord) -> String {
-    let bad = verification.outputs.iter().find(|output| output.code.0 != VerifyCode::Pass);
-    match (bad, &verification.why) {
-        (Some(OutputRecord { index, why: Some(why), .. }), _) => format!(" (output {index}: {why})"),
-        (_, Some(why)) => format!(" ({why})"),
-        _ => String::new(),
+fn summary(session: &Session, args: &Args, terminal: &Terminal) -> String {
+    let ran = |name: &SideName| session.file.side(*name).is_some();
+    let sides: Vec<(SideName, &Run)> = [(SideName::Base, &session.base), (SideName::Head, &session.head)]
+        .into_iter()
+        .filter(|(name, _)| ran(name))
+        .collect();
+    let outcomes =
+        Outcomes::new(&sides, |side, benchmark| log_of_failure(session, side, benchmark, &args.output));
+    match args.format {
+        OutcomeFormat::Json => outcomes_json(&outcomes),
+        OutcomeFormat::Terminal => {
+            let options =
+                TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
+            format!("{}wrote {}\n", outcomes_table(&outcomes, options), args.output.display())
+        }
     }
 }
 
 /// Where the tool's whole message is. The record names logs relative to itself.
-fn log_of_failure(benchmark: &BenchmarkRecord, output: &Path) -> String {
-    benchmark
-        .stages
-        .iter()
-        .filter(|stage| stage.status == StageStatus::Failed)
-        .find_map(|stage| stage.log.as_ref())
-        .map(|log| format!(" (log: {})", output.with_file_name(log).display()))
-        .unwrap_or_default()
+fn log_of_failure(session: &Session, side: SideName, benchmark: &str, output: &Path) -> Option<String> {
+    let benchmarks = &session.file.side(side)?.benchmarks;
+    let record = benchmarks.iter().find(|record| record.name == benchmark)?;
+    let failed = record.stages.iter().find(|stage| stage.status == StageStatus::Failed);
+    let log = failed.and_then(|stage| stage.log.as_ref()).or_else(|| {
+        let mut processes = record.processes.iter();
+        processes.find(|process| process.failure.is_some())?.log.as_ref()
+    })?;
+    Some(output.with_file_name(log).display().to_string())
 }

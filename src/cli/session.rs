@@ -29,6 +29,9 @@ pub struct MeasureArgs {
     /// Compilers at once [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     pub jobs: Option<usize>,
+    /// Keep the IR of every phase of the compiler, in `ir` of the work folder
+    #[arg(long)]
+    pub dump_ir: bool,
     /// Most blocks (ABBA quadruples) of a benchmark; fewer where the answer is clear
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
@@ -104,6 +107,7 @@ impl MeasureArgs {
             output: output.to_owned(),
             filter,
             identical_blocks,
+            dump_ir: self.dump_ir,
         };
         super::paths::check_writable(output)?;
         let progress = terminal.progress();

@@ -28,3 +28,4 @@ pub use policy::{
     FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
 };
 pub use sequential::{OpenRows, open_rows};
+pub use series::described;

@@ -75,6 +75,11 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     }
 }
 
+/// What one side's values look like, unjudged; `None` where they can't be used.
+pub fn described(series: &MetricSeries) -> Option<SideStats> {
+    read(series).ok().map(|readings| readings.stats)
+}
+
 /// A value as a cost: its logarithm, turned so that larger is worse.
 fn cost(value: f64, better: Better) -> f64 {
     match better {

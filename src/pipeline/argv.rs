@@ -140,7 +140,7 @@ fn seconds(duration: Duration) -> String {
     format!("{:.6}", duration.as_secs_f64())
 }
 
-fn joined(prefix: &str, path: &Path) -> OsString {
+pub(super) fn joined(prefix: &str, path: &Path) -> OsString {
     let mut arg = OsString::from(prefix);
     arg.push(path);
     arg

@@ -10,6 +10,7 @@ mod cache;
 mod compile;
 mod error;
 mod export;
+mod ir;
 mod journal;
 mod measure;
 mod plan;

@@ -21,7 +21,7 @@ use super::compile::{self, Compiled};
 use super::export::{Exported, Exporter};
 use super::plan::Planned;
 use super::targets::{Devices, Presence};
-use super::{PipelineError, verify};
+use super::{PipelineError, ir, verify};
 
 /// What every stage needs.
 pub(super) struct Context<'a> {
@@ -35,6 +35,8 @@ pub(super) struct Context<'a> {
     pub(super) devices: Devices,
     /// One interpreter exports every model: torch's import is paid once.
     pub(super) exporter: tokio::sync::Mutex<Exporter>,
+    /// Where the IR of every phase goes, where it is asked for.
+    pub(super) ir: Option<PathBuf>,
     /// Where logs of failures are kept.
     pub(super) logs: PathBuf,
     /// Processors for CPU devices.
@@ -194,6 +196,9 @@ pub(super) async fn prepare(
         folder: &planned.side.side.sources,
         timeout: planned.side.config.measure.compile_timeout,
     };
+    if let Some(root) = &context.ir {
+        ir::dump(context, planned, &job, root).await?;
+    }
     let compiled = match step(context, Stage::Compile, &what, compile::compile(context, &job)).await? {
         Ok(compiled) => compiled,
         Err(failure) => return Ok(failed(prepared, Stage::Compile, failure)),

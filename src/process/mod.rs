@@ -22,6 +22,7 @@ mod output;
 mod run;
 mod session;
 mod supervisor;
+mod usage;
 
 pub use cancel::{Cancel, interrupts};
 pub use command::{Command, Exit, Finished};
@@ -29,3 +30,4 @@ pub use containment::{Containment, containment};
 pub use error::ProcessError;
 pub use run::run;
 pub use session::{Reply, Session};
+pub use usage::processor_time;

@@ -11,6 +11,7 @@ mod junit;
 mod markdown;
 mod noise;
 mod noise_plot;
+mod outcomes;
 #[cfg(test)]
 mod samples;
 mod terminal;
@@ -27,6 +28,7 @@ pub use junit::junit;
 pub use markdown::{Failure, MarkdownOptions, Source, failure, failure_headline, markdown};
 pub use noise::{noise_json, noise_table};
 pub use noise_plot::noise_svg;
+pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
 pub use terminal::{TerminalOptions, clean, harmless, terminal};
 pub use view::{Fact, LintGroup, RowView, View};
 pub use withhold::withhold;

@@ -40,7 +40,7 @@ const CASES: usize = 3;
 
 /// Renders a view as text.
 pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
-    let mut page = Page { text: String::new(), options };
+    let mut page = Page::new(options);
     page.verdict(view);
     page.tables(view);
     page.sentences("Wrong outputs", &view.diverged);
@@ -51,8 +51,7 @@ pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     page.lints(&view.lints);
     page.facts(view);
     page.notes(view);
-    // A log of GitHub Actions obeys lines that begin with `::`, wherever they come from.
-    page.text.split_inclusive('\n').map(disarm).collect()
+    page.into_text()
 }
 
 fn waived<'a>(view: &View<'a>) -> Vec<RowView<'a>> {
@@ -92,13 +91,24 @@ pub(super) fn hides(letter: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-struct Page {
+/// A text that grows by the line, as wide as the terminal.
+pub(super) struct Page {
     text: String,
     options: TerminalOptions,
 }
 
 impl Page {
-    fn line(&mut self, line: &str) {
+    pub(super) fn new(options: TerminalOptions) -> Self {
+        Self { text: String::new(), options }
+    }
+
+    /// The whole, harmless.
+    pub(super) fn into_text(self) -> String {
+        // A log of GitHub Actions obeys lines that begin with `::`, wherever they come from.
+        self.text.split_inclusive('\n').map(disarm).collect()
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
@@ -107,13 +117,13 @@ impl Page {
         if self.options.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    fn title(&mut self, title: &str) {
+    pub(super) fn title(&mut self, title: &str) {
         let title = self.styled(Style::new().bold(), title);
         self.line(&format!("\n{title}"));
     }
 
     /// A wrapped paragraph: the first line starts with `first`, the others with `rest`.
-    fn prose(&mut self, text: &str, first: &str, rest: &str) {
+    pub(super) fn prose(&mut self, text: &str, first: &str, rest: &str) {
         let width = PROSE.min(usize::from(self.options.width.max(40)));
         let mut line = first.to_owned();
         let mut filled = false;
@@ -201,6 +211,10 @@ impl Page {
                 column.set_constraint(ColumnConstraint::ContentWidth);
             }
         }
+        self.comfy_table(&table);
+    }
+
+    pub(super) fn comfy_table(&mut self, table: &Table) {
         for line in table.lines() {
             self.line(line.trim_end());
         }

@@ -204,3 +204,47 @@ fn a_cached_module_has_no_compile_time() {
     assert_eq!((stage["stage"].as_str(), stage["status"].as_str()), (Some("compile"), Some("cached")));
     assert!(stage["peak_memory_bytes"].is_null(), "the compiler did not run");
 }
+
+#[test]
+fn the_ir_of_every_phase_is_kept_beside_the_cache_and_changes_nothing_in_it() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .model("bad", &["compile-error=custom op 'x' is unknown"])
+        .write();
+    suite.world.run(["run"]).expect_code(20);
+    let plain = benchmark(&suite, "a/cpu/main")["artifact"].clone();
+    let outcome = suite.world.run(["run", "--dump-ir"]).expect_code(20);
+    assert!(
+        outcome.stderr.contains("the IR of every phase is in [WORLD]/work/.benchgate/ir"),
+        "{}",
+        outcome.stderr
+    );
+    let record = benchmark(&suite, "a/cpu/main");
+    assert_eq!(record["stages"][1]["status"], "cached", "the IR of a cached module is there too");
+    assert_eq!(record["artifact"], plain);
+    let ir = |file: &str| suite.world.read(&format!(".benchgate/ir/head/{file}"));
+    assert!(ir("a/cpu/main/module.6.flow.mlir").contains("latency-us=1000"));
+    assert!(ir("a/cpu/main/0.source.mlir").starts_with("// a\n"));
+    assert!(ir("bad/cpu/main/compile.log").contains("custom op 'x' is unknown"));
+    assert!(
+        outcome.stderr.contains("bad/cpu/main head: its IR ends early, the compiler ended with exit code 1"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_run_says_how_busy_preparing_kept_the_machine_and_prints_its_rows_for_programs() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).toml(&target("cuda")).write();
+    let outcome = suite.world.run(["run", "--format", "json"]).expect_code(0);
+    assert!(outcome.stderr.contains("s for 2 benchmarks, "), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("% busy with it"), "{}", outcome.stderr);
+    let json: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(json["counts"]["ok"], 1);
+    assert_eq!(json["counts"]["unsupported"], 1);
+    let metrics = json["rows"][1]["metrics"].as_array().unwrap();
+    assert!(
+        metrics.iter().any(|metric| metric["metric"] == "dispatch-count" && metric["value"] == 3.0),
+        "{metrics:?}"
+    );
+}

@@ -65,7 +65,7 @@ fn torch_models_go_from_source_to_a_verdict_and_a_crash_is_one_models_failure() 
     let crashed = run(&world, &["run", "--side", "head"]);
     assert_eq!(crashed.code, Some(20), "{crashed:?}");
     let said = crashed.said();
-    assert!(said.contains("crash/cpu/main head: failed: export: construct: the exporter"), "{said}");
+    assert!(said.contains("crash/cpu/main: failed: export: construct: the exporter"), "{said}");
     assert!(said.contains("SIGSEGV"), "{said}");
     assert_eq!(said.matches("ok, PASS").count(), 2, "{said}");
 }

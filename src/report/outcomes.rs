@@ -1,0 +1,341 @@
+//! What became of every benchmark of a run: one row each, none left out.
+
+use comfy_table::{
+    Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle,
+};
+
+use crate::gate::{SideStats, described};
+use crate::model::{Benchmark, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode};
+use crate::record::{Number, Word};
+
+use super::terminal::Page;
+use super::{TerminalOptions, clean, percent, quantity};
+
+/// A row of the table. Names and reasons come from strangers and are raw.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct OutcomeRow {
+    pub benchmark: String,
+    pub side: Word<SideName>,
+    pub labels: std::collections::BTreeMap<String, String>,
+    pub status: Status,
+    /// The stage that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Word<Stage>>,
+    /// Why it is not `ok`, or why its outputs are not known to be right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Word<VerifyCode>>,
+    pub processes: u32,
+    /// Every metric that the run has of it: the mean, in the metric's unit.
+    pub metrics: Vec<MetricValue>,
+    /// Where the whole message of a failure is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    #[serde(skip)]
+    latency: Option<SideStats>,
+}
+
+/// A metric's value.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct MetricValue {
+    pub metric: String,
+    pub unit: String,
+    pub value: Number,
+}
+
+/// The first word of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    Ok,
+    /// It ran, and its outputs are wrong, or are not known to be right although there is a reference.
+    Wrong,
+    Unsupported,
+    Skipped,
+    Failed,
+}
+
+impl Status {
+    const ALL: [Self; 5] = [Self::Ok, Self::Wrong, Self::Unsupported, Self::Skipped, Self::Failed];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Wrong => "wrong",
+            Self::Unsupported => "unsupported",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The outcomes of all benchmarks of all sides of a run.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Outcomes {
+    pub rows: Vec<OutcomeRow>,
+    /// Rows by status, those that are not there included.
+    pub counts: std::collections::BTreeMap<&'static str, usize>,
+}
+
+impl Outcomes {
+    /// `log` finds the log of a benchmark's failure, as its reader can open it.
+    pub fn new(sides: &[(SideName, &Run)], log: impl Fn(SideName, &str) -> Option<String>) -> Self {
+        let rows: Vec<OutcomeRow> = sides
+            .iter()
+            .flat_map(|(side, run)| run.benchmarks.iter().map(move |benchmark| (*side, benchmark)))
+            .map(|(side, benchmark)| OutcomeRow {
+                log: log(side, benchmark.name.as_str()),
+                ..OutcomeRow::new(side, benchmark)
+            })
+            .collect();
+        let count = |status: Status| rows.iter().filter(|row| row.status == status).count();
+        let counts = Status::ALL.into_iter().map(|status| (status.as_str(), count(status))).collect();
+        Self { rows, counts }
+    }
+
+    /// `34 benchmarks: 28 ok, 4 unsupported, 2 failed`.
+    fn sentence(&self) -> String {
+        let parts: Vec<String> = Status::ALL
+            .into_iter()
+            .filter_map(|status| Some((self.counts.get(status.as_str())?, status)))
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, status)| format!("{count} {}", status.as_str()))
+            .collect();
+        let noun = if self.rows.len() == 1 { "benchmark" } else { "benchmarks" };
+        format!("{} {noun}: {}", self.rows.len(), parts.join(", "))
+    }
+}
+
+impl OutcomeRow {
+    fn new(side: SideName, benchmark: &Benchmark) -> Self {
+        let code = benchmark.verification.as_ref().map(|verification| verification.code);
+        let (status, stage, why) = match &benchmark.outcome {
+            Outcome::Failed { stage, why } => (Status::Failed, Some(*stage), Some(why.clone())),
+            Outcome::Unsupported { reason } => (Status::Unsupported, None, Some(reason.clone())),
+            Outcome::Skipped { reason } => (Status::Skipped, None, Some(reason.clone())),
+            Outcome::Ok => match code {
+                None | Some(VerifyCode::Pass) => (Status::Ok, None, None),
+                // There is no reference to be wrong against.
+                Some(VerifyCode::VerifierSkipped | VerifyCode::NondeterministicEagerRun) => {
+                    (Status::Ok, None, unverified(benchmark))
+                }
+                Some(_) => (Status::Wrong, None, unverified(benchmark)),
+            },
+        };
+        let described_of = |name: &str| benchmark.metric(name).and_then(described);
+        let latency = described_of(Metric::LATENCY.name.as_ref());
+        let value = |metric: &Metric| {
+            let value = Number(described_of(&metric.name)?.mean);
+            Some(MetricValue { metric: metric.name.to_string(), unit: metric.unit.to_string(), value })
+        };
+        Self {
+            benchmark: benchmark.name.as_str().to_owned(),
+            side: Word(side),
+            labels: benchmark.labels.clone(),
+            status,
+            stage: stage.map(Word),
+            why,
+            verification: code.map(Word),
+            processes: latency.as_ref().map_or(0, |stats| stats.processes),
+            metrics: benchmark.metrics.iter().filter_map(|series| value(&series.metric)).collect(),
+            log: None,
+            latency,
+        }
+    }
+
+    /// The last cell: `ok, PASS`, `unsupported: no CUDA device (compiled only)`, `failed: compile: …`.
+    fn outcome(&self) -> String {
+        let why = self.why.as_deref().map(|why| format!(": {}", clean(why))).unwrap_or_default();
+        let code = self.verification.map_or("not verified", |code| code.0.as_str());
+        match (self.status, self.stage) {
+            (Status::Failed, Some(stage)) => format!("failed: {}{why}", stage.0),
+            (Status::Ok, _) => format!("ok, {code}{why}"),
+            (Status::Wrong, _) => format!("{code}{why}"),
+            (status, _) => format!("{}{why}", status.as_str()),
+        }
+    }
+
+    fn latency(&self) -> String {
+        self.latency.as_ref().map(|stats| quantity(stats.mean, &Unit::Nanoseconds)).unwrap_or_default()
+    }
+
+    fn cv(&self) -> String {
+        self.latency.as_ref().and_then(|stats| stats.cv).map(percent).unwrap_or_default()
+    }
+}
+
+/// Why the outputs are not known to be right: of the first output that is not, else of the whole.
+fn unverified(benchmark: &Benchmark) -> Option<String> {
+    let verification = benchmark.verification.as_ref()?;
+    let bad = verification.outputs.iter().find(|output| output.code != VerifyCode::Pass);
+    let of_output = bad.and_then(|output| Some(format!("output {}: {}", output.index, output.why.as_ref()?)));
+    of_output.or_else(|| verification.why.clone())
+}
+
+/// Letters of a reason in the table; the whole of it stands below.
+const REASON: usize = 90;
+
+fn shortened(text: &str) -> Option<String> {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    (flat.chars().count() > REASON)
+        .then(|| format!("{}…", flat.chars().take(REASON).collect::<String>().trim_end()))
+}
+
+/// The table, what did not fit into it, and the counts.
+pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
+    let mut page = Page::new(options);
+    let two_sides = outcomes.rows.iter().any(|row| row.side != outcomes.rows[0].side);
+    page.comfy_table(&table(outcomes, options, two_sides));
+    let whole: Vec<&OutcomeRow> =
+        outcomes.rows.iter().filter(|row| shortened(&row.outcome()).is_some() || row.log.is_some()).collect();
+    if !whole.is_empty() {
+        page.title("In full");
+    }
+    for row in whole {
+        let side = if two_sides { format!(" {}", row.side.0) } else { String::new() };
+        page.prose(&format!("{}{side}: {}", clean(&row.benchmark), row.outcome()), "  ", "      ");
+        if let Some(log) = &row.log {
+            // Not wrapped: it is there to be copied.
+            page.line(&format!("      log: {}", clean(log)));
+        }
+    }
+    page.line("");
+    page.line(&outcomes.sentence());
+    page.into_text()
+}
+
+/// Without lines between rows: a zoo has more of them than a screen.
+const STYLE: TableStyle = TableStyle::new()
+    .header_separator(LineStyle::none().fill('═').junction('═'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
+fn table(outcomes: &Outcomes, options: TerminalOptions, two_sides: bool) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(options.width);
+    if options.color {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    let mut header = vec!["benchmark", "side", "latency", "CV", "outcome"];
+    header.retain(|title| two_sides || *title != "side");
+    let last = header.len() - 1;
+    table.set_header(header);
+    for row in &outcomes.rows {
+        let text = row.outcome();
+        let outcome = Cell::new(shortened(&text).unwrap_or(text));
+        let outcome = match row.status {
+            _ if !options.color => outcome,
+            Status::Ok => outcome,
+            Status::Unsupported | Status::Skipped => outcome.fg(Color::Yellow),
+            Status::Wrong | Status::Failed => outcome.fg(Color::Red),
+        };
+        let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+        let mut cells = vec![Cell::new(clean(&row.benchmark))];
+        if two_sides {
+            cells.push(Cell::new(row.side.0.as_str()));
+        }
+        cells.extend([right(row.latency()), right(row.cv()), outcome]);
+        table.add_row(cells);
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((u16::from(at > 0), 1));
+        match at {
+            // model/target/function breaks between its parts.
+            0 => {
+                column.set_delimiter('/');
+            }
+            at if at < last => {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+            _ => {}
+        }
+    }
+    table
+}
+
+/// The same for programs.
+pub fn outcomes_json(outcomes: &Outcomes) -> String {
+    // Strings and numbers only: there is nothing that JSON can't hold.
+    let mut text = serde_json::to_string_pretty(outcomes).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{MetricSeries, Process, Series, Verification};
+
+    fn measured(name: &str, nanoseconds: f64) -> Benchmark {
+        let mut benchmark = Benchmark::new(name);
+        let samples = [0.99, 1.0, 1.01].map(|factor| factor * nanoseconds).to_vec();
+        let series = Series::Processes(vec![Process { samples, ..Process::default() }; 8]);
+        benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series });
+        benchmark
+    }
+
+    fn verified(mut benchmark: Benchmark, code: VerifyCode, why: Option<&str>) -> Benchmark {
+        benchmark.verification =
+            Some(Verification { code, outputs: Vec::new(), why: why.map(str::to_owned) });
+        benchmark
+    }
+
+    fn unmeasured(name: &str, outcome: Outcome) -> Benchmark {
+        Benchmark { outcome, ..Benchmark::new(name) }
+    }
+
+    fn run() -> Run {
+        let long = "ended with exit code 1: bert.mlir:812:11: error: failed to legalize operation \
+                    'torch.aten.scatter_reduce.two' that was explicitly marked illegal";
+        let benchmarks = vec![
+            verified(measured("resnet@torch-mlir/cpu/main", 27_120_000.0), VerifyCode::Pass, None),
+            verified(measured("conv/vulkan/main", 912_000.0), VerifyCode::Fail, Some("7 elements are NaN")),
+            verified(
+                measured("own/cpu/main", 912.0),
+                VerifyCode::VerifierSkipped,
+                Some("no expected outputs"),
+            ),
+            unmeasured(
+                "llama-spinquant@iree-turbine/vulkan/main",
+                Outcome::Unsupported { reason: "no Vulkan device (compiled only)".into() },
+            ),
+            unmeasured(
+                "bert@torch-mlir/cpu/main",
+                Outcome::Failed { stage: Stage::Compile, why: long.into() },
+            ),
+            unmeasured("gat/cpu/main", Outcome::Skipped { reason: "::error::by request\u{1b}[31m".into() }),
+        ];
+        Run { benchmarks, ..Run::default() }
+    }
+
+    fn outcomes(sides: &[(SideName, &Run)]) -> Outcomes {
+        Outcomes::new(sides, |_, name| name.starts_with("bert").then(|| "logs/compile-0123.log".to_owned()))
+    }
+
+    #[test]
+    fn every_benchmark_has_a_row_that_fits_the_terminal() {
+        let run = run();
+        let one = outcomes_table(&outcomes(&[(SideName::Head, &run)]), TerminalOptions::default());
+        assert!(one.lines().all(|line| line.chars().count() <= 80), "{one}");
+        insta::assert_snapshot!("outcomes", one);
+        let both = outcomes(&[(SideName::Base, &run), (SideName::Head, &run)]);
+        let both = outcomes_table(&both, TerminalOptions::default());
+        assert!(both.lines().all(|line| line.chars().count() <= 80), "{both}");
+        insta::assert_snapshot!("outcomes-of-two-sides", both);
+    }
+
+    #[test]
+    fn programs_get_every_row_whole() {
+        let run = run();
+        let json: serde_json::Value =
+            serde_json::from_str(&outcomes_json(&outcomes(&[(SideName::Head, &run)]))).unwrap();
+        assert_eq!(json["rows"].as_array().unwrap().len(), 6);
+        assert_eq!(json["counts"]["failed"], 1);
+        assert_eq!(json["counts"]["unsupported"], 1);
+        assert!(json["rows"][4]["why"].as_str().unwrap().ends_with("explicitly marked illegal"));
+        assert_eq!(json["rows"][0]["metrics"][0]["metric"], "latency");
+    }
+}
