@@ -1,200 +1,224 @@
-//! A gate against three years of nights: 20 suites × 1,095 sessions × 100 benchmarks.
+//! A gate against three years of nights: 20 suites × 1,095 sessions × 100 benchmarks, every file whole.
 //!
-//! `cargo bench --bench history` prints seconds, peak memory and fetched bytes of one decision, from a
-//! folder and from a branch over HTTP on loopback. The suite that is asked for has whole files where a
-//! gate could read them; elsewhere the names are real and the files are small, since nobody may open them.
+//! `cargo bench --bench history` writes the history as a branch of a remote, and the nights' commits into
+//! a source repository, so that both the journey and the ancestry are real. Then it runs
+//! `benchgate gate --stored --branch` over HTTP on loopback, with a token, and prints what the gate says
+//! of its decision, the bytes that the server sent, and the peak of the gate's memory. Only the measured
+//! tools are fakes, so that the head takes seconds. Writing the history takes minutes and about 2 GB in
+//! the temporary folder. `-- NIGHTS` makes it shorter.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
 #[path = "../tests/integration/git_server.rs"]
 mod git_server;
+#[path = "../tests/integration/harness.rs"]
+#[expect(dead_code, reason = "the tests use the rest of it")]
+mod harness;
+#[path = "../tests/integration/suite.rs"]
+#[expect(dead_code, reason = "the tests use the rest of it")]
+mod suite;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use benchgate::gate::{CompareOptions, Policy, compare_with_history};
-use benchgate::git::{DataBranch, Remote, Token};
-use benchgate::model::{SideName, Testbed};
-use benchgate::process::{self, Cancel};
+use benchgate::model::SideName;
 use benchgate::record::{Number, RunFile};
-use benchgate::store::{
-    Ask, Branch, Directory, Files, Lineage, RunName, SESSIONS, Selection, history_for_gate, summarise,
-};
+use benchgate::store::{RunName, folder_name, summarise};
+use git_server::GitServer;
+use suite::Suite;
 
-const GOLDEN: &str = include_str!("../tests/fixtures/record/run-v1.json");
 const SUITES: usize = 20;
-const NIGHTS: i64 = 1095;
+const NIGHTS: usize = 1095;
 const BENCHMARKS: usize = 100;
 const PROCESSES: usize = 8;
 const REPETITIONS: usize = 10;
-/// Nights with whole files; a gate may open a hundred at most.
-const WHOLE: i64 = 110;
+const BRANCH: &str = "benchgate-baselines";
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let Some(at) = arguments.iter().position(|argument| argument == "--measure") {
-        measure(&arguments[at + 1], &arguments[at + 2]);
-        return;
+    let nights = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(NIGHTS);
+    let suite = suite();
+    let commits = source_history(&suite, nights);
+    suite.world.run(["run"]).expect_code(0);
+    let run = RunFile::from_slice(suite.world.read("run.json").as_bytes()).unwrap();
+
+    let server = GitServer::new();
+    let started = Instant::now();
+    let bytes = stored_history(&server, &run, &commits);
+    println!(
+        "{SUITES} suites × {nights} nights × {BENCHMARKS} benchmarks: {} files, {} MB of JSON, {} MB packed, \
+         written in {:.0} s",
+        SUITES * nights,
+        bytes / 1_000_000,
+        packed(&server.repository()) / 1_000_000,
+        started.elapsed().as_secs_f64(),
+    );
+    for turn in ["first", "second"] {
+        gate(&suite, &server, turn);
     }
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("baselines");
-    let bytes = write(&root);
-    println!("a session's file: {} kB; {} files in all", bytes / 1000, SUITES as i64 * NIGHTS);
-    child("folder", root.to_str().unwrap());
-    let server = git_server::GitServer::new();
-    import(&root, &server);
-    let before = server.sent();
-    child("branch", &server.url());
-    println!("branch: {} kB were sent", (server.sent() - before) / 1000);
 }
 
-/// A fresh process, so that the peak of its memory is its own.
-fn child(kind: &str, place: &str) {
-    let status =
-        Command::new(std::env::current_exe().unwrap()).args(["--measure", kind, place]).status().unwrap();
-    assert!(status.success());
+/// A suite of a hundred fake models, committed.
+fn suite() -> Suite {
+    let mut suite = Suite::new();
+    for at in 0..BENCHMARKS {
+        suite = suite.model(&format!("model-{at:03}"), &["latency-us=1000"]);
+    }
+    let suite = suite.write();
+    suite.world.write(".gitignore", "/tools\n/run.json\n/.benchgate\n");
+    git(&suite.world.work(), &["init", "--quiet"]);
+    git(&suite.world.work(), &["add", "-A"]);
+    git(&suite.world.work(), &["commit", "--quiet", "-m", "the suite"]);
+    suite
 }
 
-fn created(night: i64) -> String {
-    let first: jiff::Timestamp = "2023-11-22T02:00:00Z".parse().unwrap();
-    (first + jiff::SignedDuration::from_hours(24 * night)).to_string()
-}
-
-fn commit(night: i64) -> String {
-    // Any spread of digits will do; names must not compress better than real ones.
-    format!("{:040x}", (night as u128 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835))
-        .replace('-', "")
-}
-
-fn session(night: i64) -> RunFile {
-    let mut run = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
-    run.sides.truncate(1);
-    run.sides[0].name = SideName::Head.into();
-    run.sides[0].commit = Some(commit(night));
-    run.suite = "suite-00".to_owned();
-    run.session = format!("session-{night}");
-    run.created = created(night);
-    run.calibration = None;
-    let mut state = night as u64 + 1;
-    let mut noise = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f64 / (1_u64 << 24) as f64
-    };
-    let model = run.sides[0].benchmarks[0].clone();
-    run.sides[0].benchmarks = (0..BENCHMARKS)
-        .map(|at| {
-            let mut benchmark = model.clone();
-            benchmark.name = format!("model-{at:03}/cpu/main");
-            benchmark.artifact.as_mut().unwrap().vmfb_sha256 = commit(night * 1000 + at as i64);
-            let process = benchmark.processes[0].clone();
-            benchmark.processes = (0..PROCESSES)
-                .map(|order| {
-                    let mut process = process.clone();
-                    process.slot = None;
-                    process.order = order as u32;
-                    for samples in process.samples.values_mut() {
-                        *samples =
-                            (0..REPETITIONS).map(|_| Number(1e5 + at as f64 + 500.0 * noise())).collect();
-                    }
-                    process
-                })
-                .collect();
-            benchmark
-        })
-        .collect();
-    run
-}
-
-/// Writes the baseline and returns the size of a whole file.
-fn write(root: &Path) -> usize {
-    let mut size = 0;
-    for suite in 0..SUITES {
-        let folder = root.join(format!("suite-{suite:02}/9c1f0e57"));
-        std::fs::create_dir_all(&folder).unwrap();
-        for night in 0..NIGHTS {
-            let name = RunName::new(&created(night), Some(&commit(night))).unwrap();
-            let bytes = if suite == 0 && night >= NIGHTS - WHOLE {
-                summarise(&session(night), SideName::Head, Vec::new()).unwrap().to_json()
-            } else {
-                format!("{suite} {night}\n").into_bytes()
-            };
-            size = size.max(bytes.len());
-            std::fs::write(folder.join(name.file()), bytes).unwrap();
+/// A commit for every night, oldest first.
+fn source_history(suite: &Suite, nights: usize) -> Vec<String> {
+    let work = suite.world.work();
+    fast_import(&work.join(".git"), |stream| {
+        for night in 0..nights {
+            write!(stream, "commit refs/heads/main\ncommitter t <t@example.org> {night} +0000\n").unwrap();
+            let from = if night == 0 { "from refs/heads/main^0\n" } else { "" };
+            write!(stream, "data 5\nnight\n{from}\n").unwrap();
         }
-    }
-    size
+    });
+    let listed = git(&work, &["rev-list", "--reverse", "main"]);
+    listed.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// The folder as a branch, by git's fast import.
-fn import(root: &Path, server: &git_server::GitServer) {
+/// Every night of every suite on the data branch, a commit a night; returns the bytes of all files.
+fn stored_history(server: &GitServer, run: &RunFile, commits: &[String]) -> usize {
+    let mut noise = Noise(1);
+    let mut all = 0;
+    let testbed = folder_name(&run.testbed.id);
+    fast_import(&server.repository(), |stream| {
+        for (night, commit) in commits.iter().enumerate() {
+            write!(stream, "commit refs/heads/{BRANCH}\ncommitter t <t@example.org> {night} +0000\n")
+                .unwrap();
+            write!(stream, "data 5\nnight\n").unwrap();
+            let created = created(commits.len() - night);
+            for suite in 0..SUITES {
+                // The first is the one that the gate asks for.
+                let name = if suite == 0 { run.suite.clone() } else { format!("suite-{suite:02}") };
+                let mut session = session(run, &mut noise);
+                session.suite.clone_from(&name);
+                session.session = format!("night-{night}-{suite}");
+                session.created.clone_from(&created);
+                session.sides[0].commit = Some(commit.clone());
+                let bytes = summarise(&session, SideName::Head, Vec::new()).unwrap().to_json();
+                let file = RunName::new(&created, Some(commit)).unwrap().file();
+                let path = format!("{}/{testbed}/{file}", folder_name(&name));
+                write!(stream, "M 644 inline {path}\ndata {}\n", bytes.len()).unwrap();
+                stream.write_all(&bytes).unwrap();
+                writeln!(stream).unwrap();
+                all += bytes.len();
+            }
+            writeln!(stream).unwrap();
+        }
+    });
+    all
+}
+
+/// The measured run with other samples.
+fn session(run: &RunFile, noise: &mut Noise) -> RunFile {
+    let mut session = run.clone();
+    session.sides[0].dirty = Some(false);
+    for benchmark in &mut session.sides[0].benchmarks {
+        let process = benchmark.processes[0].clone();
+        benchmark.processes = (0..PROCESSES)
+            .map(|order| {
+                let mut process = process.clone();
+                process.order = u32::try_from(order).unwrap();
+                for samples in process.samples.values_mut() {
+                    let place = 1e6 * (1.0 + 0.01 * noise.next());
+                    *samples =
+                        (0..REPETITIONS).map(|_| Number(place * (1.0 + 0.005 * noise.next()))).collect();
+                }
+                process
+            })
+            .collect();
+    }
+    session
+}
+
+/// A stream of numbers from −½ to ½.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        // Knuth's MMIX generator: anything will do that compresses no better than measurements.
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 40) as f64 / f64::from(1_u32 << 24) - 0.5
+    }
+}
+
+/// The start of a session so many nights ago.
+fn created(nights_ago: usize) -> String {
+    let hours = i64::try_from(24 * nights_ago).unwrap();
+    (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(hours)).to_string()
+}
+
+/// Runs the gate and prints what it cost.
+fn gate(suite: &Suite, server: &GitServer, turn: &str) {
+    let before = server.sent();
+    let remote = server.url();
+    let branch = format!("--branch={BRANCH}");
+    let mut command = suite.world.command(["gate", "--stored", &branch, "--remote", &remote]);
+    command.env("BENCHGATE_TOKEN", git_server::TOKEN);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = String::new();
+    let code = loop {
+        if let Ok(text) = std::fs::read_to_string(&status)
+            && let Some(found) = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))
+        {
+            found.trim().clone_into(&mut peak);
+        }
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended.code();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    let account = said.lines().find(|line| line.starts_with("judged")).unwrap_or(&said);
+    println!(
+        "{turn} gate: exit code {code:?}, peak {peak}, {} kB sent by the server; it said: {account}",
+        (server.sent() - before) / 1000
+    );
+}
+
+/// Bytes of the packs of a repository.
+fn packed(repository: &Path) -> u64 {
+    let packs = std::fs::read_dir(repository.join("objects/pack")).unwrap();
+    packs.map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
+}
+
+fn fast_import(repository: &Path, write: impl FnOnce(&mut BufWriter<std::process::ChildStdin>)) {
     let mut import = Command::new("git")
-        .args(["fast-import", "--quiet"])
-        .env("GIT_DIR", server.repository())
+        // The quickest compression: this is not what is measured.
+        .args(["-c", "core.compression=1", "fast-import", "--quiet", "--depth=0"])
+        .env("GIT_DIR", repository)
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut input = std::io::BufWriter::new(import.stdin.take().unwrap());
-    writeln!(input, "commit refs/heads/benchgate-baselines\ncommitter t <t@example.org> 0 +0000\ndata 1\nm")
-        .unwrap();
-    let mut files: Vec<PathBuf> = Vec::new();
-    for suite in std::fs::read_dir(root).unwrap() {
-        let testbed = suite.unwrap().path().join("9c1f0e57");
-        files.extend(std::fs::read_dir(testbed).unwrap().map(|entry| entry.unwrap().path()));
-    }
-    for file in files {
-        let bytes = std::fs::read(&file).unwrap();
-        let name = file.strip_prefix(root).unwrap().display();
-        write!(input, "M 644 inline {name}\ndata {}\n", bytes.len()).unwrap();
-        input.write_all(&bytes).unwrap();
-        writeln!(input).unwrap();
-    }
-    input.flush().unwrap();
-    drop(input);
+    let mut stream = BufWriter::new(import.stdin.take().unwrap());
+    write(&mut stream);
+    stream.flush().unwrap();
+    drop(stream);
     assert!(import.wait().unwrap().success());
 }
 
-fn git(command: &process::Command) -> Result<process::Finished, process::ProcessError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(process::run(command, &Cancel::new()))
-}
-
-fn measure(kind: &str, place: &str) {
-    let started = Instant::now();
-    let files: Box<dyn Files> = match kind {
-        "folder" => Box::new(Directory::new(place)),
-        _ => {
-            let remote = Remote::new(place, Token::new(git_server::TOKEN), Vec::new()).unwrap();
-            Box::new(Branch::new(DataBranch::fetch(remote, "benchgate-baselines", &git).unwrap()))
-        }
-    };
-    let listed = started.elapsed();
-    let file = session(NIGHTS);
-    let head = file.runs("head").remove(0).1;
-    let made = started.elapsed();
-    let ask = Ask {
-        suite: "suite-00",
-        testbed: &Testbed::from(&file.testbed),
-        sessions: SESSIONS,
-        lineage: &|_| Lineage::Ancestor,
-        now: created(NIGHTS).parse().unwrap(),
-    };
-    let Selection::Found(history) = history_for_gate(files.as_ref(), &ask).unwrap() else {
-        panic!("no history")
-    };
-    let read = started.elapsed();
-    let comparison =
-        compare_with_history(&head, &history.runs, &Policy::default(), &CompareOptions::default());
-    let decided = started.elapsed();
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("unknown").trim();
-    println!(
-        "{kind}: {:.3} s to open, {:.3} s to select and read {} sessions, {:.3} s to judge {} rows ({}); peak {peak}",
-        listed.as_secs_f64(),
-        (read - made).as_secs_f64(),
-        history.runs.len(),
-        (decided - read).as_secs_f64(),
-        comparison.rows.len(),
-        comparison.verdict,
-    );
+/// Git without the configuration of whoever runs the bench.
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }

@@ -1,6 +1,7 @@
 //! The gate against the stored baseline: one side is measured, the other is history.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::gate::{CompareOptions, Comparison, Policy, compare_with_history};
 use crate::git::Repository;
@@ -16,6 +17,8 @@ pub struct Baseline<'a> {
     repository: &'a Repository,
     /// Sessions of commits behind this one are history.
     commit: String,
+    /// How long opening took: for a branch, the journey that brought its listing.
+    opened: Duration,
 }
 
 impl<'a> Baseline<'a> {
@@ -26,13 +29,14 @@ impl<'a> Baseline<'a> {
         commit: String,
         terminal: &Terminal,
     ) -> Result<Self, CliError> {
+        let started = Instant::now();
         let files: Box<dyn Files + 'a> = if args.branch.is_some() {
             args.open(Some(repository), &runner, terminal)?
         } else {
             // Not the working tree: a change that brought its own baseline would be judged by itself.
             Box::new(Tree::new(repository, commit.clone(), inside(repository, &args.store)?))
         };
-        Ok(Self { files, repository, commit })
+        Ok(Self { files, repository, commit, opened: started.elapsed() })
     }
 
     /// Judges a run by the sessions that are stored.
@@ -44,6 +48,7 @@ impl<'a> Baseline<'a> {
         options: &CompareOptions,
         terminal: &Terminal,
     ) -> Result<Comparison, CliError> {
+        let started = Instant::now();
         let ancestry = self.repository.ancestry(&self.commit).map_err(StoreError::Git)?;
         let unknown = Testbed::default();
         let ask = Ask {
@@ -57,6 +62,7 @@ impl<'a> Baseline<'a> {
             Selection::Found(history) => {
                 baseline::say_faults(&history.faults, terminal);
                 let mut comparison = compare_with_history(head, &history.runs, policy, options);
+                terminal.note(&self.account(head, history.runs.len(), started.elapsed()));
                 comparison.notes.extend(history.notes);
                 let faults = history.faults.iter();
                 comparison
@@ -69,6 +75,23 @@ impl<'a> Baseline<'a> {
                 Err(self.nothing(&missing))
             }
         }
+    }
+
+    /// What the decision cost, in words: people keep years of nights only while reading them stays cheap.
+    fn account(&self, head: &Run, sessions: usize, took: Duration) -> String {
+        let benchmarks = head.benchmarks.len();
+        let mut said = format!(
+            "judged {benchmarks} benchmarks by {sessions} stored sessions in {:.2} s",
+            (self.opened + took).as_secs_f64()
+        );
+        if let Some(bytes) = self.files.fetched() {
+            let kilobytes = bytes.div_ceil(1000);
+            said.push_str(&format!(
+                ", {kilobytes} kB fetched ({:.2} s for the listing before measuring)",
+                self.opened.as_secs_f64()
+            ));
+        }
+        said
     }
 
     fn nothing(&self, missing: &Missing) -> CliError {

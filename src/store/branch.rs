@@ -31,11 +31,6 @@ impl<'a> Branch<'a> {
         Self { inner: RefCell::new(branch) }
     }
 
-    /// Bytes that were fetched so far.
-    pub fn bytes(&self) -> u64 {
-        self.inner.borrow().bytes()
-    }
-
     fn entries(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
         let entries = self.inner.borrow().list(folder)?;
         let wanted =
@@ -84,5 +79,9 @@ impl Files for Branch<'_> {
     fn place(&self) -> String {
         let branch = self.inner.borrow();
         format!("the branch {} of {}", branch.name(), branch.url())
+    }
+
+    fn fetched(&self) -> Option<u64> {
+        Some(self.inner.borrow().bytes())
     }
 }

@@ -29,4 +29,8 @@ pub trait Files {
     fn apply(&mut self, change: &Change) -> Result<(), StoreError>;
     /// How a person would name the place.
     fn place(&self) -> String;
+    /// Bytes that were brought from far away so far; `None` where everything is near.
+    fn fetched(&self) -> Option<u64> {
+        None
+    }
 }

@@ -99,3 +99,22 @@ fn sessions_of_another_branch_are_no_history() {
         outcome.stderr
     );
 }
+
+#[test]
+fn a_gate_says_what_reading_a_branch_cost() {
+    let suite = committed();
+    let server = crate::git_server::GitServer::new();
+    let remote = server.url();
+    let with_token = |arguments: &[&str]| {
+        let mut command = suite.world.command(arguments);
+        command.env("BENCHGATE_TOKEN", crate::git_server::TOKEN);
+        suite.world.finish(command)
+    };
+    suite.world.run(["run"]).expect_code(0);
+    with_token(&["baseline", "update", "--branch", "--remote", &remote]).expect_code(0);
+    let outcome = with_token(&["gate", "--stored", "--branch", "--remote", &remote]).expect_code(0);
+    let account = outcome.stderr.lines().find(|line| line.starts_with("judged 1 benchmarks"));
+    let account = account.unwrap_or_else(|| panic!("{}", outcome.stderr));
+    assert!(account.contains("kB fetched"), "{account}");
+    assert!(!outcome.stderr.contains(crate::git_server::TOKEN), "{}", outcome.stderr);
+}
