@@ -1,7 +1,8 @@
 //! `benchgate baseline`: stored runs, what became of them, and what is learned from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::config::{self, Store};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
@@ -97,6 +98,9 @@ struct Accept {
     /// Why, for those who read it later
     #[arg(long, value_name = "TEXT")]
     why: String,
+    /// The last day it holds; afterwards the sessions stored under it are no longer learned from
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    until: Option<jiff::civil::Date>,
     /// Who
     #[arg(long, value_name = "NAME", env = "GITHUB_ACTOR")]
     who: Option<String>,
@@ -119,11 +123,12 @@ fn parse_side(text: &str) -> Result<SideName, String> {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let repository = Repository::open(std::path::Path::new(".")).ok();
-    let mut files = args.store.open(repository.as_ref(), &runner, terminal)?;
+    let repository = Repository::open(Path::new(".")).ok();
+    let (store, root) = configured(args)?;
+    let mut files = args.store.over(&store, &root).open(repository.as_ref(), &runner, terminal)?;
     let files = files.as_mut();
     match &args.command {
-        Command::Update(args) => update(args, files, repository.as_ref(), terminal),
+        Command::Update(args) => update(args, files, store.sessions, repository.as_ref(), terminal),
         Command::List(args) => baseline_show::list(args, files, terminal),
         Command::Show(args) => baseline_show::show(args, files, terminal),
         Command::Diff(args) => diff(args, files, terminal),
@@ -133,9 +138,24 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
 }
 
+/// `[store]` of the configuration and the folder that it starts at. A suite's results can be looked at
+/// without its configuration, so one that is nowhere says nothing.
+fn configured(args: &Args) -> Result<(Store, PathBuf), CliError> {
+    let (file, measures) = match &args.command {
+        Command::Update(update) => (update.measuring.config.clone(), update.measure),
+        _ => (MeasureArgs::default_config(), false),
+    };
+    if !file.exists() || (args.store.is_told() && !measures) {
+        return Ok((Store::default(), PathBuf::new()));
+    }
+    let config = config::load(&file)?;
+    Ok((config.store, config.root))
+}
+
 fn update(
     args: &Update,
     files: &mut dyn Files,
+    sessions: usize,
     repository: Option<&Repository>,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
@@ -169,6 +189,7 @@ fn update(
         |other: &str| ancestry.as_ref().map_or(Lineage::Ancestor, |ancestry| Lineage::of(ancestry, other));
     let writing = Writing {
         side: args.side,
+        sessions,
         policy: &policy,
         options: CompareOptions { seed: file.seed, today: super::compare::today() },
         lineage: &lineage,
@@ -241,6 +262,13 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
 
 fn accept(args: &Accept, files: &mut dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let shelf = args.shelf.open(files)?;
+    let today = super::compare::today();
+    if let Some(day) = args.until.filter(|day| day.to_string() < today) {
+        return Err(CliError::Usage {
+            message: format!("{day} is past: it would hold for no day"),
+            hint: None,
+        });
+    }
     let who = args.who.clone().or_else(|| std::env::var("USER").ok()).filter(|who| !who.is_empty());
     let who = who.ok_or_else(|| CliError::Usage {
         message: "failed to find out who accepts it".to_owned(),
@@ -258,12 +286,14 @@ fn accept(args: &Accept, files: &mut dyn Files, terminal: &Terminal) -> Result<E
         benchmark: args.benchmark.clone(),
         who,
         why: args.why.clone(),
+        until: args.until,
         created: jiff::Timestamp::now().to_string(),
         benchgate: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let (path, from) = store::accept(files, acceptance)?;
     let what = args.benchmark.as_deref().unwrap_or("every benchmark");
-    terminal.print(&harmless(&format!("accepted {what} from {from} on, in {path}\n")));
+    let until = args.until.map_or_else(String::new, |day| format!(" until {day}"));
+    terminal.print(&harmless(&format!("accepted {what} from {from} on{until}, in {path}\n")));
     Ok(ExitCode::Pass)
 }
 

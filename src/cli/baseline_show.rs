@@ -177,7 +177,8 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     for (_, accepted) in &shelf.acceptances {
         let what = accepted.benchmark.as_deref().unwrap_or("every benchmark");
         let (from, who, why) = (&accepted.from, &accepted.who, &accepted.why);
-        text.push_str(&format!("  accepted {what} from {from} on: {who}: {why}\n"));
+        let until = accepted.until.as_ref().map_or_else(String::new, |day| format!(" until {day}"));
+        text.push_str(&format!("  accepted {what} from {from} on{until}: {who}: {why}\n"));
     }
     for (name, track) in &tracks {
         let newest = track.points.last().map_or(f64::NAN, |(_, value)| *value);

@@ -124,7 +124,10 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
             let commit = base.and_then(|base| base.commit.clone());
             let commit = commit.map_or_else(|| repository.head().map(|head| head.commit), Ok)?;
             sides.retain(|side| side.name == SideName::Head);
-            Some(Baseline::open(&args.store, repository, commit, terminal)?)
+            // After the policy's own rule: with --base the head's configuration already has the base's.
+            let store = sides.first().map(|side| side.config.store.clone()).unwrap_or_default();
+            let place = args.store.over(&store, &root);
+            Some(Baseline::open(&place, &store, repository, commit, terminal)?)
         }
         None => None,
     };
@@ -209,6 +212,7 @@ fn against_merge_base(
     head_config.policy.clone_from(&base_config.policy);
     head_config.numerics.clone_from(&base_config.numerics);
     head_config.github.clone_from(&base_config.github);
+    head_config.store.clone_from(&base_config.store);
     head_config.disclose = base_config.disclose;
 
     let mut base = required(side(SideName::Head, &base_config)?)?;

@@ -46,6 +46,11 @@ fn at_least_one<T: std::str::FromStr + PartialEq + From<bool>>(text: &str) -> Re
 }
 
 impl MeasureArgs {
+    /// The configuration for commands that have no option for it.
+    pub fn default_config() -> PathBuf {
+        std::env::var_os("BENCHGATE_CONFIG").map_or_else(|| PathBuf::from("benchgate.toml"), PathBuf::from)
+    }
+
     /// Reads the configuration and applies what the command line overrides.
     pub fn load(&self) -> Result<Config, CliError> {
         let mut config = config::load(&self.config)?;

@@ -1,8 +1,9 @@
 //! Where the baseline is, from the command line and the environment.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::config::Store;
 use crate::git::{DataBranch, GitError, Remote, Repository, Runner, Token};
 use crate::process::{self, ProcessError};
 use crate::store::{Branch, Directory, Files, StoreError};
@@ -14,8 +15,10 @@ use super::{CliError, Terminal, runtime};
 #[command(next_help_heading = "Baseline")]
 pub struct StoreArgs {
     /// The folder of the baseline
-    #[arg(long, global = true, value_name = "FOLDER", default_value = "baselines", env = "BENCHGATE_STORE")]
-    pub store: PathBuf,
+    ///
+    /// By default what [store] of the configuration says, and `baselines` without one.
+    #[arg(long, global = true, value_name = "FOLDER", env = "BENCHGATE_STORE")]
+    pub store: Option<PathBuf>,
     /// Use a branch of the remote that holds nothing else, instead of a folder
     #[arg(
         long,
@@ -28,8 +31,16 @@ pub struct StoreArgs {
     )]
     pub branch: Option<String>,
     /// The remote of that branch: a name or an address
-    #[arg(long, global = true, value_name = "REMOTE", default_value = "origin")]
-    pub remote: String,
+    #[arg(long, global = true, value_name = "REMOTE")]
+    pub remote: Option<String>,
+}
+
+/// Where the baseline is, after command line, environment and configuration.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub folder: PathBuf,
+    pub branch: Option<String>,
+    remote: String,
 }
 
 /// What git needs of our environment and does not inherit: proxies, certificates, the SSH agent.
@@ -59,6 +70,22 @@ pub fn runner(command: &process::Command) -> Result<process::Finished, ProcessEr
 }
 
 impl StoreArgs {
+    /// Whether the command line or the environment already say where the baseline is.
+    pub fn is_told(&self) -> bool {
+        self.store.is_some() || self.branch.is_some()
+    }
+
+    /// What is not said here is as the configuration in `root` says.
+    pub fn over(&self, store: &Store, root: &Path) -> Place {
+        Place {
+            folder: self.store.clone().unwrap_or_else(|| root.join(&store.folder)),
+            branch: self.branch.clone().or_else(|| store.branch.clone().filter(|_| self.store.is_none())),
+            remote: self.remote.clone().unwrap_or_else(|| store.remote.clone()),
+        }
+    }
+}
+
+impl Place {
     /// Opens the baseline. A branch is fetched: its listing, and no file yet.
     pub fn open<'a>(
         &self,
@@ -66,7 +93,7 @@ impl StoreArgs {
         run: &'a Runner<'a>,
         terminal: &Terminal,
     ) -> Result<Box<dyn Files + 'a>, CliError> {
-        let Some(branch) = &self.branch else { return Ok(Box::new(Directory::new(&self.store))) };
+        let Some(branch) = &self.branch else { return Ok(Box::new(Directory::new(&self.folder))) };
         let remote = self.remote(repository)?;
         terminal.note(&format!("fetching the branch {branch} of {}", remote.url()));
         Ok(Box::new(Branch::new(DataBranch::fetch(remote, branch, run).map_err(StoreError::Git)?)))

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::config::Store;
 use crate::gate::{CompareOptions, Comparison, Policy, compare_with_history};
 use crate::git::Repository;
 use crate::model::{Run, Testbed};
-use crate::store::{self, Ask, Files, Lineage, Missing, SESSIONS, Selection, StoreError, Tree};
+use crate::store::{self, Ask, Files, Lineage, Missing, Selection, StoreError, Tree};
 
-use super::store_args::{StoreArgs, runner};
+use super::store_args::{Place, runner};
 use super::{CliError, Terminal, baseline};
 
 /// A baseline that was opened before anything was measured, so that a wrong token costs no GPU time.
@@ -17,6 +18,7 @@ pub struct Baseline<'a> {
     repository: &'a Repository,
     /// Sessions of commits behind this one are history.
     commit: String,
+    settings: Store,
     /// How long opening took: for a branch, the journey that brought its listing.
     opened: Duration,
 }
@@ -24,19 +26,20 @@ pub struct Baseline<'a> {
 impl<'a> Baseline<'a> {
     /// Opens the baseline as `commit` has it, or the branch.
     pub fn open(
-        args: &StoreArgs,
+        place: &Place,
+        settings: &Store,
         repository: &'a Repository,
         commit: String,
         terminal: &Terminal,
     ) -> Result<Self, CliError> {
         let started = Instant::now();
-        let files: Box<dyn Files + 'a> = if args.branch.is_some() {
-            args.open(Some(repository), &runner, terminal)?
+        let files: Box<dyn Files + 'a> = if place.branch.is_some() {
+            place.open(Some(repository), &runner, terminal)?
         } else {
             // Not the working tree: a change that brought its own baseline would be judged by itself.
-            Box::new(Tree::new(repository, commit.clone(), inside(repository, &args.store)?))
+            Box::new(Tree::new(repository, commit.clone(), inside(repository, &place.folder)?))
         };
-        Ok(Self { files, repository, commit, opened: started.elapsed() })
+        Ok(Self { files, repository, commit, settings: settings.clone(), opened: started.elapsed() })
     }
 
     /// Judges a run by the sessions that are stored.
@@ -54,7 +57,8 @@ impl<'a> Baseline<'a> {
         let ask = Ask {
             suite,
             testbed: head.testbed.as_ref().unwrap_or(&unknown),
-            sessions: SESSIONS,
+            sessions: self.settings.sessions,
+            stale_days: self.settings.stale_days,
             lineage: &|commit| Lineage::of(&ancestry, commit),
             now: jiff::Timestamp::now(),
         };

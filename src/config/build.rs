@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use super::problems::{Collector, did_you_mean, shown};
 use super::sections::POLICY_KEYS;
 use super::view::View;
-use super::{CommentWhen, Config, GitHub, Measure, Target, defaults, flags, functions, model, policy, side};
+use super::{
+    CommentWhen, Config, GitHub, Measure, Store, Target, defaults, flags, functions, model, policy, side,
+};
 use crate::model::Disclose;
 
 /// A file that the configuration names, to be looked at by [`super::load`].
@@ -69,6 +71,7 @@ pub(super) fn build(root: View<'_, '_>, file: &Path, problems: &mut Collector) -
                 _ => Disclose::All,
             },
             github: github(root.get("github")),
+            store: store(root.get("store"), problems),
             policy_file,
         },
         files,
@@ -145,6 +148,21 @@ pub(super) fn among(names: View<'_, '_>, what: &str, known: &[Target], problems:
             let advice = did_you_mean(text, known.iter().map(|target| target.name.as_str()));
             problems.add(name.at(), format!("no {what} is named `{}`{advice}", shown(text)));
         }
+    }
+}
+
+fn store(view: View<'_, '_>, problems: &mut Collector) -> Store {
+    let default = Store::default();
+    if view.get("folder").is_present() && view.get("branch").is_present() {
+        problems
+            .add(view.get("branch").at(), "`branch`: a baseline is in a `folder` or on a branch, not both");
+    }
+    Store {
+        folder: view.get("folder").text().map_or(default.folder, PathBuf::from),
+        branch: view.get("branch").text().map(str::to_owned),
+        remote: view.get("remote").text().map_or(default.remote, str::to_owned),
+        sessions: view.get("sessions").integer().unwrap_or(default.sessions),
+        stale_days: view.get("stale-days").integer().unwrap_or(default.stale_days),
     }
 }
 

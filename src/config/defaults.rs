@@ -39,6 +39,19 @@ pub(super) const INPUT_TYPE: &str = "auto";
 /// The folder of the configuration.
 pub(super) const SOURCES: &str = ".";
 
+/// The folder of stored baselines, beside the configuration.
+pub(super) const STORE_FOLDER: &str = "baselines";
+
+/// What git calls the remote that a clone came from.
+pub(super) const STORE_REMOTE: &str = "origin";
+
+/// Most sessions a gate reads. Twenty know the spread between sessions to a sixth of itself (1/√(2·19)), and cover three weeks of
+/// nights; more would reach back to another state of the machine.
+pub(super) const STORE_SESSIONS: usize = 20;
+
+/// Nightly sessions stop for a weekend, not for two weeks.
+pub(super) const STORE_STALE_DAYS: u32 = 14;
+
 /// What `benchgate init` calls it.
 pub(super) const WORKFLOW: &str = ".github/workflows/benchgate.yml";
 

@@ -35,5 +35,5 @@ pub use reference::{EXAMPLE, reference};
 pub use schema::json_schema;
 pub use types::{
     CommentWhen, Config, GitHub, Input, Measure, Model, ModelSource, OutputType, Parameters, Pin, Side,
-    Target, ToolSource,
+    Store, Target, ToolSource,
 };

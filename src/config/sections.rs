@@ -25,6 +25,7 @@ pub(super) static ROOT: Section = Section {
         optional("waiver", Kind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("numerics", Kind::Named(&NUMERICS), "How far outputs may be from their references."),
         optional("report", Kind::Table(&REPORT), "What reports may say."),
+        optional("store", Kind::Table(&STORE), "Where baselines are stored, and how they are read."),
         optional("github", Kind::Table(&GITHUB), "What is posted to GitHub, and when."),
         optional(
             "policy",
@@ -370,6 +371,43 @@ static REPORT: Section = Section {
         "`ratios` keeps absolute times, sizes and counts out of every report, comment, summary and annotation. \
          `run.json` keeps them: it is what the verdict is made from.",
     )],
+};
+
+static STORE: Section = Section {
+    title: "[store]",
+    doc: "In a pull request this is read from the base. `--store`, `--branch` and `--remote` win over it, and \
+          so do `BENCHGATE_STORE` and `BENCHGATE_STORE_BRANCH`.",
+    fields: &[
+        defaulted(
+            "folder",
+            Kind::Inside,
+            "\"baselines\"",
+            "The folder of the baseline, relative to this file.",
+        ),
+        optional(
+            "branch",
+            Kind::Line,
+            "A branch of the remote that holds nothing else, instead of a folder: `benchgate-baselines`.",
+        ),
+        defaulted(
+            "remote",
+            Kind::Line,
+            "\"origin\"",
+            "The remote of that branch: a name, or an address without credentials.",
+        ),
+        defaulted(
+            "sessions",
+            Kind::Integer { min: 1, max: 1000 },
+            "20",
+            "Most sessions that a gate reads, newest first.",
+        ),
+        defaulted(
+            "stale-days",
+            Kind::Integer { min: 1, max: 3650 },
+            "14",
+            "Age of the newest session, in days, from which the baseline is called stale.",
+        ),
+    ],
 };
 
 static GITHUB: Section = Section {

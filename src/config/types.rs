@@ -29,6 +29,7 @@ pub struct Config {
     /// How much a report may say.
     pub disclose: Disclose,
     pub github: GitHub,
+    pub store: Store,
     /// The file that `policy = "…"` names, as written; [`super::load`] has already read it.
     pub policy_file: Option<PathBuf>,
 }
@@ -193,6 +194,32 @@ pub struct Measure {
     pub jobs: Option<usize>,
     /// Seed of the schedule's order.
     pub seed: u64,
+}
+
+/// `[store]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    /// The folder of the baseline, relative to the configuration.
+    pub folder: PathBuf,
+    /// A branch of `remote` that holds nothing else, instead of the folder.
+    pub branch: Option<String>,
+    pub remote: String,
+    /// Most sessions that a gate reads.
+    pub sessions: usize,
+    /// Age in days from which a baseline is called stale.
+    pub stale_days: u32,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            folder: PathBuf::from(defaults::STORE_FOLDER),
+            branch: None,
+            remote: defaults::STORE_REMOTE.to_owned(),
+            sessions: defaults::STORE_SESSIONS,
+            stale_days: defaults::STORE_STALE_DAYS,
+        }
+    }
 }
 
 /// `[github]`.

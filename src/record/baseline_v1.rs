@@ -162,6 +162,10 @@ pub struct AcceptanceFile {
     pub benchmark: Option<String>,
     pub who: String,
     pub why: String,
+    /// The last day it holds, `YYYY-MM-DD`; absent where it holds for good. After it, what was stored
+    /// under the acceptance is no longer learned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 impl BaselineFile {
@@ -201,6 +205,9 @@ impl AcceptanceFile {
         let file: Self =
             serde_json::from_slice(bytes).map_err(|error| schema::explain_acceptance(bytes, &error))?;
         check::timestamp("created", &file.created)?;
+        if let Some(until) = &file.until {
+            check::date("until", until)?;
+        }
         check::hash(&file.sha256, &file.hash())?;
         Ok(file)
     }

@@ -111,6 +111,14 @@ pub(super) fn timestamp(at: &str, text: &str) -> Result<(), RecordError> {
     }
 }
 
+pub(super) fn date(at: &str, text: &str) -> Result<(), RecordError> {
+    match text.parse::<jiff::civil::Date>() {
+        // Other spellings of a day would not sort as days do.
+        Ok(day) if day.to_string() == text => Ok(()),
+        _ => Err(wrong(at, format!("{text:?} is no day, YYYY-MM-DD"))),
+    }
+}
+
 /// Refuses a file of a baseline that contradicts itself.
 pub(super) fn baseline(file: &BaselineFile) -> Result<(), RecordError> {
     timestamp("created", &file.created)?;

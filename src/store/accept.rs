@@ -16,6 +16,8 @@ pub struct Acceptance {
     pub benchmark: Option<String>,
     pub who: String,
     pub why: String,
+    /// The last day it holds; `None` is for good.
+    pub until: Option<jiff::civil::Date>,
     /// When, RFC 3339.
     pub created: String,
     /// The version of benchgate.
@@ -44,6 +46,7 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
         benchmark: acceptance.benchmark,
         who: acceptance.who,
         why: acceptance.why,
+        until: acceptance.until.map(|day| day.to_string()),
     };
     file.seal();
     let named = name::acceptance_file(&file.created, &file.sha256)

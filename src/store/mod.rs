@@ -36,7 +36,7 @@ pub use files::{Change, Files};
 pub use name::{RunName, folder_name};
 pub use near::NearMiss;
 pub use prune::{Pruned, prunable};
-pub use select::{Ask, History, Lineage, Missing, SESSIONS, Selection, history_for_gate};
+pub use select::{Ask, History, Lineage, Missing, Selection, history_for_gate};
 pub use shelf::{Fault, Shelf, Stored, shelves};
 pub use summarise::summarise;
 pub use tree::Tree;

@@ -9,20 +9,14 @@ use crate::git::Ancestry;
 use crate::model::{BenchmarkName, Lint, LintCode, Run, Testbed};
 use crate::record::{AcceptanceFile, OutcomeStatus};
 
+use super::name;
 use super::near::{self, NearMiss};
 use super::quarantine::{covers, is_released};
 use super::{Fault, Files, RunName, Shelf, StoreError, Stored};
 
-/// Sessions that a gate reads. Twenty know the spread between sessions to a sixth of itself
-/// (1/√(2·19)), and cover three weeks of nights; more would reach back to another state of the machine.
-pub const SESSIONS: usize = 20;
-
 /// Files that a gate opens for each session it wants, before it stops looking: a shelf of a thousand
 /// quarantined runs must not be read whole.
 const PATIENCE: usize = 5;
-
-/// Age from which a baseline is called stale. Nightly sessions stop for a weekend, not for two weeks.
-const STALE_DAYS: i64 = 14;
 
 /// Whether a stored commit lies behind the commit that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +43,10 @@ impl Lineage {
 pub struct Ask<'a> {
     pub suite: &'a str,
     pub testbed: &'a Testbed,
-    /// At most so many sessions; [`SESSIONS`] unless there is a reason.
+    /// At most so many sessions.
     pub sessions: usize,
+    /// Age of the newest session, in days, from which the baseline is called stale.
+    pub stale_days: u32,
     /// Whether a commit lies behind the one that is compared.
     pub lineage: &'a dyn Fn(&str) -> Lineage,
     /// The time of the comparison, for staleness.
@@ -117,11 +113,17 @@ impl Passed {
 /// # Errors
 /// The place can't be read, or git can't tell a lineage. A single bad file is a [`Fault`].
 pub fn history_for_gate(files: &dyn Files, ask: &Ask<'_>) -> Result<Selection, StoreError> {
-    let shelf = Shelf::open(files, ask.suite, &ask.testbed.id)?;
+    let mut shelf = Shelf::open(files, ask.suite, &ask.testbed.id)?;
+    let (ended, in_force) = std::mem::take(&mut shelf.acceptances)
+        .into_iter()
+        .partition(|(_, acceptance)| has_ended(acceptance, ask.now));
+    shelf.acceptances = in_force;
+    let ended: Vec<AcceptanceFile> = ended.into_iter().map(|(_, acceptance)| acceptance).collect();
     let mut passed = Passed::default();
     let mut faults = shelf.faults.clone();
-    let kept = newest(files, &shelf, ask, &mut passed, &mut faults)?;
-    let notes = passed.notes();
+    let kept = newest(files, &shelf, &ended, ask, &mut passed, &mut faults)?;
+    let mut notes = passed.notes();
+    notes.extend(ended.iter().map(farewell));
     if kept.is_empty() {
         return Ok(Selection::Missing(Missing {
             suite: ask.suite.to_owned(),
@@ -136,7 +138,7 @@ pub fn history_for_gate(files: &dyn Files, ask: &Ask<'_>) -> Result<Selection, S
     let names = kept.iter().map(|kept| kept.stored.name.clone()).collect();
     let mut runs = assemble(kept, &shelf);
     if let Some(newest) = runs.last_mut() {
-        newest.1.lints.extend(staleness(&newest.0, ask.now));
+        newest.1.lints.extend(staleness(&newest.0, ask));
     }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
     Ok(Selection::Found(History { runs, names, notes, faults }))
@@ -153,6 +155,7 @@ struct Kept {
 fn newest(
     files: &dyn Files,
     shelf: &Shelf,
+    ended: &[AcceptanceFile],
     ask: &Ask<'_>,
     passed: &mut Passed,
     faults: &mut Vec<Fault>,
@@ -167,6 +170,12 @@ fn newest(
         for name in
             names.by_ref().take_while(|name| horizon.is_none_or(|from| name.as_str() >= from.as_str()))
         {
+            if ended.iter().any(|acceptance| is_under(name, acceptance) && acceptance.benchmark.is_none())
+                && !is_accepted(name, &shelf.acceptances)
+            {
+                passed.quarantined += 1;
+                continue;
+            }
             match name.commit().map(ask.lineage) {
                 Some(Lineage::Ancestor) => batch.push(name),
                 Some(Lineage::Stranger) => passed.strangers += 1,
@@ -191,7 +200,7 @@ fn newest(
                     continue;
                 }
             };
-            let usable = usable(&stored, &shelf.acceptances);
+            let usable = usable(&stored, &shelf.acceptances, ended);
             if usable.iter().any(|usable| *usable) {
                 kept.push(Kept { stored, usable });
             } else {
@@ -204,7 +213,7 @@ fn newest(
 }
 
 /// By benchmark of the file, whether it may be learned from.
-fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<bool> {
+fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[AcceptanceFile]) -> Vec<bool> {
     let held: Vec<_> = stored
         .file
         .quarantine
@@ -220,7 +229,43 @@ fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<bool
             .any(|(_, accepted)| covers(accepted, Some(name)) && *stored.name.as_str() < *accepted.from)
     };
     let names = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
-    names.map(|name| !is_held(name) && !is_past(name)).collect()
+    let was_tolerated = |name: &str| {
+        let covered = |acceptance: &&AcceptanceFile| covers(acceptance, Some(name));
+        ended.iter().filter(covered).any(|acceptance| is_under(&stored.name, acceptance))
+            && !acceptances
+                .iter()
+                .any(|(_, accepted)| covers(accepted, Some(name)) && *stored.name.as_str() >= *accepted.from)
+    };
+    names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
+}
+
+/// Whether an acceptance no longer holds. Days are those of UTC, as the names of runs are.
+fn has_ended(acceptance: &AcceptanceFile, now: Timestamp) -> bool {
+    last_moment(acceptance).is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
+}
+
+/// The end of the last day of an acceptance, as times stand in names.
+fn last_moment(acceptance: &AcceptanceFile) -> Option<String> {
+    acceptance.until.as_ref().map(|until| format!("{}T235959Z", until.replace('-', "")))
+}
+
+/// Whether a run was stored while an acceptance that has ended made it the normal.
+fn is_under(name: &RunName, ended: &AcceptanceFile) -> bool {
+    *name.as_str() >= *ended.from && last_moment(ended).is_some_and(|last| name.time() <= last.as_str())
+}
+
+/// Whether an acceptance of everything that still holds has made the run the normal.
+fn is_accepted(name: &RunName, in_force: &[(String, AcceptanceFile)]) -> bool {
+    in_force.iter().any(|(_, accepted)| accepted.benchmark.is_none() && *name.as_str() >= *accepted.from)
+}
+
+fn farewell(ended: &AcceptanceFile) -> String {
+    let what = ended.benchmark.as_deref().unwrap_or("every benchmark");
+    let until = ended.until.as_deref().unwrap_or_default();
+    format!(
+        "{} accepted {what} until {until} ({}): what was stored under that is no longer learned from",
+        ended.who, ended.why
+    )
 }
 
 /// The sessions as runs. Outcomes and exact metrics are compared with the newest session, so a benchmark
@@ -268,10 +313,10 @@ fn assemble(kept: Vec<Kept>, shelf: &Shelf) -> Vec<(RunName, Run)> {
     runs
 }
 
-fn staleness(name: &RunName, now: Timestamp) -> Option<Lint> {
+fn staleness(name: &RunName, ask: &Ask<'_>) -> Option<Lint> {
     let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", name.time()).ok()?;
     let began = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
-    let days = now.duration_since(began).as_hours() / 24;
-    (days >= STALE_DAYS)
+    let days = ask.now.duration_since(began).as_hours() / 24;
+    (days >= i64::from(ask.stale_days))
         .then(|| Lint::new(LintCode::StaleBaseline, format!("its newest session is {days} days old")))
 }

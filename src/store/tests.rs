@@ -10,9 +10,12 @@ use crate::model::{LintCode, Series, SideName, Testbed, Verdict};
 use crate::record::{QuarantineCause, RunFile};
 
 use super::{
-    Acceptance, Ask, Directory, Files, History, Lineage, Missing, SESSIONS, Selection, Shelf, StoreError,
-    Updated, Writing, accept, history_for_gate, prunable, update, verify,
+    Acceptance, Ask, Directory, Files, History, Lineage, Missing, Selection, Shelf, StoreError, Updated,
+    Writing, accept, history_for_gate, prunable, update, verify,
 };
+
+/// What a gate asks for unless the configuration says otherwise.
+const SESSIONS: usize = 20;
 
 const GOLDEN: &str = include_str!("../../tests/fixtures/record/run-v1.json");
 
@@ -52,12 +55,19 @@ fn now() -> Timestamp {
 fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, StoreError> {
     let policy = Policy::default();
     let options = CompareOptions::default();
-    let writing = Writing { side: SideName::Head, policy: &policy, options, lineage: &ancestor, now: now() };
+    let writing = Writing {
+        side: SideName::Head,
+        sessions: SESSIONS,
+        policy: &policy,
+        options,
+        lineage: &ancestor,
+        now: now(),
+    };
     update(files, run, &writing)
 }
 
 fn select(files: &dyn Files, testbed: &Testbed, lineage: &dyn Fn(&str) -> Lineage) -> Selection {
-    let ask = Ask { suite: "quickstart", testbed, sessions: SESSIONS, lineage, now: now() };
+    let ask = Ask { suite: "quickstart", testbed, sessions: SESSIONS, stale_days: 14, lineage, now: now() };
     history_for_gate(files, &ask).unwrap()
 }
 
@@ -94,6 +104,7 @@ fn acceptance(from: Option<&str>, created: &str) -> Acceptance {
         benchmark: None,
         who: "somebody".to_owned(),
         why: "bigger tiles, on purpose".to_owned(),
+        until: None,
         created: created.to_owned(),
         benchgate: "0.1.0".to_owned(),
     }
@@ -184,6 +195,31 @@ fn a_red_session_is_kept_and_not_learned_from_until_it_is_accepted() {
     let later = put(&mut files, &run(14, 'd', 270_000.0)).unwrap();
     assert_eq!(later.quarantine[0].cause, QuarantineCause::Regressed);
     assert_eq!(found(&files).runs.len(), 2);
+}
+
+#[test]
+fn what_was_accepted_until_a_day_is_not_learned_from_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    ten_days(&mut files);
+    put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
+    let until = |day| Acceptance { until: Some(day), ..acceptance(Some("20261011"), "2026-10-11T13:00:00Z") };
+    // The clock of these tests stands at a day of October: one acceptance holds on it, the other ended.
+    let today = now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    accept(&mut files, until(today)).unwrap();
+    assert_eq!(latencies(&found(&files)), [180_000.25]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    ten_days(&mut files);
+    put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
+    accept(&mut files, until(jiff::civil::date(2026, 10, 12))).unwrap();
+    // Fast again after the last day: that is measured against what was good, and is good.
+    put(&mut files, &run(14, 'c', 100_000.0)).unwrap();
+    let history = found(&files);
+    assert_eq!(history.runs.len(), 11, "{:?}", history.notes);
+    assert!(latencies(&history).iter().all(|latency| *latency < 150_000.0));
+    assert!(history.notes.iter().any(|note| note.contains("until 2026-10-12")), "{:?}", history.notes);
 }
 
 #[test]

@@ -13,6 +13,8 @@ const TRIES: usize = 3;
 
 /// What storing a run takes beside the run.
 pub struct Writing<'a> {
+    /// At most so many stored sessions judge the run.
+    pub sessions: usize,
     /// The side that is stored.
     pub side: SideName,
     /// Judges whether the run is red against what is stored.
@@ -65,7 +67,9 @@ pub fn update(files: &mut dyn Files, run: &RunFile, writing: &Writing<'_>) -> Re
     let ask = Ask {
         suite: &run.suite,
         testbed: &testbed,
-        sessions: super::SESSIONS,
+        sessions: writing.sessions,
+        // Whoever adds a session has ended the staleness.
+        stale_days: u32::MAX,
         lineage: writing.lineage,
         now: writing.now,
     };

@@ -118,3 +118,29 @@ fn a_gate_says_what_reading_a_branch_cost() {
     assert!(account.contains("kB fetched"), "{account}");
     assert!(!outcome.stderr.contains(crate::git_server::TOKEN), "{}", outcome.stderr);
 }
+
+#[test]
+fn the_configuration_says_where_the_baseline_is_and_the_command_line_wins() {
+    let suite = committed();
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write("benchgate.toml", format!("{toml}\n[store]\nfolder = \"nights\"\n"));
+    commit(&suite);
+    store(&suite);
+    let told = suite.world.run(["baseline", "list"]).expect_code(0);
+    assert!(told.stdout.contains("fake"), "{}", told.stdout);
+    assert!(suite.world.work().join("nights/fake").is_dir());
+    suite.world.run(["gate"]).expect_code(0);
+    suite.world.run(["gate", "--store", "elsewhere"]).expect_code(12);
+}
+
+#[test]
+fn a_change_that_moves_the_baseline_is_judged_by_the_one_that_was() {
+    let suite = committed();
+    store(&suite);
+    git(&suite, &["checkout", "--quiet", "-b", "change"]);
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write("benchgate.toml", format!("{toml}\n[store]\nfolder = \"nowhere\"\n"));
+    suite.source("a", &["latency-us=3000"]);
+    commit(&suite);
+    suite.world.run(["gate", "--stored", "--base", "main"]).expect_code(10);
+}
