@@ -274,7 +274,8 @@ struct MergeGroupPart {
 struct WorkflowRunPart {
     id: u64,
     run_attempt: u64,
-    path: String,
+    /// Absent in the oldest of servers; then no run is accepted.
+    path: Option<String>,
     event: String,
     head_sha: Sha,
     head_branch: Option<String>,
@@ -308,7 +309,7 @@ impl Payload {
                 let elsewhere = run.head_repository.as_ref().is_none_or(|head| head.id != here);
                 Event::WorkflowRun(WorkflowRun {
                     attempt: Attempt { run: run.id, attempt: run.run_attempt },
-                    path: run.path,
+                    path: run.path.unwrap_or_default(),
                     event: run.event,
                     head: run.head_sha,
                     head_branch: run.head_branch,

@@ -1,3 +1,8 @@
 //! What GitHub is told: the job's own files here, the API in the modules below.
 
+mod double;
+mod event;
 mod job;
+mod publish;
+mod schema;
+mod sticky;

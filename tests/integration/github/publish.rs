@@ -1,0 +1,280 @@
+//! `benchgate publish` in a job: the binary, the runner's variables, and a GitHub on loopback.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Outcome, World};
+use crate::suite::Suite;
+
+use super::double::{BOT, Double, Fault, TOKEN};
+use super::event::payload;
+
+/// A measured suite whose head is slower.
+pub struct Measured {
+    pub suite: Suite,
+}
+
+const HEAD: &str = "0123456789abcdef0123456789abcdef01234567";
+
+impl Measured {
+    pub fn new() -> Self {
+        let slow = "flags = [\"--fake=latency-us=1300\"]";
+        let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(slow).write();
+        suite.world.run(["gate"]).expect_code(10);
+        Self { suite }
+    }
+
+    /// `publish` as a job runs it, but for the addresses of a GitHub.
+    pub fn command(&self, event: &str, payload: &Value, args: &[&str]) -> Command {
+        self.in_job(event, payload, &[&["publish", "run.json"], args].concat())
+    }
+
+    fn in_job(&self, event: &str, payload: &Value, args: &[&str]) -> Command {
+        let world = &self.suite.world;
+        let mut command = world.command(args);
+        world.write("event.json", payload.to_string());
+        for file in ["step-summary", "step-output"] {
+            world.write(file, "");
+        }
+        let at = |name: &str| world.work().join(name);
+        command
+            .env("GITHUB_EVENT_NAME", event)
+            .env("GITHUB_EVENT_PATH", at("event.json"))
+            .env("GITHUB_STEP_SUMMARY", at("step-summary"))
+            .env("GITHUB_OUTPUT", at("step-output"))
+            .env("RUNNER_TEMP", at("temporary"))
+            .env("GITHUB_REPOSITORY", "o/r")
+            .env("GITHUB_SHA", "89ece87b89852100c0a4ac3d515e14842d090967")
+            .env("GITHUB_SERVER_URL", "https://github.com")
+            .env("GITHUB_RUN_ID", "77")
+            .env("GITHUB_RUN_ATTEMPT", "1");
+        command
+    }
+}
+
+/// The same beside a GitHub.
+struct Job {
+    measured: Measured,
+    double: Double,
+}
+
+impl Job {
+    fn new() -> Self {
+        Self { measured: Measured::new(), double: Double::new() }
+    }
+
+    fn world(&self) -> &World {
+        &self.measured.suite.world
+    }
+
+    fn command(&self, event: &str, payload: &Value, args: &[&str]) -> Command {
+        let mut command = self.measured.in_job(event, payload, args);
+        command.env("GITHUB_API_URL", self.double.api()).env("GITHUB_TOKEN", TOKEN);
+        command
+    }
+
+    /// Runs it, and holds everything it left to never showing the token.
+    fn publish(&self, event: &str, payload: &Value, args: &[&str], code: i32) -> Outcome {
+        let outcome = self
+            .world()
+            .finish(self.command(event, payload, &[&["publish", "run.json"], args].concat()))
+            .expect_code(code);
+        let mut shown = vec![outcome.stdout.clone(), outcome.stderr.clone()];
+        shown.extend(["step-summary", "step-output"].map(|file| self.world().read(file)));
+        shown.extend(self.double.comments().into_iter().map(|comment| comment.body));
+        shown.extend(self.double.log());
+        for text in shown {
+            assert!(!text.contains(TOKEN) && !text.contains("ghs_"), "{text}");
+        }
+        outcome
+    }
+
+    fn bodies(&self) -> Vec<String> {
+        self.double.comments().into_iter().filter(|c| c.login == BOT).map(|comment| comment.body).collect()
+    }
+
+    fn output(&self, name: &str) -> String {
+        let text = self.world().read("step-output");
+        let (_, rest) = text.split_once(&format!("{name}<<")).unwrap();
+        rest.lines().nth(1).unwrap().to_owned()
+    }
+}
+
+/// A pull request of this repository, number 7.
+fn pull() -> Value {
+    let mut payload = payload("pull_request");
+    payload["pull_request"]["number"] = json!(7);
+    payload["pull_request"]["head"]["sha"] = json!(HEAD);
+    payload
+}
+
+/// A measuring run of a fork's pull request that has ended.
+fn reported() -> Value {
+    let mut payload = payload("workflow_run");
+    let run = &mut payload["workflow_run"];
+    run["path"] = json!(".github/workflows/benchgate.yml");
+    run["event"] = json!("pull_request");
+    run["head_sha"] = json!(HEAD);
+    run["head_branch"] = json!("faster");
+    run["head_repository"] = json!({ "id": 5, "owner": { "login": "kim" } });
+    payload
+}
+
+/// What the API says of pull request 7.
+fn proposed(head: &str, repository: u64) -> Value {
+    json!({
+        "number": 7, "state": "open",
+        "head": { "sha": head, "repo": { "id": repository } },
+        "base": { "ref": "main", "repo": { "id": 1 } },
+    })
+}
+
+#[test]
+fn a_pull_request_gets_one_comment_a_check_and_a_summary() {
+    let job = Job::new();
+    for _ in 0..2 {
+        job.publish("pull_request", &pull(), &["--check-run"], 10);
+    }
+    let [body] = job.bodies().try_into().unwrap();
+    assert!(body.starts_with("<!-- benchgate/v1 ") && body.contains("### 🔴 Regressed"), "{body}");
+    assert!(body.contains("gh pr checkout 7 --repo o/r && benchgate gate --base origin/"), "{body}");
+    let [check] = job.double.checks().try_into().unwrap();
+    assert_eq!((check["conclusion"].as_str(), check["head_sha"].as_str()), (Some("failure"), Some(HEAD)));
+    assert!(job.world().read("step-summary").contains("### 🔴 Regressed"));
+    assert!(job.output("comment-url").contains("#issuecomment-"), "{}", job.output("comment-url"));
+    assert_eq!(job.double.strangers(), 0);
+}
+
+#[test]
+fn a_dry_run_shows_the_very_bytes_and_asks_nobody() {
+    let job = Job::new();
+    let shown = job.publish("pull_request", &pull(), &["--dry-run"], 10).stdout;
+    assert_eq!(job.double.log(), Vec::<String>::new());
+    job.publish("pull_request", &pull(), &[], 10);
+    assert_eq!(job.bodies(), [shown]);
+}
+
+#[test]
+fn a_reader_s_token_means_a_summary_and_no_error() {
+    let job = Job::new();
+    job.double.read_only();
+    let outcome = job.publish("pull_request", &pull(), &["--check-run", "--warn-only"], 0);
+    assert!(outcome.stderr.contains("may not write"), "{}", outcome.stderr);
+    assert!(job.world().read("step-summary").contains("Regressed"));
+    assert_eq!(job.output("comment-url"), "");
+}
+
+#[test]
+fn without_a_token_nobody_is_asked() {
+    let job = Job::new();
+    let mut command = job.command("pull_request", &pull(), &["publish", "run.json"]);
+    command.env("GITHUB_TOKEN", "");
+    job.world().finish(command).expect_code(10);
+    assert_eq!(job.double.log(), Vec::<String>::new());
+    assert!(job.world().read("step-summary").contains("Regressed"));
+}
+
+#[test]
+fn a_fork_s_run_reaches_the_pull_request_that_is_at_its_commit() {
+    let job = Job::new();
+    job.double.pull_request(proposed(HEAD, 5));
+    job.publish("workflow_run", &reported(), &[], 10);
+    let [body] = job.bodies().try_into().unwrap();
+    assert!(body.contains("code of a fork, at `0123456789ab`"), "{body}");
+    assert_eq!(job.double.count("GET /api/v3/repos/o/r/pulls?state=open&head=kim:faster"), 1);
+}
+
+#[test]
+fn a_number_from_an_artifact_is_believed_only_at_the_measured_commit() {
+    for (head, repository) in [("f".repeat(40).as_str(), 5), (HEAD, 6)] {
+        let job = Job::new();
+        job.double.pull_request(proposed(head, repository));
+        let outcome = job.publish("workflow_run", &reported(), &["--pull-request", "7"], 10);
+        assert_eq!(job.bodies(), Vec::<String>::new());
+        assert!(outcome.stderr.contains("no open pull request is at"), "{}", outcome.stderr);
+    }
+    let job = Job::new();
+    job.double.pull_request(proposed(HEAD, 5));
+    job.publish("workflow_run", &reported(), &["--pull-request", "7"], 10);
+    assert_eq!((job.bodies().len(), job.double.count("GET /api/v3/repos/o/r/pulls/7")), (1, 1));
+}
+
+#[test]
+fn a_run_of_another_workflow_is_not_published() {
+    let job = Job::new();
+    let mut payload = reported();
+    payload["workflow_run"]["path"] = json!(".github/workflows/evil.yml");
+    let outcome = job.publish("workflow_run", &payload, &[], 20);
+    assert!(outcome.stderr.contains("evil.yml"), "{}", outcome.stderr);
+    assert_eq!(job.double.log(), Vec::<String>::new());
+}
+
+#[test]
+fn events_without_a_pull_request_get_a_summary_and_a_check() {
+    for (event, payload) in [
+        ("push", payload("push")),
+        ("merge_group", payload("merge_group")),
+        ("schedule", json!({})),
+        ("workflow_dispatch", payload("workflow_dispatch")),
+    ] {
+        let job = Job::new();
+        job.publish(event, &payload, &["--check-run"], 10);
+        assert_eq!((job.bodies().len(), job.double.checks().len()), (0, 1), "{event}");
+        assert!(job.world().read("step-summary").contains("Regressed"), "{event}");
+    }
+}
+
+#[test]
+fn an_absent_result_is_told_to_the_pull_request() {
+    let job = Job::new();
+    std::fs::remove_file(job.world().work().join("run.json")).unwrap();
+    job.publish("pull_request", &pull(), &["--check-run"], 21);
+    let [body] = job.bodies().try_into().unwrap();
+    assert!(body.contains("### ⛔ Error") && body.contains("run.json"), "{body}");
+    assert_eq!(job.double.checks()[0]["conclusion"], "failure");
+}
+
+#[test]
+fn a_github_that_fails_is_22_unless_the_verdict_is_worse() {
+    for (args, code) in [(&["--warn-only"][..], 22), (&[], 10)] {
+        let job = Job::new();
+        let fault = Fault::Refuse { status: 422, headers: Vec::new(), message: "Validation Failed" };
+        job.double.fail("POST", "comments", fault);
+        let outcome = job.publish("pull_request", &pull(), args, code);
+        assert!(outcome.stderr.contains("422: Validation Failed"), "{}", outcome.stderr);
+        assert!(job.world().read("step-summary").contains("Regressed"));
+    }
+}
+
+#[test]
+fn a_bad_token_is_named_and_not_shown() {
+    let job = Job::new();
+    let mut command = job.command("pull_request", &pull(), &["publish", "run.json", "--warn-only"]);
+    command.env("GITHUB_TOKEN", "ghs_wrong_token");
+    let outcome = job.world().finish(command).expect_code(22);
+    assert!(outcome.stderr.contains("401") && !outcome.stderr.contains("ghs_"), "{}", outcome.stderr);
+}
+
+#[test]
+fn measuring_beside_a_token_that_can_write_is_for_private_repositories() {
+    let job = Job::new();
+    let mut fork = pull();
+    fork["repository"]["private"] = json!(true);
+    fork["pull_request"]["head"]["repo"] = Value::Null;
+    for (event, payload) in [
+        ("pull_request", pull()),
+        ("pull_request", fork),
+        ("pull_request_target", pull()),
+        ("workflow_run", reported()),
+    ] {
+        let command = job.command(event, &payload, &["gate", "--publish"]);
+        let outcome = job.world().finish(command).expect_code(2);
+        assert!(outcome.stderr.contains("--publish"), "{}", outcome.stderr);
+    }
+    let mut private = pull();
+    private["repository"]["private"] = json!(true);
+    let command = job.command("pull_request", &private, &["gate", "--publish"]);
+    job.world().finish(command).expect_code(10);
+    assert_eq!(job.bodies().len(), 1);
+}

@@ -1,0 +1,274 @@
+//! One comment, ours, never set back, and never two: against a double that fails on request.
+
+use std::time::Duration;
+
+use benchgate::github::{
+    Attempt, Check, Client, Commenting, Conclusion, GitHubError, Marker, Patience, Posted, Repository, Sha,
+    Token,
+};
+
+use super::double::{BOT, Double, Fault, TOKEN};
+
+const PATIENCE: Patience =
+    Patience { first: Duration::from_millis(5), tries: 4, longest: Duration::from_secs(5) };
+
+const ISSUE: &str = "/api/v3/repos/o/r/issues/7/comments";
+
+fn client(double: &Double) -> Client {
+    let repository = Repository::parse("o/r").unwrap();
+    Client::new(&double.api(), repository, &Token::new(TOKEN).unwrap(), PATIENCE).unwrap()
+}
+
+fn on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn marker(run: u64, attempt: u64) -> Marker {
+    Marker::new("quickstart", Attempt { run, attempt })
+}
+
+fn post(double: &Double, run: u64, attempt: u64, body: &str, begin: bool) -> Result<Posted, GitHubError> {
+    let marker = marker(run, attempt);
+    let wanted = Commenting { pull_request: 7, marker: &marker, body, begin, author: BOT };
+    on(async { client(double).comment(&wanted).await })
+}
+
+/// Posts and says which comments of ours there are.
+fn say(double: &Double, run: u64, attempt: u64, body: &str) -> Vec<String> {
+    post(double, run, attempt, body, true).unwrap();
+    ours(double)
+}
+
+fn ours(double: &Double) -> Vec<String> {
+    let comments = double.comments().into_iter().filter(|comment| comment.login == BOT);
+    comments.filter_map(|comment| Some(comment.body.split_once('\n')?.1.to_owned())).collect()
+}
+
+#[test]
+fn the_second_verdict_replaces_the_first() {
+    let double = Double::new();
+    assert_eq!(say(&double, 1, 1, "red"), ["red"]);
+    assert_eq!(say(&double, 2, 1, "green"), ["green"]);
+    assert_eq!(double.count("POST"), 1);
+    assert_eq!(double.strangers(), 0);
+}
+
+#[test]
+fn a_rerun_replaces_its_own_first_try() {
+    let double = Double::new();
+    assert_eq!(say(&double, 1, 1, "red"), ["red"]);
+    assert_eq!(say(&double, 1, 2, "green"), ["green"]);
+}
+
+#[test]
+fn an_older_try_says_nothing_over_a_newer_one() {
+    let double = Double::new();
+    say(&double, 2, 1, "new");
+    for (run, attempt) in [(1, 1), (1, 9)] {
+        let posted = post(&double, run, attempt, "old", true).unwrap();
+        assert!(matches!(posted, Posted::Newer { .. }), "{posted:?}");
+        assert_eq!(ours(&double), ["new"]);
+    }
+}
+
+#[test]
+fn a_comment_that_somebody_deleted_is_written_anew() {
+    let double = Double::new();
+    say(&double, 1, 1, "red");
+    double.remove(double.comments()[0].id);
+    assert_eq!(say(&double, 2, 1, "green"), ["green"]);
+}
+
+#[test]
+fn our_comment_is_found_behind_three_pages_of_others() {
+    let double = Double::new();
+    for at in 0..290 {
+        double.add("kim", &format!("comment {at}"));
+    }
+    say(&double, 1, 1, "red");
+    for at in 0..50 {
+        double.add("kim", &format!("later {at}"));
+    }
+    assert_eq!(say(&double, 2, 1, "green"), ["green"]);
+    assert_eq!((double.count("POST"), double.comments().len()), (1, 341));
+}
+
+#[test]
+fn a_stranger_s_comment_with_our_marker_is_left_alone() {
+    let double = Double::new();
+    let forged = format!("{}\nforged", marker(u64::MAX, 1).line());
+    double.add("mallory", &forged);
+    assert_eq!(say(&double, 1, 1, "red"), ["red"]);
+    assert_eq!(say(&double, 2, 1, "green"), ["green"]);
+    assert_eq!(double.comments()[0].body, forged);
+}
+
+#[test]
+fn a_comment_of_ours_about_another_suite_is_another_comment() {
+    let double = Double::new();
+    let other = Marker::new("nightly", Attempt { run: 9, attempt: 1 });
+    double.add(BOT, &other.comment("of another suite"));
+    double.add(BOT, &format!("hello\n{}", marker(9, 9).line()));
+    assert_eq!(say(&double, 1, 1, "red"), ["of another suite", &marker(9, 9).line(), "red"]);
+}
+
+#[test]
+fn duplicates_are_cleaned_up() {
+    let double = Double::new();
+    for run in 1..4 {
+        double.add(BOT, &marker(run, 1).comment("twin"));
+    }
+    assert_eq!(say(&double, 5, 1, "only"), ["only"]);
+}
+
+#[test]
+fn a_comment_is_begun_only_when_wanted_and_then_kept_up_to_date() {
+    let double = Double::new();
+    assert_eq!(post(&double, 1, 1, "green", false).unwrap(), Posted::NotWanted);
+    say(&double, 2, 1, "red");
+    assert!(matches!(post(&double, 3, 1, "green", false).unwrap(), Posted::Updated { .. }));
+    assert_eq!(ours(&double), ["green"]);
+}
+
+#[test]
+fn a_post_that_a_gateway_swallowed_is_there_once() {
+    for fault in [Fault::DoneThen502, Fault::DoneThenSilence] {
+        let double = Double::new();
+        double.fail("POST", ISSUE, fault);
+        assert_eq!(say(&double, 1, 1, "red"), ["red"]);
+        assert_eq!(double.count("POST"), 1, "{:?}", double.log());
+    }
+}
+
+#[test]
+fn a_post_that_was_not_done_is_done_after_a_look() {
+    let double = Double::new();
+    double.fail("POST", ISSUE, Fault::NotDone502);
+    assert_eq!(say(&double, 1, 1, "red"), ["red"]);
+    let log = double.log();
+    let first = log.iter().position(|line| line.starts_with("POST")).unwrap();
+    assert!(log[first + 1].starts_with("GET"), "{log:?}");
+    assert_eq!(double.count("POST"), 2);
+}
+
+#[test]
+fn a_gateway_that_never_recovers_is_an_error_and_no_flood() {
+    let double = Double::new();
+    for _ in 0..10 {
+        double.fail("POST", ISSUE, Fault::NotDone502);
+    }
+    let error = post(&double, 1, 1, "red", true).unwrap_err();
+    assert!(error.to_string().contains("no answer"), "{error}");
+    assert_eq!(double.count("POST"), 3);
+}
+
+#[test]
+fn a_limit_is_waited_out_as_told() {
+    for (status, message) in
+        [(429, "You have exceeded a secondary rate limit"), (403, "You have exceeded a secondary rate limit")]
+    {
+        let double = Double::new();
+        let headers = vec![("Retry-After", "1".to_owned())];
+        double.fail("POST", ISSUE, Fault::Refuse { status, headers, message });
+        assert_eq!(say(&double, 1, 1, "red"), ["red"]);
+        let gap = double.gap("POST");
+        assert!((1.0..3.0).contains(&gap), "{status}: {gap}");
+    }
+}
+
+#[test]
+fn a_spent_hour_is_waited_for_by_the_server_s_clock() {
+    let double = Double::new();
+    // The server's clock is years ahead of ours.
+    let headers = vec![
+        ("Date", "Thu, 01 Jan 2099 00:00:00 GMT".to_owned()),
+        ("X-RateLimit-Remaining", "0".to_owned()),
+        ("X-RateLimit-Reset", "4070908801".to_owned()),
+    ];
+    double.fail(
+        "PATCH",
+        "comments",
+        Fault::Refuse { status: 403, headers, message: "API rate limit exceeded" },
+    );
+    say(&double, 1, 1, "red");
+    assert_eq!(say(&double, 2, 1, "green"), ["green"]);
+    let gap = double.gap("PATCH");
+    assert!((1.9..4.0).contains(&gap), "{gap}");
+}
+
+#[test]
+fn a_wait_beyond_patience_is_an_error_that_says_how_long() {
+    let double = Double::new();
+    let headers = vec![("Retry-After", "3600".to_owned())];
+    double.fail("GET", ISSUE, Fault::Refuse { status: 429, headers, message: "limited" });
+    let error = post(&double, 1, 1, "red", true).unwrap_err();
+    assert!(
+        matches!(error, GitHubError::RateLimited { .. }) && error.to_string().contains("3600 s"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_reader_s_token_is_told_apart_from_a_limit() {
+    let double = Double::new();
+    double.read_only();
+    let error = post(&double, 1, 1, "red", true).unwrap_err();
+    assert!(error.is_forbidden(), "{error}");
+    assert_eq!(double.count("POST"), 1);
+}
+
+#[test]
+fn who_we_are_is_asked_and_learned_from_the_answer() {
+    let double = Double::new();
+    double.personal();
+    assert_eq!(say(&double, 1, 1, "red"), ["red"]);
+    // The configured name is wrong, and the token may not say its own.
+    let double = Double::new();
+    double.add(BOT, &marker(1, 1).comment("old"));
+    let marker = marker(2, 1);
+    let wanted =
+        Commenting { pull_request: 7, marker: &marker, body: "new", begin: true, author: "other[bot]" };
+    on(async { client(&double).comment(&wanted).await }).unwrap();
+    assert_eq!(ours(&double), ["new"]);
+}
+
+#[test]
+fn a_check_run_is_posted_once_and_updated_by_the_same_try() {
+    let head = Sha::parse("0123456789abcdef0123456789abcdef01234567").unwrap();
+    let mut check = Check {
+        name: "benchgate: quickstart".into(),
+        head,
+        conclusion: Conclusion::Neutral,
+        title: "Inconclusive".into(),
+        summary: "open".into(),
+        id: marker(1, 1).id(),
+        page: None,
+    };
+    for fault in [Fault::DoneThen502, Fault::NotDone502] {
+        let double = Double::new();
+        double.fail("POST", "check-runs", fault);
+        on(async { client(&double).check(&check).await }).unwrap();
+        assert_eq!(double.checks().len(), 1);
+        assert_eq!(double.checks()[0]["conclusion"], "neutral");
+        check.conclusion = Conclusion::Success;
+        on(async { client(&double).check(&check).await }).unwrap();
+        assert_eq!((double.checks().len(), double.checks()[0]["conclusion"].as_str()), (1, Some("success")));
+        check.conclusion = Conclusion::Neutral;
+    }
+}
+
+#[test]
+fn nothing_shows_the_token() {
+    let double = Double::new();
+    let token = Token::new(TOKEN).unwrap();
+    let client = on(async { client(&double) });
+    double.fail(
+        "GET",
+        "user",
+        Fault::Refuse { status: 401, headers: Vec::new(), message: "Bad credentials" },
+    );
+    let error = post(&double, 1, 1, "red", true).unwrap_err();
+    for shown in [format!("{token:?}"), format!("{client:?}"), format!("{error:?}"), error.to_string()] {
+        assert!(!shown.contains("ghs_"), "{shown}");
+    }
+}
