@@ -5,6 +5,22 @@ pub fn load_average() -> Vec<f64> {
     parse(&std::fs::read_to_string("/proc/loadavg").unwrap_or_default())
 }
 
+/// How long the machine's processors have had nothing to do since it booted, all of them together; `None`
+/// where the kernel does not say.
+pub fn idle_time() -> Option<std::time::Duration> {
+    let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten()?;
+    let ticks_per_second = f64::from(i32::try_from(ticks).ok()?);
+    idle_ticks(&std::fs::read_to_string("/proc/stat").ok()?)
+        .map(|ticks| std::time::Duration::from_secs_f64(ticks / ticks_per_second))
+}
+
+/// `idle` and `iowait` of the line that sums up all processors.
+fn idle_ticks(stat: &str) -> Option<f64> {
+    let numbers = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+    let numbers: Vec<f64> = numbers.map_while(|number| number.parse().ok()).collect();
+    Some(numbers.get(3)? + numbers.get(4)?)
+}
+
 fn parse(text: &str) -> Vec<f64> {
     text.split(' ').take(3).map_while(|number| number.parse().ok()).collect()
 }
@@ -12,6 +28,13 @@ fn parse(text: &str) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn idle_and_waiting_for_a_disk_are_one() {
+        assert_eq!(idle_ticks("cpu  10 20 30 400 50 0 0 0 0 0\ncpu0 1 2 3 4 5 0 0 0 0 0\n"), Some(450.0));
+        assert_eq!(idle_ticks("cpu0 1 2 3 4 5\n"), None);
+        assert!(idle_time().is_some());
+    }
 
     #[test]
     fn three_averages_are_read() {

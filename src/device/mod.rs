@@ -10,7 +10,7 @@ mod testbed;
 
 pub use bus::accelerator;
 pub use host_lock::{DeviceError, HostLock, lock, lock_host};
-pub use load::load_average;
+pub use load::{idle_time, load_average};
 pub use processors::default_cpus;
 pub use room::free_bytes;
 pub use testbed::testbed;

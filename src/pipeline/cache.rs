@@ -74,6 +74,40 @@ pub(super) fn file_sha256(path: &Path) -> Result<String, PipelineError> {
     }
 }
 
+/// Runs what reads much on a thread of its own.
+pub(super) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PipelineError> + Send + 'static,
+) -> Result<T, PipelineError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime only cancels it when everything ends.
+            Err(_) => Err(PipelineError::Interrupted),
+        },
+    }
+}
+
+/// Digests of files that do not change while a run lasts, each read once: the weights of a large model are
+/// the same for every target and both sides.
+#[derive(Debug, Default)]
+pub(super) struct Digests(Mutex<HashMap<PathBuf, Arc<tokio::sync::OnceCell<String>>>>);
+
+impl Digests {
+    /// Of this file's content.
+    pub(super) async fn of(&self, path: &Path) -> Result<String, PipelineError> {
+        let cell = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(known.entry(path.to_owned()).or_default())
+        };
+        let read = || {
+            let path = path.to_owned();
+            aside(move || file_sha256(&path))
+        };
+        cell.get_or_try_init(read).await.cloned()
+    }
+}
+
 /// Writes a file so that it is there whole or not at all, also after a power cut.
 pub(super) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), PipelineError> {
     use std::io::Write;
@@ -186,6 +220,13 @@ impl Cache {
             }
         }
         Ok(Lookup::Hit(Entry { folder, files: manifest.files, meta: manifest.meta, cached: true }))
+    }
+
+    /// [`Cache::lookup`] on another thread: hashing a module of a gigabyte must not keep anybody from noticing
+    /// that a compiler has ended.
+    pub(super) async fn lookup_aside(&self, kind: &'static str, key: &str) -> Result<Lookup, PipelineError> {
+        let (cache, key) = (self.clone(), key.to_owned());
+        aside(move || cache.lookup(kind, &key)).await
     }
 
     fn discard(&self, folder: &Path, why: String) -> Result<Lookup, PipelineError> {

@@ -13,6 +13,7 @@ use super::PipelineError;
 use super::argv::{self, CompileSpec};
 use super::cache::{Entry, KeyBuilder, Lookup, file_sha256};
 use super::prepare::{Context, StageFailure};
+use super::slots::Urgency;
 
 const KIND: &str = "compile";
 const MODULE: &str = "module.vmfb";
@@ -76,6 +77,11 @@ fn names_host(flags: &[String], folder: &Path) -> bool {
     texts.any(|text| text.split_whitespace().any(|flag| flag.trim_matches(['"', '\'']).ends_with("=host")))
 }
 
+/// How long a compilation may take is known roughly by the size of its source.
+pub(super) fn urgency(job: &Job<'_>) -> Urgency {
+    Urgency::Compile { bytes: fs::metadata(job.source).map_or(0, |source| source.len()) }
+}
+
 /// Adds the content of every file that a flag names: a transform spec, a tuning spec, a file of flags
 /// (`@flags.txt` of the compiler, `--flagfile=` of the runtime).
 pub(super) fn flag_files(
@@ -102,7 +108,7 @@ pub(super) async fn compile(
     let _making = context.cache.maker(KIND, &key).await;
     let mut damaged = None;
     let started = Instant::now();
-    match context.cache.lookup(KIND, &key)? {
+    match context.cache.lookup_aside(KIND, &key).await? {
         Lookup::Hit(entry) => {
             if let Some(compiled) = read(&entry, None) {
                 let seconds = started.elapsed().as_secs_f64();
@@ -113,7 +119,7 @@ pub(super) async fn compile(
         Lookup::Damaged(why) => damaged = Some(why),
         Lookup::Miss => {}
     }
-    let _slot = context.slot().await?;
+    let _slot = context.slot_for(urgency(job)).await?;
     let staged = context.cache.stage()?;
     let file = |name: &str| staged.path().join(name);
     let command = Command::new(&job.tools.iree_compile, job.timeout)

@@ -34,7 +34,7 @@ pub(super) async fn dump(
     let kind = job.source.extension().map_or("mlir".into(), |kind| kind.to_string_lossy());
     let copy = folder.join(format!("0.source.{kind}"));
     fs::copy(job.source, &copy).map_err(PipelineError::io("write", &copy))?;
-    let _slot = context.slot().await?;
+    let _slot = context.slot_for(super::compile::urgency(job)).await?;
     let staged = context.cache.stage()?;
     let file = |name: &str| staged.path().join(name);
     let command = Command::new(&job.tools.iree_compile, job.timeout)

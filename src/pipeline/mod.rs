@@ -17,6 +17,7 @@ mod plan;
 mod prepare;
 mod schedule;
 mod session;
+mod slots;
 mod statistics;
 mod targets;
 mod verify;

@@ -4,8 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
-
 use crate::config::{Input, ModelSource, Parameters};
 use crate::model::{
     Artifact, BenchmarkName, Event, Lint, LintCode, Outcome, Progress, Stage, Testbed, Verification,
@@ -16,10 +14,11 @@ use crate::record::StageStatus;
 use crate::toolchain::Installed;
 
 use super::argv::{CompileSpec, Execution, InputArg};
-use super::cache::{Cache, KeyBuilder, file_sha256};
+use super::cache::{Cache, Digests, KeyBuilder};
 use super::compile::{self, Compiled};
 use super::export::{Exported, Exporter};
 use super::plan::Planned;
+use super::slots::{Slots, Turn, Urgency};
 use super::targets::{Devices, Presence};
 use super::{PipelineError, ir, verify};
 
@@ -30,7 +29,9 @@ pub(super) struct Context<'a> {
     pub(super) cancel: &'a Cancel,
     pub(super) testbed: &'a Testbed,
     /// Tools at once, while nothing is measured.
-    pub(super) slots: Semaphore,
+    pub(super) slots: Slots,
+    /// What inputs and parameters are, by content.
+    pub(super) digests: Digests,
     /// Which devices are there.
     pub(super) devices: Devices,
     /// One interpreter exports every model: torch's import is paid once.
@@ -51,10 +52,14 @@ impl Context<'_> {
     }
 
     /// Waits for a turn to run a tool, or for an interrupt.
-    pub(super) async fn slot(&self) -> Result<SemaphorePermit<'_>, PipelineError> {
+    pub(super) async fn slot(&self) -> Result<Turn, PipelineError> {
+        self.slot_for(Urgency::Now).await
+    }
+
+    /// The same, for what may have to wait for something more urgent.
+    pub(super) async fn slot_for(&self, urgency: Urgency) -> Result<Turn, PipelineError> {
         tokio::select! {
-            // The semaphore is never closed, so this is the turn.
-            turn = self.slots.acquire() => turn.map_err(|_| PipelineError::Interrupted),
+            turn = self.slots.turn(urgency) => Ok(turn),
             () = self.cancel.requested() => Err(PipelineError::Interrupted),
         }
     }
@@ -218,7 +223,7 @@ pub(super) async fn prepare(
     let execution = execution(context, planned, &source, &compiled);
     prepared.artifact = Some(Artifact {
         vmfb_sha256: compiled.vmfb_sha256.clone(),
-        execution_sha256: execution_sha256(&execution, planned, tools)?,
+        execution_sha256: execution_sha256(context, &execution, planned, tools).await?,
     });
     prepared.compiled = Some(compiled);
 
@@ -364,7 +369,7 @@ async fn source(
                 Input::Literal(text) => InputArg::Literal(text.clone()),
             });
             Ok(Ok(Source {
-                mlir_sha256: file_sha256(&mlir)?,
+                mlir_sha256: context.digests.of(&mlir).await?,
                 mlir,
                 inputs: inputs.collect(),
                 expected: model.expected.iter().map(|path| folder.join(path)).collect(),
@@ -404,7 +409,8 @@ fn execution(context: &Context<'_>, planned: Planned<'_>, source: &Source, compi
 }
 
 /// The digest of everything that is executed beside the module: runtime, data, flags, environment.
-fn execution_sha256(
+async fn execution_sha256(
+    context: &Context<'_>,
     execution: &Execution,
     planned: Planned<'_>,
     tools: &Installed,
@@ -421,12 +427,12 @@ fn execution_sha256(
     key = compile::flag_files(key, &execution.run_flags, &planned.side.side.sources)?;
     for input in &execution.inputs {
         key = match input {
-            InputArg::Npy(path) => key.text("npy", &file_sha256(path)?),
+            InputArg::Npy(path) => key.text("npy", &context.digests.of(path).await?),
             InputArg::Literal(text) => key.text("literal", text),
         };
     }
     for (scope, path) in &execution.parameters {
-        key = key.text("scope", scope).text("parameters", &file_sha256(path)?);
+        key = key.text("scope", scope).text("parameters", &context.digests.of(path).await?);
     }
     Ok(key.finish())
 }

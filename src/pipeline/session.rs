@@ -6,24 +6,23 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
-use tokio::sync::Semaphore;
-
 use crate::config::{ModelSource, Pin};
 use crate::device;
 use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed};
 use crate::process::{self, Cancel};
 use crate::record::RunFile;
 use crate::toolchain::{self, Installed};
+use futures_util::future::try_join_all;
 
 use super::PipelineError;
 use super::assemble::{self, Frame, PreparedSide};
-use super::cache::{Cache, KeyBuilder, write_atomically};
+use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::export::Exporter;
 use super::journal::Journal;
 use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
 use super::plan::{self, Filter, Planned, SideInput};
 use super::prepare::{Context, Prepared, prepare};
+use super::slots::Slots;
 use super::targets::Devices;
 
 /// Where a run keeps and leaves things.
@@ -94,9 +93,8 @@ pub async fn run(
         progress,
         cancel,
         testbed: &testbed,
-        slots: Semaphore::new(
-            settings.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
-        ),
+        slots: Slots::new(settings.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from))),
+        digests: Digests::default(),
         devices: Devices::default(),
         exporter: tokio::sync::Mutex::new(Exporter::new(python)),
         ir: options.dump_ir.then(|| options.work.join("ir")),
@@ -118,23 +116,33 @@ pub async fn run(
 struct Effort {
     started: Instant,
     processor_time: Duration,
+    /// Of the machine: other people's work makes ours slower and leaves nothing idle.
+    idle_time: Option<Duration>,
 }
 
 impl Effort {
     fn begin() -> Self {
-        Self { started: Instant::now(), processor_time: process::processor_time() }
+        Self {
+            started: Instant::now(),
+            processor_time: process::processor_time(),
+            idle_time: device::idle_time(),
+        }
     }
 
-    /// `preparing took 312.0 s for 34 benchmarks, 2 processors 93 % busy with it`.
+    /// `preparing took 312.0 s for 34 benchmarks, 2 processors 93 % busy with it and 4 % idle`.
     fn end(self, benchmarks: usize) -> String {
         let wall = self.started.elapsed().as_secs_f64();
         let used = process::processor_time().saturating_sub(self.processor_time).as_secs_f64();
         let processors = available_parallelism().map_or(1, usize::from);
         let noun = if benchmarks == 1 { "benchmark" } else { "benchmarks" };
         #[expect(clippy::cast_precision_loss, reason = "no machine has 2^53 processors")]
-        let busy = 100.0 * used / (wall.max(f64::EPSILON) * processors as f64);
+        let percent = |spent: f64| 100.0 * spent / (wall.max(f64::EPSILON) * processors as f64);
+        let busy = percent(used);
+        let idle = device::idle_time().zip(self.idle_time).map(|(now, then)| now.saturating_sub(then));
+        let idle =
+            idle.map(|idle| format!(" and {:.0} % idle", percent(idle.as_secs_f64()))).unwrap_or_default();
         format!(
-            "preparing took {wall:.1} s for {benchmarks} {noun}, {processors} processors {busy:.0} % busy with it"
+            "preparing took {wall:.1} s for {benchmarks} {noun}, {processors} processors {busy:.0} % busy with it{idle}"
         )
     }
 }

@@ -1,0 +1,175 @@
+//! Turns to run a tool, while nothing is measured: at most so many at once, the most urgent first.
+//!
+//! First come, first served would keep processors idle twice. Every verification would wait behind every
+//! compilation and then run last, on the one processor that verifying is pinned to. And a large model at
+//! the end of a suite would be compiled alone, while the small ones before it could have filled its gaps.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Who goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urgency {
+    /// A compilation, by the size of its source: the longest first, so that the last ones are short.
+    Compile { bytes: u64 },
+    /// Whatever a benchmark needs before it is ready, or the next stage of it is.
+    Now,
+}
+
+/// The turns of a run.
+#[derive(Debug)]
+pub(super) struct Slots(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    waiting: BinaryHeap<Waiting>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    urgency: Urgency,
+    /// Of equals, who came first.
+    order: Reverse<u64>,
+    turn: oneshot::Sender<Turn>,
+}
+
+impl Waiting {
+    fn rank(&self) -> (Urgency, Reverse<u64>) {
+        (self.urgency, self.order)
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+/// A turn; dropped, it is the next one's.
+#[derive(Debug)]
+pub(super) struct Turn(Arc<Mutex<State>>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let next = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = state.waiting.pop();
+            if next.is_none() {
+                state.free += 1;
+            }
+            next
+        };
+        if let Some(waiting) = next {
+            // Who has stopped waiting gives the turn back, and dropping it asks the one after.
+            drop(waiting.turn.send(Self(Arc::clone(&self.0))));
+        }
+    }
+}
+
+impl Slots {
+    pub(super) fn new(count: usize) -> Self {
+        let state = State { free: count.max(1), waiting: BinaryHeap::new(), next: 0 };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// Waits for a turn.
+    pub(super) async fn turn(&self, urgency: Urgency) -> Turn {
+        let waited = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.free > 0 {
+                state.free -= 1;
+                None
+            } else {
+                let (turn, waited) = oneshot::channel();
+                let order = Reverse(state.next);
+                state.next += 1;
+                state.waiting.push(Waiting { urgency, order, turn });
+                Some(waited)
+            }
+        };
+        match waited {
+            // The other end lives in the queue until it has sent.
+            Some(waited) => match waited.await {
+                Ok(turn) => turn,
+                Err(_) => std::future::pending().await,
+            },
+            None => Turn(Arc::clone(&self.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    /// Polls a future once.
+    fn ready<T>(future: &mut std::pin::Pin<Box<impl Future<Output = T>>>) -> Option<T> {
+        future.as_mut().now_or_never()
+    }
+
+    #[test]
+    fn the_most_urgent_goes_first_and_of_equals_who_came_first() {
+        let slots = Slots::new(1);
+        let held = slots.turn(Urgency::Now).now_or_never().unwrap();
+        let mut waiting: Vec<_> = [
+            Urgency::Compile { bytes: 10 },
+            Urgency::Compile { bytes: 500 },
+            Urgency::Now,
+            Urgency::Compile { bytes: 500 },
+        ]
+        .into_iter()
+        .map(|urgency| Box::pin(slots.turn(urgency)))
+        .collect();
+        assert!(waiting.iter_mut().all(|future| ready(future).is_none()));
+        let mut held = Some(held);
+        let mut order = Vec::new();
+        while order.len() < waiting.len() {
+            drop(held.take());
+            for (index, future) in
+                waiting.iter_mut().enumerate().filter(|(index, _)| !order.contains(index)).collect::<Vec<_>>()
+            {
+                if let Some(turn) = ready(future) {
+                    assert!(held.is_none(), "two turns at once");
+                    held = Some(turn);
+                    order.push(index);
+                }
+            }
+        }
+        assert_eq!(order, [2, 1, 3, 0]);
+    }
+
+    #[test]
+    fn who_stops_waiting_loses_nobody_s_turn() {
+        let slots = Slots::new(1);
+        let held = slots.turn(Urgency::Now).now_or_never().unwrap();
+        let mut gone = Box::pin(slots.turn(Urgency::Now));
+        let mut next = Box::pin(slots.turn(Urgency::Compile { bytes: 1 }));
+        assert!(ready(&mut gone).is_none() && ready(&mut next).is_none());
+        drop(gone);
+        drop(held);
+        let turn = ready(&mut next);
+        assert!(turn.is_some());
+        drop(turn);
+        assert!(slots.turn(Urgency::Now).now_or_never().is_some());
+    }
+}
