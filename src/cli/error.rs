@@ -104,6 +104,10 @@ impl From<PipelineError> for CliError {
                 message,
                 hint: Some("--filter is matched against model/target/function".to_owned()),
             },
+            PipelineError::Calibration { .. } => Self::Usage {
+                message,
+                hint: Some("`benchgate noise` measures one for this suite on this machine".to_owned()),
+            },
             PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
                 Self::Failed { message, hint }
             }

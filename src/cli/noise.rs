@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use crate::config;
 use crate::exit_code::ExitCode;
 use crate::gate::Policy;
-use crate::gate::noise::{NoiseOptions, Recording, noise};
+use crate::gate::noise::{NoiseOptions, NoiseReport, Recording, noise};
 use crate::model::{Run, SideName};
+use crate::pipeline;
+use crate::record::{CalibrationRecord, RunFile};
 use crate::report;
 
 use super::rendering::Destination;
@@ -72,7 +74,7 @@ enum NoiseFormat {
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // A wrong path is said before hours are measured.
     let plot = args.plot.as_deref().map(Destination::file).transpose()?;
-    let (base, head, policy, source) = match &args.run {
+    let Session { base, head, policy, source, measured } = match &args.run {
         Some(file) => recorded(args, file)?,
         None => measured(args, terminal)?,
     };
@@ -80,6 +82,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let options =
         NoiseOptions { seed: args.seed, resamples: args.resamples, source, ..NoiseOptions::default() };
     let report = noise(&base, &head, &policy, &options);
+    if let Some(file) = measured {
+        keep(args, file, &report, terminal)?;
+    }
     match args.format {
         NoiseFormat::Table => terminal.print(&report::noise_table(&report, terminal.width())),
         NoiseFormat::Json => terminal.print(&report::noise_json(&report)),
@@ -101,8 +106,33 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(code)
 }
 
+/// An A/A session, and by whose rules it is judged.
+struct Session {
+    base: Run,
+    head: Run,
+    policy: Policy,
+    /// Where it came from, for the report.
+    source: String,
+    /// Its record, where this command measured it.
+    measured: Option<RunFile>,
+}
+
+/// Puts the calibration into the run's own file, and where later runs of this suite on this machine
+/// find it.
+fn keep(args: &Args, mut file: RunFile, report: &NoiseReport, terminal: &Terminal) -> Result<(), CliError> {
+    let blocks = args.blocks;
+    let mut calibration = CalibrationRecord::from(&report.calibration);
+    calibration.source = format!("an A/A session of {blocks} blocks, {}", file.created);
+    file.calibration = Some(calibration);
+    Destination::file(&args.run_output)?.write(&String::from_utf8_lossy(&file.to_json()), terminal)?;
+    let cache = super::paths::cache_dir(args.measure.cache_dir.as_deref())?;
+    let kept = pipeline::keep_calibration(&cache, &file)?;
+    terminal.note(&format!("later runs of this suite on this machine use {}", kept.display()));
+    Ok(())
+}
+
 /// An A/A session from a file.
-fn recorded(args: &Args, file: &str) -> Result<(Run, Run, Policy, String), CliError> {
+fn recorded(args: &Args, file: &str) -> Result<Session, CliError> {
     let policy = match &args.policy {
         None => Policy::default(),
         Some(file) => config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
@@ -115,7 +145,9 @@ fn recorded(args: &Args, file: &str) -> Result<(Run, Run, Policy, String), CliEr
         return Err(CliError::Usage { message: format!("{file} is more than one file"), hint: None });
     };
     let (base, head) = inputs::load_both(input, None)?;
-    let (base, head) = (base.run, head.run);
+    let (mut base, mut head) = (base.run, head.run);
+    // What the session says of itself must not be its own judge.
+    (base.calibration, head.calibration) = (None, None);
     for benchmark in &head.benchmarks {
         let partner = base.benchmarks.iter().find(|base| base.name == benchmark.name);
         let both = partner.and_then(|base| base.artifact.as_ref()).zip(benchmark.artifact.as_ref());
@@ -129,11 +161,12 @@ fn recorded(args: &Args, file: &str) -> Result<(Run, Run, Policy, String), CliEr
             });
         }
     }
-    Ok((base, head, args.measure.limit(policy), file.to_owned()))
+    let policy = args.measure.limit(policy);
+    Ok(Session { base, head, policy, source: file.to_owned(), measured: None })
 }
 
 /// An A/A session of the suite's head.
-fn measured(args: &Args, terminal: &Terminal) -> Result<(Run, Run, Policy, String), CliError> {
+fn measured(args: &Args, terminal: &Terminal) -> Result<Session, CliError> {
     let mut config = args.measure.load()?;
     config.policy = args.measure.limit(config.policy);
     let policy = config.policy.clone();
@@ -142,9 +175,14 @@ fn measured(args: &Args, terminal: &Terminal) -> Result<(Run, Run, Policy, Strin
     };
     let mut base = head.clone();
     base.name = SideName::Base;
-    let session =
-        args.measure.measure_blocks(&[base, head], &args.run_output, Some(args.blocks), terminal)?;
-    Ok((session.base, session.head, policy, args.run_output.display().to_string()))
+    let session = args.measure.measure_alike(&[base, head], &args.run_output, args.blocks, terminal)?;
+    Ok(Session {
+        base: session.base,
+        head: session.head,
+        policy,
+        source: args.run_output.display().to_string(),
+        measured: Some(session.file),
+    })
 }
 
 /// Refuses a session that has too few blocks to know anything.

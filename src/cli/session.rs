@@ -6,7 +6,7 @@ use crate::config::{self, Config};
 use crate::gate::Policy;
 use crate::git::Repository;
 use crate::model::SideName;
-use crate::pipeline::{self, Filter, Session, SideInput};
+use crate::pipeline::{self, CalibrationSource, Filter, Session, SideInput};
 use crate::toolchain::Lock;
 
 use super::{CliError, Terminal};
@@ -32,6 +32,9 @@ pub struct MeasureArgs {
     /// Keep the IR of every phase of the compiler, in `ir` of the work folder
     #[arg(long)]
     pub dump_ir: bool,
+    /// A calibration that `benchgate noise` wrote [default: the one it kept for this suite and machine]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
     /// Most blocks (ABBA quadruples) of a benchmark; fewer where the answer is clear
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
@@ -86,15 +89,28 @@ impl MeasureArgs {
         output: &Path,
         terminal: &Terminal,
     ) -> Result<Session, CliError> {
-        self.measure_blocks(sides, output, None, terminal)
+        let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
+        self.measured(sides, output, None, calibration, terminal)
     }
 
-    /// As [`MeasureArgs::measure`], with this many blocks where the sides are identical.
-    pub fn measure_blocks(
+    /// As [`MeasureArgs::measure`], with this many blocks where the sides are identical, for a
+    /// calibration.
+    pub fn measure_alike(
+        &self,
+        sides: &[SideInput],
+        output: &Path,
+        blocks: u32,
+        terminal: &Terminal,
+    ) -> Result<Session, CliError> {
+        self.measured(sides, output, Some(blocks), CalibrationSource::None, terminal)
+    }
+
+    fn measured(
         &self,
         sides: &[SideInput],
         output: &Path,
         identical_blocks: Option<u32>,
+        calibration: CalibrationSource,
         terminal: &Terminal,
     ) -> Result<Session, CliError> {
         let Some(side) = sides.last() else {
@@ -112,6 +128,7 @@ impl MeasureArgs {
             output: output.to_owned(),
             filter,
             identical_blocks,
+            calibration,
             dump_ir: self.dump_ir,
         };
         super::paths::check_writable(output)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Consequence, Lint, LintCode, Run, Verdict};
+use crate::model::{Calibration, Consequence, Lint, LintCode, Run, Verdict};
 use crate::stats::Effect;
 
 use super::decide::{Question, decide, log_tolerance};
@@ -73,7 +73,8 @@ fn compared(
     }
     let geomeans = overall::geomeans(&rows, &effects, policy.alpha);
     let (verdict, exit_code) = overall::overall(&rows, &policy.fail_on);
-    let notes = notes(&rows, policy);
+    let mut notes = notes(&rows, policy);
+    notes.extend(calibrated(session.head.calibration.as_ref().or(session.base.calibration.as_ref())));
     Comparison {
         suite: head.suite.clone().or_else(|| base.suite.clone()),
         verdict,
@@ -280,6 +281,11 @@ fn waive(row: &mut Row, rules: &Rules<'_>) {
     if row.waiver.as_ref().is_some_and(|waiver| !waiver.expired) {
         row.fatal = false;
     }
+}
+
+/// Who says how much this machine's processes differ, where somebody measured it.
+fn calibrated(calibration: Option<&Calibration>) -> Option<String> {
+    calibration.map(|calibration| format!("how much processes differ was calibrated: {}", calibration.source))
 }
 
 fn notes(rows: &[Row], policy: &Policy) -> Vec<String> {

@@ -6,9 +6,9 @@ use crate::config::Measure;
 use crate::gate::Policy;
 use crate::model::{Metric, Outcome, Run, SideName, Stage, Testbed, Toolchain};
 use crate::record::{
-    ArtifactRecord, BenchmarkRecord, Design, LintRecord, MeasureRecord, MetricRecord, Number, OutcomeRecord,
-    RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord, ValueRecord,
-    VerificationRecord,
+    ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, LintRecord, MeasureRecord, MetricRecord,
+    Number, OutcomeRecord, RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord,
+    ValueRecord, VerificationRecord,
 };
 
 use super::journal::{Entry, Journal};
@@ -32,6 +32,8 @@ pub(super) struct Frame<'a> {
     pub(super) sides: &'a [PreparedSide<'a>],
     /// Paths in the file are relative to this folder where they can be.
     pub(super) relative_to: &'a Path,
+    /// What an A/A session of this suite on this testbed found.
+    pub(super) calibration: Option<&'a CalibrationRecord>,
 }
 
 /// The record of what the journal holds so far.
@@ -58,7 +60,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         testbed: TestbedRecord::from(frame.testbed),
         metrics: described(frame).iter().map(MetricRecord::from).collect(),
         sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
-        calibration: None,
+        calibration: frame.calibration.cloned(),
         lints: Vec::new(),
     }
 }

@@ -19,6 +19,8 @@ pub enum PipelineError {
     Selection(String),
     #[error("failed to {0}")]
     Device(DeviceError),
+    #[error("failed to use the calibration {}: {why}", path.display())]
+    Calibration { path: PathBuf, why: String },
     #[error("interrupted")]
     Interrupted,
 }

@@ -7,6 +7,7 @@
 mod argv;
 mod assemble;
 mod cache;
+mod calibration;
 mod compile;
 mod error;
 mod export;
@@ -23,6 +24,7 @@ mod targets;
 mod verify;
 
 pub use cache::Cache;
+pub use calibration::{CalibrationSource, keep_calibration};
 pub use error::PipelineError;
 pub use export::ExporterSource;
 pub use plan::{Filter, SideInput};

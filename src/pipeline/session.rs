@@ -17,6 +17,7 @@ use futures_util::future::try_join_all;
 use super::PipelineError;
 use super::assemble::{self, Frame, PreparedSide};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
+use super::calibration::{self, CalibrationSource};
 use super::export::Exporter;
 use super::journal::Journal;
 use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
@@ -37,6 +38,7 @@ pub struct Options {
     pub filter: Filter,
     /// Blocks of rows whose sides execute the same bytes: `None` is one, a calibration wants many.
     pub identical_blocks: Option<u32>,
+    pub calibration: CalibrationSource,
     /// Keep the IR of every phase of the compiler in the working folder.
     pub dump_ir: bool,
 }
@@ -189,6 +191,13 @@ async fn measure_and_record(
     names: &[BenchmarkName],
     options: &Options,
 ) -> Result<Session, PipelineError> {
+    let calibration = calibration::find(
+        &options.calibration,
+        &options.cache,
+        &lead.config.suite,
+        context.testbed,
+        context.progress,
+    )?;
     let frame = Frame {
         suite: &lead.config.suite,
         measure: &lead.config.measure,
@@ -197,6 +206,7 @@ async fn measure_and_record(
         testbed: context.testbed,
         sides: prepared,
         relative_to: options.output.parent().unwrap_or(Path::new("")),
+        calibration: calibration.as_ref(),
     };
     let candidates = candidates(prepared, tools, names);
     let identical_blocks = options.identical_blocks.unwrap_or(IDENTICAL_BLOCKS);

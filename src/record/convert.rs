@@ -13,7 +13,7 @@ use crate::model::{
 use super::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, ContextRecord, DivergenceRecord, LintRecord,
     MetricRecord, Number, OutcomeRecord, OutcomeStatus, OutputRecord, ProcessRecord, RunFile, RunSchema,
-    SideRecord, StageStatus, TestbedRecord, ToolchainRecord, VerificationRecord,
+    SideRecord, SpreadRecord, StageStatus, TestbedRecord, ToolchainRecord, VerificationRecord,
 };
 
 impl RunFile {
@@ -310,6 +310,20 @@ impl From<&LintRecord> for Lint {
 impl From<&Lint> for LintRecord {
     fn from(lint: &Lint) -> Self {
         Self { code: lint.code.into(), detail: lint.detail.clone() }
+    }
+}
+
+impl From<&Calibration> for CalibrationRecord {
+    fn from(calibration: &Calibration) -> Self {
+        let spread = |((benchmark, metric), spread): (&(BenchmarkName, String), &Spread)| SpreadRecord {
+            benchmark: benchmark.to_string(),
+            metric: metric.clone(),
+            within_process: spread.within_process.map(Number),
+            between_processes: spread.between_processes.map(Number),
+            between_blocks: spread.between_blocks.map(Number),
+            between_sessions: spread.between_sessions.map(Number),
+        };
+        Self { source: calibration.source.clone(), spreads: calibration.spreads.iter().map(spread).collect() }
     }
 }
 

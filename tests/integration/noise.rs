@@ -1,5 +1,7 @@
 //! `benchgate noise` over faked tools.
 
+use std::path::Path;
+
 use crate::suite::Suite;
 
 #[test]
@@ -22,6 +24,39 @@ fn a_machine_is_calibrated_with_its_own_code_against_itself() {
     let run: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
     let processes = |side: usize| run["sides"][side]["benchmarks"][0]["processes"].as_array().unwrap().len();
     assert_eq!([processes(0), processes(1)], [12, 12], "two processes a side and block");
+}
+
+#[test]
+fn a_calibration_travels_into_every_later_run_of_its_suite_on_its_machine() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
+    suite.world.run(["noise", "--blocks", "4", "--resamples", "5"]).expect_code(0);
+    let spreads = |file: &str| {
+        let run: serde_json::Value = serde_json::from_str(&suite.world.read(file)).unwrap();
+        run["calibration"].clone()
+    };
+    let told = suite.world.run(["gate"]).expect_code(0);
+    assert!(told.stdout.contains("calibrated: an A/A session of 4 blocks"), "{}", told.stdout);
+    assert_eq!(spreads("run.json"), spreads("noise.json"));
+    assert_eq!(spreads("run.json")["spreads"][0]["benchmark"], "a/cpu/main");
+
+    // A file that was named must fit; one that was found is left alone, loudly.
+    let mut other: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
+    other["suite"] = "another".into();
+    suite.world.write("other.json", other.to_string());
+    let refused = suite.world.run(["gate", "--calibration", "other.json"]).expect_code(2);
+    assert!(refused.stderr.contains("it is of the suite \"another\""), "{}", refused.stderr);
+    let only = |folder: &Path| std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let kept = only(&only(&suite.world.cache().join("benchgate/calibration")));
+    for (field, value, why) in
+        [("created", "2020-01-01T00:00:00Z", "days old, and 90 is the most"), ("schema", "?", "schema")]
+    {
+        let mut old: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
+        old[field] = value.into();
+        std::fs::write(&kept, old.to_string()).unwrap();
+        let told = suite.world.run(["gate"]).expect_code(0);
+        assert!(told.stderr.contains("is not used") && told.stderr.contains(why), "{}", told.stderr);
+        assert!(spreads("run.json").is_null());
+    }
 }
 
 #[test]

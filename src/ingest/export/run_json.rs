@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{
-    Benchmark, BenchmarkName, Calibration, LintCode, MetricKind, Run, Series, SideName, Spread,
-};
+use crate::model::{Benchmark, LintCode, MetricKind, Run, Series, SideName};
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, ContextRecord, Design, LintRecord, MeasureRecord,
     MetricRecord, Number, OutcomeRecord, ProcessRecord, RunFile, RunSchema, SideRecord, SlotRecord,
-    SpreadRecord, TestbedRecord, ToolchainRecord, ValueRecord, VerificationRecord, Word,
+    TestbedRecord, ToolchainRecord, ValueRecord, VerificationRecord, Word,
 };
 
 use super::{Exported, count_benchmarks, only_summaries};
@@ -62,7 +60,7 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
             context: Some(ContextRecord::from(&run.context)),
             benchmarks,
         }],
-        calibration: run.calibration.as_ref().map(calibration),
+        calibration: run.calibration.as_ref().map(CalibrationRecord::from),
         lints: run.lints.iter().map(LintRecord::from).collect(),
     };
     let mut lost = Vec::new();
@@ -156,21 +154,6 @@ fn exact(benchmark: &Benchmark, metric: &str) -> Option<u64> {
     match benchmark.metric(metric)?.series {
         Series::Exact(value) if (0.0..9e15).contains(&value) => Some(value as u64),
         _ => None,
-    }
-}
-
-fn calibration(calibration: &Calibration) -> CalibrationRecord {
-    let spread = |((benchmark, metric), spread): (&(BenchmarkName, String), &Spread)| SpreadRecord {
-        benchmark: benchmark.to_string(),
-        metric: metric.clone(),
-        within_process: spread.within_process.map(Number),
-        between_processes: spread.between_processes.map(Number),
-        between_blocks: spread.between_blocks.map(Number),
-        between_sessions: spread.between_sessions.map(Number),
-    };
-    CalibrationRecord {
-        source: calibration.source.clone(),
-        spreads: calibration.spreads.iter().map(spread).collect(),
     }
 }
 

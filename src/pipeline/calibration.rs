@@ -1,0 +1,102 @@
+//! The calibration of a suite on a testbed: kept by `noise`, and put into every later run.
+//!
+//! It is a run file like any other, so its samples can be judged again, and it travels inside the runs
+//! that use it, so that a verdict needs nothing else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::model::{Event, Progress, Testbed};
+use crate::record::{CalibrationRecord, RunFile};
+use crate::store::folder_name;
+
+use super::PipelineError;
+use super::cache::write_atomically;
+
+/// A calibration older than this is left alone. Drivers, kernels and settings show in the testbed's
+/// fingerprint; dust, thermal paste and noisier neighbours don't, and they take months.
+const OLDEST_DAYS: i64 = 90;
+
+/// Where the calibration of a run comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum CalibrationSource {
+    /// The run is itself a calibration.
+    None,
+    /// What `noise` kept in the cache for this suite and testbed, if it did.
+    #[default]
+    Kept,
+    /// A run file that holds one.
+    File(PathBuf),
+}
+
+/// Keeps `file`, which holds a calibration, for later runs of its suite on its testbed.
+///
+/// # Errors
+/// The cache can't be written to.
+pub fn keep_calibration(cache: &Path, file: &RunFile) -> Result<PathBuf, PipelineError> {
+    let path = kept(cache, &file.suite, &file.testbed.id);
+    let folder = path.parent().unwrap_or(cache);
+    fs::create_dir_all(folder).map_err(PipelineError::io("create the folder", folder))?;
+    write_atomically(&path, &file.to_json())?;
+    Ok(path)
+}
+
+fn kept(cache: &Path, suite: &str, testbed: &str) -> PathBuf {
+    cache.join("calibration").join(folder_name(suite)).join(format!("{}.json", folder_name(testbed)))
+}
+
+/// The calibration for `suite` on `testbed`. One that was named must fit; one that was found is left
+/// alone where it doesn't, with a warning.
+///
+/// # Errors
+/// A named file that can't be read, or is of another suite or testbed, or holds no calibration.
+pub(super) fn find(
+    source: &CalibrationSource,
+    cache: &Path,
+    suite: &str,
+    testbed: &Testbed,
+    progress: &dyn Progress,
+) -> Result<Option<CalibrationRecord>, PipelineError> {
+    match source {
+        CalibrationSource::None => Ok(None),
+        CalibrationSource::File(path) => {
+            let record = read(path, suite, testbed);
+            record.map(Some).map_err(|why| PipelineError::Calibration { path: path.clone(), why })
+        }
+        CalibrationSource::Kept => {
+            let path = kept(cache, suite, &testbed.id);
+            if !path.exists() {
+                return Ok(None);
+            }
+            let found = read(&path, suite, testbed);
+            if let Err(why) = &found {
+                progress.on(Event::Warning(&format!(
+                    "the calibration {} is not used: {why}; `benchgate noise` makes a new one",
+                    path.display()
+                )));
+            }
+            Ok(found.ok())
+        }
+    }
+}
+
+fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord, String> {
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let file = RunFile::from_slice(&bytes).map_err(|error| error.to_string())?;
+    if file.suite != suite {
+        return Err(format!("it is of the suite {:?}, and this is {suite:?}", file.suite));
+    }
+    if file.testbed.id != testbed.id {
+        return Err(format!(
+            "it was measured on the testbed {}, and this is {}",
+            file.testbed.id, testbed.id
+        ));
+    }
+    let created: jiff::Timestamp =
+        file.created.parse().map_err(|_| format!("{:?} is no time", file.created))?;
+    let days = jiff::Timestamp::now().duration_since(created).as_hours() / 24;
+    if days > OLDEST_DAYS {
+        return Err(format!("it is {days} days old, and {OLDEST_DAYS} is the most"));
+    }
+    file.calibration.ok_or_else(|| "it holds none".to_owned())
+}
