@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{Event, Progress, Testbed};
 use crate::record::{CalibrationRecord, RunFile};
-use crate::store::folder_name;
 
 use super::PipelineError;
-use super::cache::write_atomically;
+use super::cache::{KeyBuilder, write_atomically};
 
 /// A calibration older than this is left alone. Drivers, kernels and settings show in the testbed's
 /// fingerprint; dust, thermal paste and noisier neighbours don't, and they take months.
@@ -42,7 +41,9 @@ pub fn keep_calibration(cache: &Path, file: &RunFile) -> Result<PathBuf, Pipelin
 }
 
 fn kept(cache: &Path, suite: &str, testbed: &str) -> PathBuf {
-    cache.join("calibration").join(folder_name(suite)).join(format!("{}.json", folder_name(testbed)))
+    // A digest: a suite's name is anything, and a testbed's may come from a file.
+    let key = KeyBuilder::new("calibration/1").text("suite", suite).text("testbed", testbed).finish();
+    cache.join("calibration").join(format!("{key}.json"))
 }
 
 /// The calibration for `suite` on `testbed`. One that was named must fit; one that was found is left

@@ -46,7 +46,7 @@ fn a_calibration_travels_into_every_later_run_of_its_suite_on_its_machine() {
     let refused = suite.world.run(["gate", "--calibration", "other.json"]).expect_code(2);
     assert!(refused.stderr.contains("it is of the suite \"another\""), "{}", refused.stderr);
     let only = |folder: &Path| std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
-    let kept = only(&only(&suite.world.cache().join("benchgate/calibration")));
+    let kept = only(&suite.world.cache().join("benchgate/calibration"));
     for (field, value, why) in
         [("created", "2020-01-01T00:00:00Z", "days old, and 90 is the most"), ("schema", "?", "schema")]
     {
