@@ -76,6 +76,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("toml_span", &["config", "toolchain"]),
     ("nix", &["process", "device"]),
     ("half", &["numerics"]),
+    ("nvml_wrapper", &["device"]),
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -7,7 +7,8 @@ use super::problems::{Collector, did_you_mean, shown};
 use super::sections::POLICY_KEYS;
 use super::view::View;
 use super::{
-    CommentWhen, Config, GitHub, Measure, Store, Target, defaults, flags, functions, model, policy, side,
+    Clock, CommentWhen, Config, GitHub, Measure, Store, Target, defaults, flags, functions, model, policy,
+    side,
 };
 use crate::model::Disclose;
 
@@ -195,6 +196,11 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
             problems.add(item.at(), "`cpus`: a processor is named twice");
         }
     }
+    let clock = view.get("lock-clocks");
+    let lock_clocks = clock.text().and_then(Clock::parse);
+    if clock.is_present() && clock.text().is_some() && lock_clocks.is_none() {
+        problems.add(clock.at(), "`lock-clocks`: expected \"base\" or a clock such as \"1410MHz\"");
+    }
     Measure {
         repetitions: view.get("repetitions").integer().unwrap_or(defaults::REPETITIONS),
         min_time: duration("min-time", defaults::MIN_TIME),
@@ -205,6 +211,7 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
         compile_timeout: duration("compile-timeout", defaults::COMPILE_TIMEOUT),
         export_timeout: duration("export-timeout", defaults::EXPORT_TIMEOUT),
         cpus: cpus.is_present().then_some(numbers),
+        lock_clocks,
         jobs: view.get("jobs").integer(),
         seed: view.get("seed").integer().unwrap_or(defaults::SEED),
     }

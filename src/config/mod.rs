@@ -34,6 +34,6 @@ pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use reference::{EXAMPLE, reference};
 pub use schema::json_schema;
 pub use types::{
-    CommentWhen, Config, GitHub, Input, Measure, Model, ModelSource, OutputType, Parameters, Pin, Side,
-    Store, Target, ToolSource,
+    Clock, CommentWhen, Config, GitHub, Input, Measure, Model, ModelSource, OutputType, Parameters, Pin,
+    Side, Store, Target, ToolSource,
 };

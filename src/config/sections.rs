@@ -252,6 +252,13 @@ static MEASURE: Section = Section {
             "Processors to pin CPU targets to. By default benchgate leaves one to the host.",
         ),
         optional(
+            "lock-clocks",
+            Kind::Line,
+            "Lock the GPU's clock while measuring, and let it go afterwards: `\"base\"`, what the chip holds under \
+             any load, or a clock, `\"1410MHz\"`. NVIDIA only, and needs the right to (docs/gpu-guide.md); without \
+             it benchgate says so and goes on. Without this key no setting is touched.",
+        ),
+        optional(
             "jobs",
             Kind::Integer { min: 1, max: 4096 },
             "Compilers at once; by default one per processor.",

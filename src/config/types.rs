@@ -1,6 +1,7 @@
 //! The validated configuration: only this travels beyond `config`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -190,6 +191,8 @@ pub struct Measure {
     pub export_timeout: Duration,
     /// Processors to pin a CPU target to; `None` lets benchgate leave one to the host.
     pub cpus: Option<Vec<usize>>,
+    /// What to lock the GPU's clock to while measuring; `None` touches no setting.
+    pub lock_clocks: Option<Clock>,
     /// Compilers at once; `None` is one per processor.
     pub jobs: Option<usize>,
     /// Seed of the schedule's order.
@@ -271,5 +274,35 @@ impl CommentWhen {
 
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|when| when.as_str() == word)
+    }
+}
+
+/// A clock that a GPU can be locked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// What the chip holds under any load.
+    Base,
+    Mhz(u32),
+}
+
+impl Clock {
+    /// `base`, or `1410MHz`.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "base" {
+            return Some(Self::Base);
+        }
+        let mhz = text.strip_suffix("MHz")?.trim_end().parse().ok()?;
+        // No GPU was ever clocked beyond these; a slip of the keyboard is.
+        (100..=10_000).contains(&mhz).then_some(Self::Mhz(mhz))
+    }
+}
+
+/// As it is written in the configuration.
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Base => f.write_str("base"),
+            Self::Mhz(mhz) => write!(f, "{mhz}MHz"),
+        }
     }
 }

@@ -49,8 +49,12 @@ pub async fn lock_host(progress: &dyn Progress, cancel: &Cancel) -> Result<HostL
 /// # Errors
 /// As [`lock_host`].
 pub async fn lock(device: &str, progress: &dyn Progress, cancel: &Cancel) -> Result<HostLock, DeviceError> {
-    let folder = FOLDERS.iter().map(Path::new).find(|folder| folder.is_dir()).unwrap_or(Path::new("/tmp"));
-    lock_in(folder, device, progress, cancel).await
+    lock_in(shared_folder(), device, progress, cancel).await
+}
+
+/// The folder that every user of this machine sees.
+pub(super) fn shared_folder() -> &'static Path {
+    FOLDERS.iter().map(Path::new).find(|folder| folder.is_dir()).unwrap_or(Path::new("/tmp"))
 }
 
 async fn lock_in(
@@ -101,6 +105,22 @@ fn open(path: &Path) -> io::Result<File> {
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => existing(),
         Err(error) => Err(error),
+    }
+}
+
+/// Who measures on this machine now, in words. Looks without waiting and without making the file.
+pub fn measuring_now() -> Option<String> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(O_NOFOLLOW)
+        .open(shared_folder().join("benchgate-host.lock"))
+        .ok()?;
+    // Dropping the file gives back what a moment's look may have taken.
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Some(holder(&file).map_or_else(|| "another job".to_owned(), |pid| format!("process {pid}")))
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use nix::sched::{CpuSet, sched_getaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 /// The processors a CPU target is pinned to unless the configuration says otherwise: all we may use but
@@ -16,6 +16,20 @@ pub fn default_cpus() -> Option<Vec<usize>> {
     let first = *allowed.first()?;
     let siblings = format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list");
     choose(&allowed, &std::fs::read_to_string(siblings).unwrap_or_default())
+}
+
+/// Keeps the calling thread off the processors that are measured on, where there are others.
+pub(super) fn stay_with_the_host() {
+    let Some(measured) = default_cpus() else { return };
+    let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return };
+    let mut host = CpuSet::new();
+    for cpu in (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)) {
+        if !measured.contains(&cpu) && host.set(cpu).is_err() {
+            return;
+        }
+    }
+    // Where it is refused, the thread costs what it costs anywhere.
+    let _ = sched_setaffinity(Pid::from_raw(0), &host);
 }
 
 fn choose(allowed: &BTreeSet<usize>, siblings_of_first: &str) -> Option<Vec<usize>> {
@@ -32,7 +46,7 @@ fn choose(allowed: &BTreeSet<usize>, siblings_of_first: &str) -> Option<Vec<usiz
 }
 
 /// The kernel's list format: `0-3,8,10-11`.
-fn parse_list(text: &str) -> BTreeSet<usize> {
+pub(super) fn parse_list(text: &str) -> BTreeSet<usize> {
     text.trim()
         .split(',')
         .filter_map(|part| {

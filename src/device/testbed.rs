@@ -2,15 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use crate::model::Testbed;
 use crate::process::containment;
 
-/// Looks at the machine. What it does not tell is left out, so a machine that tells less has another
-/// fingerprint.
-pub fn testbed() -> Testbed {
+use super::governance::boost;
+use super::gpu::Gpu;
+use super::processors::parse_list;
+
+/// Looks at the machine, and at the GPUs that are measured on. What it does not tell is left out, so a
+/// machine that tells less has another fingerprint.
+///
+/// Which chip of its kind a GPU is, is a note: chips of one kind differ by up to a tenth, and a fleet of
+/// them still has one baseline, whose spread between sessions holds that difference.
+pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
     let mut facts = processor_facts(&cpuinfo);
     let note = |map: &mut BTreeMap<String, String>, name: &str, value: Option<String>| {
@@ -26,6 +34,10 @@ pub fn testbed() -> Testbed {
     note(&mut facts, "governor", read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     note(&mut facts, "turbo", turbo());
     note(&mut facts, "hypervisor", hypervisor(&cpuinfo));
+    // One node is how most machines are; saying so would only make them strangers to their past.
+    let nodes = numa_nodes(&read("/sys/devices/system/node/online").unwrap_or_default());
+    note(&mut facts, "numa-nodes", (nodes > 1).then(|| nodes.to_string()));
+    facts.extend(gpu_facts(gpus));
 
     let mut notes = BTreeMap::new();
     note(&mut notes, "host-name", read("/proc/sys/kernel/hostname"));
@@ -33,7 +45,54 @@ pub fn testbed() -> Testbed {
     note(&mut notes, "microcode", field(&cpuinfo, "microcode"));
     note(&mut notes, "load-average", read("/proc/loadavg"));
     note(&mut notes, "containment", Some(containment().to_string()));
+    note(&mut notes, "gpu-id", listed(gpus.iter().map(|gpu| Some(gpu.id.clone()))));
     Testbed { id: id_of(&facts), facts, notes }
+}
+
+/// The same machine with one more thing that must be equal: a clock that was locked for a run.
+pub fn with_fact(testbed: &Testbed, name: &str, value: String) -> Testbed {
+    let mut with = testbed.clone();
+    with.facts.insert(name.to_owned(), value);
+    with.id = id_of(&with.facts);
+    with
+}
+
+/// What must be equal of the GPUs, each fact over all of them.
+fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
+    type Told = fn(&Gpu) -> Option<String>;
+    let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
+    let told: [(&str, Told); 6] = [
+        ("gpu", |gpu| Some(gpu.name.clone())),
+        ("gpu-driver", |gpu| gpu.driver.clone()),
+        ("gpu-vbios", |gpu| gpu.vbios.clone()),
+        ("gpu-memory-gib", |gpu| {
+            gpu.memory_bytes.map(|bytes| format!("{:.0}", bytes as f64 / f64::from(1u32 << 30)))
+        }),
+        // A limit that somebody lowered makes another machine of it.
+        ("gpu-power-limit-watts", |gpu| gpu.power_limit_watts.map(|watts| format!("{watts:.0}"))),
+        ("gpu-max-clock-mhz", |gpu| gpu.max_clock_mhz.map(|clock| clock.to_string())),
+    ];
+    let mut facts: BTreeMap<String, String> = told
+        .into_iter()
+        .filter_map(|(name, told)| Some((name.to_owned(), listed(gpus.iter().map(|gpu| told(gpu)))?)))
+        .collect();
+    for (name, modes) in [
+        ("gpu-mig", listed(gpus.iter().map(|gpu| gpu.mig.map(on_off)))),
+        ("gpu-ecc", listed(gpus.iter().map(|gpu| gpu.ecc.map(on_off)))),
+    ] {
+        facts.extend(modes.map(|modes| (name.to_owned(), modes)));
+    }
+    facts
+}
+
+/// The values one after another, in the order of the GPUs.
+fn listed(values: impl Iterator<Item = Option<String>>) -> Option<String> {
+    let values: Vec<String> = values.flatten().collect();
+    (!values.is_empty()).then(|| values.join(" + "))
+}
+
+fn numa_nodes(online: &str) -> usize {
+    parse_list(online).len()
 }
 
 /// Twelve digits: short enough for a folder's name, long enough for every machine there is.
@@ -129,12 +188,9 @@ fn memory_gib(meminfo: &str) -> Option<String> {
     Some(format!("{:.0}", kib / f64::from(1u32 << 20)))
 }
 
-/// Whether the clock may rise above its nominal value, as the two drivers say it.
+/// Whether the clock may rise above its nominal value.
 fn turbo() -> Option<String> {
-    let intel = read("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|value| value == "0");
-    let other = || read("/sys/devices/system/cpu/cpufreq/boost").map(|value| value == "1");
-    let on = intel.or_else(other)?;
-    Some(if on { "on" } else { "off" }.to_owned())
+    Some(if boost(Path::new("/sys/devices/system"))? { "on" } else { "off" }.to_owned())
 }
 
 /// The virtual machine we are in, by its firmware's name; `virtual` where only the processor tells.
@@ -178,8 +234,8 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
 
     #[test]
     fn the_fingerprint_is_of_the_facts_alone() {
-        let one = testbed();
-        let two = testbed();
+        let one = testbed(&[]);
+        let two = testbed(&[]);
         assert_eq!(one.id, two.id);
         assert_eq!(one.id.len(), 12);
         assert!(one.facts.contains_key("processors") && one.facts.contains_key("kernel"), "{:?}", one.facts);
@@ -187,5 +243,61 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
         let mut facts = one.facts.clone();
         facts.insert("governor".into(), "another".into());
         assert_ne!(id_of(&facts), one.id);
+    }
+
+    #[test]
+    fn a_gpu_is_told_by_its_kind_and_its_settings_and_not_by_its_number() {
+        let gpu = |id: &str, limit: f64| Gpu {
+            vendor: crate::device::Vendor::Nvidia,
+            name: "A100".into(),
+            id: id.into(),
+            pci: String::new(),
+            driver: Some("570.1".into()),
+            vbios: None,
+            memory_bytes: Some(40 << 30),
+            mig: Some(false),
+            ecc: None,
+            power_limit_watts: Some(limit),
+            max_clock_mhz: Some(1410),
+        };
+        let (one, two, slower) = (gpu("GPU-1", 400.0), gpu("GPU-2", 400.0), gpu("GPU-1", 250.0));
+        let testbeds = [testbed(&[&one]), testbed(&[&two]), testbed(&[&slower]), testbed(&[])];
+        assert_eq!(testbeds[0].id, testbeds[1].id);
+        assert_ne!(testbeds[0].notes["gpu-id"], testbeds[1].notes["gpu-id"]);
+        assert_ne!(testbeds[0].id, testbeds[2].id);
+        assert_ne!(testbeds[0].id, testbeds[3].id);
+        assert_eq!(testbeds[0].facts["gpu-power-limit-watts"], "400");
+        assert_eq!(testbeds[0].facts["gpu-mig"], "off");
+        assert!(!testbeds[0].facts.contains_key("gpu-vbios"));
+    }
+
+    /// `lscpu -J`, where there is one: the same machine, read by somebody else.
+    #[test]
+    fn the_facts_are_what_lscpu_says() {
+        let Ok(asked) = std::process::Command::new("lscpu").args(["-J"]).env("LC_ALL", "C").output() else {
+            return;
+        };
+        let Ok(said) = serde_json::from_slice::<serde_json::Value>(&asked.stdout) else { return };
+        let facts = testbed(&[]).facts;
+        let mut checked = 0;
+        let mut check = |field: &str, fact: Option<&String>| {
+            let rows = said["lscpu"].as_array().into_iter().flatten();
+            let flat = rows
+                .flat_map(|row| std::iter::once(row).chain(row["children"].as_array().into_iter().flatten()));
+            let mut all: Vec<serde_json::Value> = Vec::new();
+            for row in flat {
+                all.push(row.clone());
+                all.extend(row["children"].as_array().into_iter().flatten().cloned());
+            }
+            let value = all.iter().find(|row| row["field"] == field).and_then(|row| row["data"].as_str());
+            if let (Some(value), Some(fact)) = (value, fact) {
+                assert_eq!(value, fact, "{field}");
+                checked += 1;
+            }
+        };
+        check("Architecture:", facts.get("arch"));
+        check("CPU(s):", facts.get("processors"));
+        check("Model name:", facts.get("cpu"));
+        assert!(checked >= 2, "{facts:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Findings about whole runs: what the tool printed about its host, and whether the machines agree.
 
-use crate::model::{Context, Lint, LintCode, Run, SideName};
+use crate::model::{Context, Lint, LintCode, Run, SideName, Testbed};
 
 /// Share of the processors, beyond the one that the benchmark itself needs, that may be busy before a
 /// host counts as overloaded. At three quarters the scheduler has stopped finding idle cores quickly.
@@ -59,7 +59,7 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
 fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     if let (Some(base), Some(head)) = (&base.testbed, &head.testbed) {
         if base.id == head.id {
-            return None;
+            return other_chip(base, head);
         }
         let differing: Vec<String> = base
             .facts
@@ -93,6 +93,13 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
         }
         _ => None,
     }
+}
+
+/// Machines of one kind are one testbed, and chips of one kind still differ by up to a tenth.
+fn other_chip(base: &Testbed, head: &Testbed) -> Option<Lint> {
+    let chips = base.notes.get("gpu-id").zip(head.notes.get("gpu-id"));
+    let (base, head) = chips.filter(|(base, head)| base != head)?;
+    Some(Lint::new(LintCode::OtherHost, format!("another chip of the same kind: {base} / {head}")))
 }
 
 /// Words by which a target says that it is a GPU's.

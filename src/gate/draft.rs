@@ -1,8 +1,8 @@
 //! Rows before the error budget is shared out: what each benchmark and metric is evidence of.
 
 use crate::model::{
-    Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, MetricSeries, Outcome, Run, SideName,
-    Verdict, VerifyCode,
+    Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, MetricSeries, Outcome, Run, Series,
+    SideName, Verdict, VerifyCode,
 };
 
 use super::decide::{decide_exact, log_floor};
@@ -12,7 +12,7 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{Estimate, Method, MetricPolicy, Reason, Row};
-use super::{context, diagnosis, status};
+use super::{context, diagnosis, disturbance, status};
 
 /// Findings that say "measure more".
 const ABOUT_LITTLE_DATA: [LintCode; 2] = [LintCode::SingleRepetition, LintCode::AssumedSpread];
@@ -100,11 +100,15 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
     let identical = status::identical(base, head);
     let gpu = context::on_gpu(head) || context::on_gpu(base);
     let unverified = unverified(head);
+    let disturbed = disturbance::of_row(base, head, session.together);
     for series in &head.metrics {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         let rule = rules.metric(name, &series.metric);
         let mut row = template();
         row.lints.extend(unverified.clone());
+        if is_timed(series) {
+            row.lints.extend(disturbed.iter().cloned());
+        }
         row.metric = Some(series.metric.clone());
         row.fatal = rule.fatal;
         row.policy = Some(rule);
@@ -159,6 +163,14 @@ fn compiled_only(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) ->
             metric_draft(row, partner, series, (status::identical(base, head), gpu), session, rules)
         })
         .collect()
+}
+
+/// Whether a series was taken by the processes that were watched. Compile time was not.
+fn is_timed(series: &MetricSeries) -> bool {
+    match &series.series {
+        Series::Processes(processes) => processes.iter().any(|process| process.started.is_some()),
+        Series::Summaries(_) | Series::Exact(_) => false,
+    }
 }
 
 /// A module that benchgate compiled and nobody checked. Foreign files never carry a verification, so

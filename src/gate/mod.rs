@@ -7,6 +7,7 @@ mod comparison;
 mod context;
 mod decide;
 mod diagnosis;
+mod disturbance;
 mod draft;
 mod estimate;
 mod evidence;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Lint, Metric, Outcome, Series, Verification};
+use super::{Lint, Metric, Outcome, Series, Telemetry, Verification};
 
 /// The name that pairs a benchmark of one run with the same benchmark of another:
 /// `model/target/function` in benchgate's own runs, the tool's own name in foreign files.
@@ -65,6 +65,9 @@ pub struct Benchmark {
     pub artifact: Option<Artifact>,
     pub verification: Option<Verification>,
     pub lints: Vec<Lint>,
+    /// The state of the machine during each process that worked, in the order they ran; empty where it was
+    /// not watched.
+    pub telemetry: Vec<Telemetry>,
 }
 
 impl Benchmark {
@@ -78,6 +81,7 @@ impl Benchmark {
             artifact: None,
             verification: None,
             lints: Vec::new(),
+            telemetry: Vec::new(),
         }
     }
 

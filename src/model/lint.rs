@@ -89,14 +89,23 @@ lint_codes! {
         "The first process of a pair differs from the second, whatever its side.",
         "The ABBA order cancels it; a cool-down between processes removes it.";
     Throttled "throttled" Inconclusive,
-        "The device lowered its clock because of heat or power while it measured.",
+        "The device lowered its clock because of heat or its supply while it measured, on one side more than on the other.",
         "Improve cooling, lower the power limit or lock the clock.";
     ForeignProcess "foreign-process" Inconclusive,
-        "Another process used the device while it measured.",
+        "Another process used the device, or the measured processors, on one side more than on the other.",
         "Give the runner the device alone.";
     ClockUnlocked "clock-unlocked" Note,
         "The device's clock was free to move.",
-        "Allow benchgate to lock it (`lock-clocks = true`) or lock it before the job.";
+        "Allow benchgate to lock it (`lock-clocks = \"base\"`, see docs/gpu-guide.md) or lock it before the job.";
+    Disturbed "disturbed" Note,
+        "Another program, or a clock held down, disturbed some processes, too few of them on one side to move its result.",
+        "Give the runner the machine alone; the detail says which processes.";
+    PowerCapped "power-capped" Note,
+        "The device held its clock down to stay within its power limit.",
+        "Nothing to do where both sides did; a locked clock below the limit makes it go away.";
+    TemperatureDrift "temperature-drift" Note,
+        "The device warmed or cooled while the session lasted.",
+        "Nothing to do where sides are paired: blocks cancel it. Otherwise warm it up first.";
     ZeroTime "zero-time" Error,
         "A time of zero or less is not a measurement.",
         "Look at the tool's log: a failed row is often printed as 0.";

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::config::Measure;
 use crate::gate::Policy;
-use crate::model::{Metric, Outcome, Run, SideName, Stage, Testbed, Toolchain};
+use crate::model::{Lint, Metric, Outcome, Run, SideName, Stage, Testbed, Toolchain};
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, LintRecord, MeasureRecord, MetricRecord,
     Number, OutcomeRecord, RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord,
@@ -30,6 +30,8 @@ pub(super) struct Frame<'a> {
     pub(super) cpus: Option<&'a [usize]>,
     pub(super) testbed: &'a Testbed,
     pub(super) sides: &'a [PreparedSide<'a>],
+    /// Findings about the whole run.
+    pub(super) lints: &'a [Lint],
     /// Paths in the file are relative to this folder where they can be.
     pub(super) relative_to: &'a Path,
     /// What an A/A session of this suite on this testbed found.
@@ -61,7 +63,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         metrics: described(frame).iter().map(MetricRecord::from).collect(),
         sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
         calibration: frame.calibration.cloned(),
-        lints: Vec::new(),
+        lints: frame.lints.iter().map(LintRecord::from).collect(),
     }
 }
 

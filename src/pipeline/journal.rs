@@ -264,6 +264,7 @@ mod tests {
                 load_avg: Vec::new(),
                 log: None,
                 iterations: None,
+                telemetry: None,
                 samples: BTreeMap::new(),
             },
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::config::Measure;
+use crate::device::Watch;
 use crate::gate;
 use crate::ingest;
 use crate::model::{BenchmarkName, BlockSlot, Event, Metric, Outcome, Run, Series, SideName, Stage};
@@ -17,6 +18,7 @@ use crate::toolchain::Installed;
 use super::PipelineError;
 use super::argv::{Execution, Timing};
 use super::compile::failure;
+use super::devices;
 use super::journal::{Entry, Journal};
 use super::prepare::Context;
 use super::schedule::{self, Step};
@@ -62,6 +64,7 @@ pub(super) struct Measuring<'a, 'b> {
     /// Blocks of a row whose sides are identical.
     pub(super) identical_blocks: u32,
     pub(super) journal: &'a mut Journal,
+    pub(super) clock_held: bool,
     /// Makes the two runs of what the journal holds, for a look.
     pub(super) look: &'a dyn Fn(&Journal) -> (Run, Run),
 }
@@ -248,8 +251,11 @@ impl Measuring<'_, '_> {
         let command =
             ready.env.iter().fold(command, |command, (variable, value)| command.env(variable, value));
         let load_avg = crate::device::load_average();
+        let watch = Watch::start(self.context.watched(&ready.execution.device, &ready.env));
         let started = jiff::Timestamp::now().to_string();
         let finished = self.context.run(&command).await?;
+        let seen = watch.stop(finished.user + finished.system);
+        let telemetry = devices::record(&seen, &self.context.gpus, self.clock_held);
         self.context.fail_on_full_disk(&finished, &raw)?;
         let (measured, failed) = match samples(&finished, &raw, self.settings.timeout)? {
             Ok(measured) => (measured, None),
@@ -272,6 +278,7 @@ impl Measuring<'_, '_> {
                 load_avg: load_avg.into_iter().map(Number).collect(),
                 log: Some(log.to_string_lossy().into_owned()),
                 iterations: None,
+                telemetry,
                 samples: measured.samples,
             },
         })

@@ -9,6 +9,7 @@ mod assemble;
 mod cache;
 mod calibration;
 mod compile;
+mod devices;
 mod error;
 mod export;
 mod ir;

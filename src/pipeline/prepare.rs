@@ -1,10 +1,13 @@
 //! One benchmark of one side, from its source to a verified module that is ready to be measured.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::config::{Input, ModelSource, Parameters};
+use crate::device::{Gpus, Watched};
 use crate::model::{
     Artifact, BenchmarkName, Event, Lint, LintCode, Outcome, Progress, Stage, Testbed, Verification,
     VerifyCode,
@@ -20,7 +23,7 @@ use super::export::{Exported, Exporter};
 use super::plan::Planned;
 use super::slots::{Slots, Turn, Urgency};
 use super::targets::{Devices, Presence};
-use super::{PipelineError, ir, verify};
+use super::{PipelineError, devices, ir, verify};
 
 /// What every stage needs.
 pub(super) struct Context<'a> {
@@ -42,6 +45,8 @@ pub(super) struct Context<'a> {
     pub(super) logs: PathBuf,
     /// Processors for CPU devices.
     pub(super) cpus: Option<Vec<usize>>,
+    /// The GPUs of this machine; empty where no target needs one.
+    pub(super) gpus: Arc<Gpus>,
 }
 
 impl Context<'_> {
@@ -86,6 +91,15 @@ impl Context<'_> {
 
     fn is_cpu(device: &str) -> bool {
         device.starts_with("local-")
+    }
+
+    /// What to watch while a process runs on this device.
+    pub(super) fn watched(&self, device: &str, env: &BTreeMap<String, String>) -> Watched {
+        Watched {
+            gpus: Arc::clone(&self.gpus),
+            indices: devices::chosen(&self.gpus, device, env).candidates().to_vec(),
+            cpus: self.cpus_for(device),
+        }
     }
 
     /// Processors a device's process is pinned to.

@@ -18,6 +18,7 @@ use super::PipelineError;
 use super::assemble::{self, Frame, PreparedSide};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
+use super::devices;
 use super::export::Exporter;
 use super::journal::Journal;
 use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
@@ -89,7 +90,15 @@ pub async fn run(
     };
     progress.on(Event::StageFinished { stage: Stage::Toolchain });
 
-    let testbed = device::testbed();
+    let targets = || plans.iter().flatten().map(|planned| planned.target);
+    let gpus = devices::gpus(targets());
+    let choices = devices::choices(&gpus, targets());
+    if let Some(problem) = gpus.problem() {
+        progress.on(Event::Warning(&format!("the GPUs can't be watched: {problem}")));
+    }
+    let used: Vec<&device::Gpu> =
+        devices::candidates(&choices).into_iter().filter_map(|index| gpus.list().get(index)).collect();
+    let testbed = device::testbed(&used);
     let context = Context {
         cache: &cache,
         progress,
@@ -102,6 +111,7 @@ pub async fn run(
         ir: options.dump_ir.then(|| options.work.join("ir")),
         logs: options.work.join("logs"),
         cpus: settings.cpus.clone().or_else(device::default_cpus),
+        gpus: Arc::clone(&gpus),
     };
     let effort = Effort::begin();
     let prepared = prepare_all(&context, sides, plans, &tools).await?;
@@ -111,7 +121,7 @@ pub async fn run(
         progress.on(Event::Note(&format!("the IR of every phase is in {}", ir.display())));
     }
 
-    measure_and_record(&context, lead, &prepared, &tools, &names, options).await
+    measure_and_record(&context, lead, &prepared, &tools, &names, &choices, options).await
 }
 
 /// What preparing costs, so that idle processors are seen.
@@ -189,13 +199,24 @@ async fn measure_and_record(
     prepared: &[PreparedSide<'_>],
     tools: &[Arc<Installed>],
     names: &[BenchmarkName],
+    choices: &[device::Choice],
     options: &Options,
 ) -> Result<Session, PipelineError> {
+    let alone = device::lock_host(context.progress, context.cancel).await?;
+    devices::undo_leftovers(&context.gpus, context.progress, &alone);
+    let asked = lead.config.measure.lock_clocks;
+    // Held until this function ends, however it does.
+    let (held, lints) = devices::hold(&context.gpus, choices, asked, context.progress, &alone);
+    // At another clock it is another machine.
+    let testbed = match asked.filter(|_| held.is_some()) {
+        Some(clock) => device::with_fact(context.testbed, "gpu-clock", clock.to_string()),
+        None => context.testbed.clone(),
+    };
     let calibration = calibration::find(
         &options.calibration,
         &options.cache,
         &lead.config.suite,
-        context.testbed,
+        &testbed,
         context.progress,
     )?;
     let frame = Frame {
@@ -203,8 +224,9 @@ async fn measure_and_record(
         measure: &lead.config.measure,
         policy: &lead.config.policy,
         cpus: context.cpus.as_deref(),
-        testbed: context.testbed,
+        testbed: &testbed,
         sides: prepared,
+        lints: &lints,
         relative_to: options.output.parent().unwrap_or(Path::new("")),
         calibration: calibration.as_ref(),
     };
@@ -212,9 +234,7 @@ async fn measure_and_record(
     let identical_blocks = options.identical_blocks.unwrap_or(IDENTICAL_BLOCKS);
     let now = jiff::Timestamp::now().to_string();
     let sessions = options.work.join("sessions");
-    let _alone = device::lock_host(context.progress, context.cancel).await?;
-    let mut journal =
-        Journal::open(&sessions, &plan_digest(&frame, context.testbed, identical_blocks), &now)?;
+    let mut journal = Journal::open(&sessions, &plan_digest(&frame, &testbed, identical_blocks), &now)?;
     if journal.resumed {
         let kept = journal.len();
         context
@@ -230,6 +250,7 @@ async fn measure_and_record(
         candidates: &candidates,
         identical_blocks,
         journal: &mut journal,
+        clock_held: held.is_some(),
         look: &look,
     };
     measuring.run().await?;

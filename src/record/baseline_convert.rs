@@ -40,6 +40,7 @@ fn words(record: &BaselineBenchmark, metrics: &[MetricRecord]) -> Benchmark {
             why: None,
         }),
         lints: record.lints.iter().map(|Word(code)| Lint::new(*code, "when it was stored")).collect(),
+        telemetry: Vec::new(),
     }
 }
 

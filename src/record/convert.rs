@@ -10,6 +10,7 @@ use crate::model::{
     Testbed, Toolchain, Unit, Verification,
 };
 
+use super::telemetry_v1;
 use super::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, ContextRecord, DivergenceRecord, LintRecord,
     MetricRecord, Number, OutcomeRecord, OutcomeStatus, OutputRecord, ProcessRecord, RunFile, RunSchema,
@@ -64,6 +65,12 @@ fn benchmark(record: &BenchmarkRecord, described: &[MetricRecord]) -> Benchmark 
         artifact: record.artifact.as_ref().map(Artifact::from),
         verification: record.verification.as_ref().map(Verification::from),
         lints: record.lints.iter().map(Lint::from).collect(),
+        telemetry: record
+            .processes
+            .iter()
+            .filter(|process| process.failure.is_none())
+            .filter_map(telemetry_v1::telemetry)
+            .collect(),
     }
 }
 

@@ -16,6 +16,7 @@ mod lines;
 mod number;
 mod run_v1;
 mod schema;
+mod telemetry_v1;
 #[cfg(test)]
 mod tests;
 mod word;
@@ -40,4 +41,5 @@ pub use schema::{
     AcceptanceSchema, BaselineSchema, ComparisonSchema, RunSchema, acceptance_json_schema,
     baseline_json_schema, comparison_json_schema, run_json_schema,
 };
+pub use telemetry_v1::{CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, RangeRecord, TelemetryRecord};
 pub use word::Word;

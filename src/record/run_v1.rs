@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Better, LintCode, MetricKind, SideName, Stage, VerifyCode};
 
-use super::{Number, RecordError, RunSchema, Word, check, schema};
+use super::{Number, RecordError, RunSchema, TelemetryRecord, Word, check, schema};
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -339,6 +339,9 @@ pub struct ProcessRecord {
     /// Iterations in each repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
+    /// What the machine did meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetryRecord>,
     /// By metric name: one value per repetition, in the metric's unit, in the order taken.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub samples: BTreeMap<String, Vec<Number>>,

@@ -1,5 +1,7 @@
 //! What else a set of processes shows: two modes, drift, an effect of the order.
 
+use statrs::distribution::{DiscreteCDF, Hypergeometric};
+
 use super::describe;
 
 /// Two groups of values, and how far apart.
@@ -52,9 +54,33 @@ pub fn drift(values: &[f64], z: f64) -> Option<f64> {
     ((f64::abs(score) - 1.0) / deviation > z).then(|| describe::median(&slopes)).flatten()
 }
 
+/// How surprising it is that of `all.0` and `all.1` processes so many were disturbed, if a disturbance finds
+/// either side alike: Fisher's exact test, both directions.
+pub fn lopsided(disturbed: (usize, usize), all: (usize, usize)) -> f64 {
+    let count = |number: usize| number as u64;
+    let (total, hit) = (count(all.0 + all.1), count(disturbed.0 + disturbed.1));
+    let Ok(by_chance) = Hypergeometric::new(total, hit, count(all.0)) else { return 1.0 };
+    let seen = count(disturbed.0);
+    let at_most = by_chance.cdf(seen);
+    let at_least = seen.checked_sub(1).map_or(1.0, |fewer| by_chance.sf(fewer));
+    (2.0 * at_most.min(at_least)).min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Doubled one-sided sums of the hypergeometric distribution, worked out from binomial coefficients.
+    #[test]
+    fn disturbances_on_one_side_surprise_and_those_on_both_do_not() {
+        let p = |disturbed, all| lopsided(disturbed, all);
+        assert!((p((0, 8), (8, 8)) - 0.000_155_400_155).abs() < 1e-12);
+        assert!((p((0, 6), (8, 8)) - 0.006_993_006_993).abs() < 1e-12);
+        assert!((p((2, 5), (8, 8)) - 0.314_685_314_685).abs() < 1e-12);
+        assert_eq!(p((3, 3), (8, 8)), 1.0);
+        assert!((p((12, 0), (24, 24)) / 7.762_919_144_63e-5 - 1.0).abs() < 1e-9);
+        assert_eq!(p((0, 0), (0, 0)), 1.0);
+    }
 
     #[test]
     fn two_groups_of_processes_are_seen_and_one_outlier_is_not() {

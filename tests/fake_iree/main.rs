@@ -12,6 +12,8 @@
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
 //! | `crash=1` | the benchmark is ended by a signal |
 //! | `pause-ms=N` | the benchmark takes this long |
+//! | `burn-ms=N` | the benchmark computes for this long |
+//! | `disk-full=1` | the benchmark finds no room on the disk |
 //! | `dispatch-count=N`, `bytes=N` | what the compiler counts, and by how much the module is larger |
 //! | `latency-us-FUNCTION=N`, `output-FUNCTION=…` | the same of one function |
 //! | `device-memory=N` | the peak that `--print_statistics` prints |
@@ -29,7 +31,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What the fake compiler and runtime call their commit.
 const COMMIT: &str = "1111111111111111111111111111111111111111";
@@ -203,6 +205,16 @@ fn benchmark(args: &[String]) {
     }
     if let Some(pause) = known.get("pause-ms") {
         std::thread::sleep(Duration::from_millis(pause.parse().unwrap()));
+    }
+    if let Some(burn) = known.get("burn-ms") {
+        let until = Instant::now() + Duration::from_millis(burn.parse().unwrap());
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+    }
+    if known.contains_key("disk-full") {
+        eprintln!("fake.c:1: No space left on device");
+        std::process::exit(1);
     }
     let repetitions: usize = value(args, "--benchmark_repetitions=").unwrap_or("1").parse().unwrap();
     let name = format!("BM_{}/process_time/real_time", value(args, "--function=").unwrap());

@@ -44,6 +44,7 @@ fn paired(ratio: f64) -> RunFile {
                         load_avg: Vec::new(),
                         log: None,
                         iterations: None,
+                        telemetry: None,
                         samples: [("latency".to_owned(), (0..8).map(sample).collect())].into(),
                     }
                 });

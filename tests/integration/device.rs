@@ -1,11 +1,13 @@
-//! The lock that keeps two measurements apart, between real processes.
+//! The lock that keeps two measurements apart, between real processes, and others on the measured processor.
 
 use std::process::Stdio;
 use std::time::Duration;
 
-use benchgate::device::lock;
+use benchgate::device::{default_cpus, lock};
 use benchgate::model::Quiet;
 use benchgate::process::Cancel;
+
+use crate::suite::Suite;
 
 use super::process::{assert_gone, fake_tool, wait_for_note};
 
@@ -30,4 +32,84 @@ async fn a_killed_measurement_gives_its_device_back() {
     for folder in ["/run/lock", "/var/lock", "/tmp"] {
         drop(std::fs::remove_file(format!("{folder}/benchgate-{device}.lock")));
     }
+}
+
+/// Pins this test's burner to a processor.
+fn burn_on(cpu: usize, stop: &std::sync::atomic::AtomicBool) {
+    use nix::sched::{CpuSet, sched_setaffinity};
+    let mut set = CpuSet::new();
+    set.set(cpu).unwrap();
+    sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).unwrap();
+    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
+}
+
+/// The lowest share of the measured processor that others took in any process of a run, and the highest.
+fn foreign_shares(suite: &Suite) -> Vec<f64> {
+    let run = suite.run_json();
+    let sides = run["sides"].as_array().unwrap().clone();
+    let benchmarks: Vec<_> =
+        sides.iter().flat_map(|side| side["benchmarks"].as_array().unwrap().clone()).collect();
+    let mut processes: Vec<_> =
+        benchmarks.iter().flat_map(|benchmark| benchmark["processes"].as_array().unwrap().clone()).collect();
+    processes.sort_by_key(|process| process["order"].as_u64());
+    processes
+        .iter()
+        .map(|process| process["telemetry"]["cpu"]["foreign"].as_f64().unwrap_or_default())
+        .collect()
+}
+
+/// A program that burns the measured processor, on the real machine: begun in the middle of a block and
+/// ended before it, it is seen in the processes it met and said in the report.
+#[test]
+fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_and_said() {
+    let Some(cpu) = default_cpus().and_then(|cpus| cpus.last().copied()) else {
+        return;
+    };
+    let suite = Suite::new()
+        .model("a", &["burn-ms=600", "latency-us=1000"])
+        .base("")
+        .head("flags = [\"--fake=latency-us=1001\"]")
+        .measure(&format!("cpus = [{cpu}]\n"))
+        .write();
+    let toml = suite.world.read("benchgate.toml");
+    let toml = toml.replace("min-blocks = 4\nmax-blocks = 6", "min-blocks = 1\nmax-blocks = 1");
+    suite.world.write("benchgate.toml", toml);
+    let mut child = suite
+        .world
+        .command(["gate", "--warn-only"])
+        .stderr(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let sessions = suite.world.work().join(".benchgate/sessions");
+    let begun = std::time::Instant::now();
+    while !has_result(&sessions, "00000.json") {
+        assert!(begun.elapsed() < Duration::from_secs(120), "nothing was measured");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| burn_on(cpu, &stop));
+        while !has_result(&sessions, "00001.json") {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut said).unwrap();
+    child.wait().unwrap();
+    let shares = foreign_shares(&suite);
+    assert_eq!(shares.len(), 4);
+    // Two that want one processor get half of it each; other programs of this machine may take their part.
+    assert!(shares[1] > 0.3, "{shares:?}");
+    assert!(said.contains("disturbed") || said.contains("foreign-process"), "{said}");
+    let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("of the measured processors"), "{said}");
+}
+
+fn has_result(sessions: &std::path::Path, name: &str) -> bool {
+    let Ok(entries) = std::fs::read_dir(sessions) else { return false };
+    entries.flatten().any(|session| session.path().join("processes").join(name).exists())
 }

@@ -134,6 +134,12 @@ impl Outcome {
     }
 }
 
+/// The shared library of an example.
+pub fn built_library(name: &'static str) -> PathBuf {
+    let program = built_example(name);
+    program.with_file_name(format!("lib{name}.so"))
+}
+
 /// The binary of an example: built by `cargo test`, and here when only this test binary was asked for.
 pub fn built_example(name: &'static str) -> PathBuf {
     static BUILT: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());

@@ -11,6 +11,7 @@ mod documents;
 mod gate;
 mod git_server;
 mod github;
+mod gpu;
 mod harness;
 mod ingest;
 mod noise;

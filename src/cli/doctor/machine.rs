@@ -1,25 +1,51 @@
 //! The machine half of `doctor`: may what is measured here be trusted?
 
-use crate::device;
-use crate::process::{self, Cancel, Containment};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
+use crate::config::Config;
+use crate::device::{self, Governance, Usage};
+use crate::process::{self, Containment};
+use crate::record::RunFile;
+
+use super::Place;
 use super::finding::Finding;
-use crate::cli::CliError;
+
+/// How long the processors are looked at: long against the kernel's counters, short for who waits.
+const LOOK: Duration = Duration::from_millis(500);
+/// Share of a processor that a quiet machine's own services take.
+const QUIET: f64 = 0.05;
+/// After so many days a calibration describes another machine: drivers, heat and neighbours change.
+const CALIBRATION_DAYS: i64 = 90;
 
 /// Every finding about this machine, in the order a measurement meets them.
-pub(super) async fn findings(_cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
-    let testbed = device::testbed();
-    Ok(vec![processor(&testbed.facts), pinning(), containment(&process::containment())])
+pub(super) fn findings(place: &Place) -> Vec<Finding> {
+    let testbed = device::testbed(&[]);
+    let chosen = place.config.as_ref().and_then(|config| config.measure.cpus.clone());
+    let cpus = chosen.or_else(device::default_cpus);
+    let watched = cpus.clone().unwrap_or_else(|| vec![0]);
+    let governance = device::governance(&watched);
+    let mut found = vec![processor(&testbed.facts), pinning(cpus.as_deref())];
+    found.extend(governor(&governance, testbed.facts.contains_key("hypervisor")));
+    found.extend(boost(&governance));
+    found.extend(nodes(&governance));
+    found.push(neighbours(device::usage_now(Some(&watched), LOOK)));
+    found.push(load(&device::load_average(), std::thread::available_parallelism().map_or(1, usize::from)));
+    found.push(containment(&process::containment()));
+    found.push(host_lock());
+    found.extend(super::gpu::findings(place.config.as_ref()));
+    found.push(calibration(place, &testbed.id));
+    found
 }
 
-fn processor(facts: &std::collections::BTreeMap<String, String>) -> Finding {
+fn processor(facts: &BTreeMap<String, String>) -> Finding {
     let fact = |name: &str| facts.get(name).map_or("unknown", String::as_str);
     let what = format!("{}, {} processors, {}", fact("cpu"), fact("processors"), fact("isa"));
     Finding::ok("processor", what)
 }
 
-fn pinning() -> Finding {
-    match device::default_cpus() {
+fn pinning(cpus: Option<&[usize]>) -> Finding {
+    match cpus {
         Some(cpus) => {
             let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
             Finding::ok("pinning", format!("CPU targets run on processor {}", list.join(",")))
@@ -33,6 +59,86 @@ fn pinning() -> Finding {
     }
 }
 
+fn governor(governance: &Governance, virtual_machine: bool) -> Option<Finding> {
+    const ID: &str = "governor";
+    let names: Vec<&str> = governance.governors.keys().map(String::as_str).collect();
+    match names.as_slice() {
+        [] if virtual_machine => Some(Finding::note(
+            ID,
+            "the clock is the hypervisor's, and can't be seen",
+            "Neighbours on the same host change it.",
+            "Measure in pairs (a base and a head side in one job); a dedicated host is steadier.",
+        )),
+        [] => None,
+        ["performance"] => Some(Finding::ok(ID, "performance")),
+        others => Some(Finding::warning(
+            ID,
+            others.join(", "),
+            "The processor changes its clock while it measures.",
+            "`cpupower frequency-set -g performance`, at every start of the host.",
+        )),
+    }
+}
+
+fn boost(governance: &Governance) -> Option<Finding> {
+    const ID: &str = "boost";
+    Some(if governance.boost? {
+        Finding::note(
+            ID,
+            "the clock may rise above its nominal value",
+            "How far depends on heat and on what the other cores do.",
+            "For the steadiest numbers: `echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo`, or 0 into \
+             /sys/devices/system/cpu/cpufreq/boost.",
+        )
+    } else {
+        Finding::ok(ID, "off")
+    })
+}
+
+fn nodes(governance: &Governance) -> Option<Finding> {
+    (governance.nodes.len() > 1).then(|| {
+        Finding::warning(
+            "numa",
+            format!("CPU targets run on {} memory nodes", governance.nodes.len()),
+            "Where a process's memory lands differs from start to start.",
+            "Name processors of one node: `cpus = […]` in `[measure]`; `lscpu` lists them.",
+        )
+    })
+}
+
+fn neighbours(usage: Option<Usage>) -> Finding {
+    const ID: &str = "neighbours";
+    let Some(usage) = usage else {
+        return Finding::note(ID, "the kernel does not count the processors' time", "Others go unseen.", "");
+    };
+    let what = format!(
+        "others take {:.0} % of the measured processors now, the hypervisor {:.0} %",
+        usage.foreign * 100.0,
+        usage.stolen * 100.0
+    );
+    if usage.foreign + usage.stolen > usage.resolution.max(QUIET) {
+        let why = "A process that shares its processor measures both.";
+        Finding::warning(ID, what, why, "Stop what runs there, or give the runner a machine of its own.")
+    } else {
+        Finding::ok(ID, what)
+    }
+}
+
+fn load(average: &[f64], processors: usize) -> Finding {
+    const ID: &str = "load";
+    let Some(minute) = average.first() else {
+        return Finding::note(ID, "the kernel does not say", "", "");
+    };
+    let what = format!("load average {minute:.2} on {processors} processors");
+    // One is what a measurement itself will add.
+    if minute + 1.0 > processors as f64 {
+        let why = "More runs here than there are processors to spare.";
+        Finding::warning(ID, what, why, "Wait until it is done, or measure on an idle machine.")
+    } else {
+        Finding::ok(ID, what)
+    }
+}
+
 fn containment(found: &Containment) -> Finding {
     match found {
         Containment::Cgroup { .. } => Finding::ok("containment", found.to_string()),
@@ -42,5 +148,92 @@ fn containment(found: &Containment) -> Finding {
             "A tool that forks faster than it can be listed could outlive its measurement.",
             "Delegate a cgroup to the runner: `Delegate=yes` in its systemd unit.",
         ),
+    }
+}
+
+fn host_lock() -> Finding {
+    const ID: &str = "host-lock";
+    match device::measuring_now() {
+        None => Finding::ok(ID, "nobody measures on this machine"),
+        Some(who) => Finding::note(
+            ID,
+            format!("{who} is measuring"),
+            "A run that starts now waits for it, so that both measure alone.",
+            "",
+        ),
+    }
+}
+
+/// The A/A session that `benchgate noise` left beside the configuration.
+fn calibration(place: &Place, testbed: &str) -> Finding {
+    const ID: &str = "noise";
+    const FIX: &str = "`benchgate noise`, on a quiet machine.";
+    let file = place.folder.join("noise.json");
+    let read = std::fs::read(&file).ok().and_then(|bytes| RunFile::from_slice(&bytes).ok());
+    let Some(run) = read else {
+        return Finding::note(
+            ID,
+            "this machine's noise was not measured (there is no noise.json)",
+            "Nobody knows what the gate can see here, and how often it would be wrong.",
+            FIX,
+        );
+    };
+    let created = run.created.parse::<jiff::Timestamp>().ok();
+    let days = created.map(|then| jiff::Timestamp::now().duration_since(then).as_hours() / 24);
+    let what = match days {
+        Some(days) => format!("measured {days} days ago ({})", file.display()),
+        None => format!("measured at an unknown time ({})", file.display()),
+    };
+    // GPUs are facts of a run that uses them, and this look has none.
+    let uses_gpu = run.testbed.facts.contains_key("gpu");
+    if !uses_gpu && run.testbed.id != testbed {
+        let why = "It was measured on another machine, or this one has changed.";
+        Finding::warning(ID, what, why, FIX)
+    } else if days.is_none_or(|days| days > CALIBRATION_DAYS) {
+        Finding::warning(ID, what, "The machine may have changed since.", FIX)
+    } else {
+        Finding::ok(ID, what)
+    }
+}
+
+/// Every device that the configuration names.
+pub(super) fn devices(config: Option<&Config>) -> Vec<&str> {
+    config
+        .map(|config| config.targets.iter().map(|target| target.device.as_str()).collect())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::doctor::finding::Level;
+
+    #[test]
+    fn a_busy_processor_is_a_warning_and_a_quiet_one_is_not() {
+        let usage = |foreign, resolution| Some(Usage { foreign, stolen: 0.0, resolution });
+        assert_eq!(neighbours(usage(0.5, 0.06)).level, Level::Warning);
+        assert_eq!(neighbours(usage(0.05, 0.06)).level, Level::Ok);
+        assert_eq!(neighbours(None).level, Level::Note);
+    }
+
+    #[test]
+    fn a_load_that_leaves_no_processor_is_a_warning() {
+        assert_eq!(load(&[1.5], 2).level, Level::Warning);
+        assert_eq!(load(&[0.2], 2).level, Level::Ok);
+    }
+
+    #[test]
+    fn any_governor_but_performance_is_a_warning() {
+        let with = |name: &str| Governance {
+            governors: BTreeMap::from([(name.to_owned(), 2)]),
+            boost: Some(true),
+            nodes: vec![0, 1],
+        };
+        assert_eq!(governor(&with("powersave"), false).unwrap().level, Level::Warning);
+        assert_eq!(governor(&with("performance"), false).unwrap().level, Level::Ok);
+        assert_eq!(boost(&with("performance")).unwrap().level, Level::Note);
+        assert_eq!(nodes(&with("performance")).unwrap().level, Level::Warning);
+        assert_eq!(governor(&Governance::default(), false), None);
+        assert_eq!(governor(&Governance::default(), true).unwrap().level, Level::Note);
     }
 }

@@ -1,6 +1,7 @@
 //! `benchgate doctor`.
 
 mod finding;
+mod gpu;
 mod machine;
 mod repository;
 mod software;
@@ -66,7 +67,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         cache: super::paths::cache_dir(args.cache_dir.as_deref())?,
     };
     let machine = super::runtime::block_on(async |cancel| {
-        let mut found = machine::findings(&cancel).await?;
+        let mut found = machine::findings(&place);
         found.extend(software::findings(&place, &cancel).await?);
         Ok(found)
     })?;

@@ -168,6 +168,7 @@ fn process(order: u32, started: &str, slot: Option<SlotRecord>) -> ProcessRecord
         load_avg: Vec::new(),
         log: None,
         iterations: None,
+        telemetry: None,
         samples: BTreeMap::new(),
     }
 }

@@ -1,0 +1,140 @@
+//! The GPUs of the machine, and what their drivers say of them now.
+
+use crate::config::Config;
+use crate::device::{self, Gpu, Gpus, Limit, Reading};
+
+use super::finding::Finding;
+use super::machine::devices;
+
+pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
+    let gpus = Gpus::find();
+    let wanted = devices(config).into_iter().any(|device| !device.starts_with("local-"));
+    let mut found = Vec::new();
+    if let Some(problem) = gpus.problem() {
+        found.push(Finding::error(
+            "gpu-driver",
+            format!("an NVIDIA driver is loaded, and can't be asked: {problem}"),
+            "Throttling, heat and other programs on the GPU go unseen.",
+            "Make libnvidia-ml.so.1 of the same version visible to this process: in a container, run it with \
+             NVIDIA's runtime and NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
+        ));
+    }
+    if gpus.list().is_empty() && gpus.problem().is_none() {
+        found.push(if wanted {
+            Finding::error(
+                "gpu",
+                "there is none that a driver tells of",
+                "A target of this suite needs one.",
+                "Measure on a machine with a GPU and its driver.",
+            )
+        } else {
+            Finding::ok("gpu", "none, and none is needed")
+        });
+    }
+    for (index, gpu) in gpus.list().iter().enumerate() {
+        let now = gpus.read(index);
+        found.push(Finding::ok("gpu", described(gpu, &now)));
+        found.extend(about(gpu, &now));
+    }
+    for left in device::leftover_locks().iter().filter(|left| !left.owner_lives()) {
+        found.push(Finding::warning(
+            "clock-left-locked",
+            left.describe(),
+            "That run was killed before it could undo it.",
+            "The next `benchgate run` undoes it.",
+        ));
+    }
+    found
+}
+
+/// One line with what the driver tells.
+fn described(gpu: &Gpu, now: &Reading) -> String {
+    let mut parts = vec![format!("{} ({}, {})", gpu.name, gpu.id, gpu.pci)];
+    let mut add = |part: Option<String>| parts.extend(part);
+    add(gpu.driver.as_ref().map(|driver| format!("driver {driver}")));
+    add(gpu.vbios.as_ref().map(|vbios| format!("VBIOS {vbios}")));
+    add(gpu.ecc.map(|on| format!("ECC {}", if on { "on" } else { "off" })));
+    let clock = now.clock_mhz.zip(gpu.max_clock_mhz);
+    add(clock.map(|(clock, most)| format!("{clock} of {most} MHz")));
+    add(now.temperature_celsius.map(|degrees| format!("{degrees:.0} °C")));
+    let power = now.power_watts.zip(gpu.power_limit_watts);
+    add(power.map(|(power, limit)| format!("{power:.0} of {limit:.0} W")));
+    parts.join(", ")
+}
+
+fn about(gpu: &Gpu, now: &Reading) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if gpu.mig == Some(true) {
+        found.push(Finding::warning(
+            "gpu-shared",
+            format!("{} is cut into instances (MIG, or a compute partition)", gpu.name),
+            "Instances share memory bandwidth, power and heat with their neighbours.",
+            "Give the runner a whole GPU.",
+        ));
+    }
+    let limits = now.limits.as_deref().unwrap_or_default();
+    if limits.iter().any(|limit| *limit != Limit::Power) {
+        let words: Vec<&str> = limits.iter().map(|limit| limit.as_str()).collect();
+        found.push(Finding::warning(
+            "gpu-throttled",
+            format!("{} holds its clock down now: {}", gpu.name, words.join(", ")),
+            "It is slower than it will be when it has cooled, or got its power back.",
+            "Improve cooling, check the supply, or lower the power limit.",
+        ));
+    }
+    let others = device::foreign(now.processes.as_deref().unwrap_or_default());
+    if !others.is_empty() {
+        let words: Vec<String> = others.iter().map(ToString::to_string).collect();
+        found.push(Finding::warning(
+            "gpu-foreign-process",
+            format!("on {}: {}", gpu.name, words.join(", ")),
+            "Whoever shares the GPU is in the numbers.",
+            "Stop it, or give the runner the GPU alone.",
+        ));
+    }
+    if now.clock_locked == Some(false) {
+        found.push(Finding::note(
+            "gpu-clock",
+            format!("the clock of {} is free to move", gpu.name),
+            "It follows heat and power.",
+            "`echo profile_standard > …/device/power_dpm_force_performance_level`, as root, before the job.",
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Vendor;
+
+    #[test]
+    fn what_disturbs_on_a_gpu_is_a_warning_and_its_power_limit_is_not() {
+        let gpu = Gpu {
+            vendor: Vendor::Nvidia,
+            name: "A100".into(),
+            id: "GPU-1".into(),
+            pci: "0000:3b:00.0".into(),
+            driver: Some("570".into()),
+            vbios: None,
+            memory_bytes: None,
+            mig: Some(true),
+            ecc: Some(true),
+            power_limit_watts: Some(400.0),
+            max_clock_mhz: Some(1410),
+        };
+        let now = Reading {
+            clock_mhz: Some(1095),
+            power_watts: Some(61.4),
+            limits: Some(vec![Limit::Power, Limit::Thermal]),
+            processes: Some(vec![1]),
+            ..Reading::default()
+        };
+        let ids: Vec<&str> = about(&gpu, &now).iter().map(|finding| finding.id).collect();
+        assert_eq!(ids, ["gpu-shared", "gpu-throttled", "gpu-foreign-process"]);
+        let calm = Reading { limits: Some(vec![Limit::Power]), ..Reading::default() };
+        assert!(about(&Gpu { mig: None, ..gpu.clone() }, &calm).is_empty());
+        let line = "A100 (GPU-1, 0000:3b:00.0), driver 570, ECC on, 1095 of 1410 MHz, 61 of 400 W";
+        assert_eq!(described(&gpu, &now), line);
+    }
+}

@@ -1,0 +1,133 @@
+//! Who used the processors: what the kernel counted on them, less what we used ourselves.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The kernel counts in hundredths of a second (`USER_HZ`), on every architecture it runs on.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Ticks by which a short interval may be wrong: one at each end and one in the middle, for each processor.
+const SLACK_TICKS: u64 = 3;
+
+/// The counters of some processors at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Busy {
+    at: Instant,
+    processors: u32,
+    /// Ticks in which anybody ran.
+    busy: u64,
+    /// Ticks in which the hypervisor ran somebody else.
+    stolen: u64,
+}
+
+/// How the time of the watched processors was spent between two moments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Usage {
+    /// Share of the processors' time that other programs used, 0 to 1.
+    pub foreign: f64,
+    /// Share that the hypervisor gave to others.
+    pub stolen: f64,
+    /// The share that the counters' resolution can't tell from none.
+    pub resolution: f64,
+}
+
+impl Busy {
+    /// Reads the counters of these processors, of all without a list. `None` where there are none.
+    pub(super) fn now(cpus: Option<&[usize]>) -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?, cpus, Instant::now())
+    }
+
+    fn parse(stat: &str, cpus: Option<&[usize]>, at: Instant) -> Option<Self> {
+        let wanted: Option<BTreeSet<usize>> = cpus.map(|cpus| cpus.iter().copied().collect());
+        let mut found = Self { at, processors: 0, busy: 0, stolen: 0 };
+        for line in stat.lines() {
+            let mut fields = line.split_ascii_whitespace();
+            let Some(cpu) = fields.next().and_then(|name| name.strip_prefix("cpu")?.parse::<usize>().ok())
+            else {
+                continue;
+            };
+            if wanted.as_ref().is_some_and(|wanted| !wanted.contains(&cpu)) {
+                continue;
+            }
+            let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+            // user nice system idle iowait irq softirq steal; guests are counted as user already.
+            let [user, nice, system, _, _, irq, softirq, steal, ..] = *ticks else { return None };
+            found.processors += 1;
+            found.busy += user + nice + system + irq + softirq;
+            found.stolen += steal;
+        }
+        (found.processors > 0).then_some(found)
+    }
+
+    /// What happened since `before`, of which `own` was ours. `None` where no time passed.
+    pub(super) fn since(&self, before: &Self, own: Duration) -> Option<Usage> {
+        let elapsed = self.at.checked_duration_since(before.at)?.as_secs_f64();
+        let capacity = elapsed * f64::from(self.processors);
+        if capacity <= 0.0 {
+            return None;
+        }
+        let seconds = |ticks: u64| TICK.as_secs_f64() * ticks as f64;
+        let busy = seconds(self.busy.saturating_sub(before.busy));
+        let share = |seconds: f64| (seconds / capacity).clamp(0.0, 1.0);
+        Some(Usage {
+            foreign: share(busy - own.as_secs_f64()),
+            stolen: share(seconds(self.stolen.saturating_sub(before.stolen))),
+            resolution: share(seconds(SLACK_TICKS) * f64::from(self.processors)),
+        })
+    }
+}
+
+/// How others use these processors now, looked at for `time`.
+pub fn usage_now(cpus: Option<&[usize]>, time: Duration) -> Option<Usage> {
+    let (before, own) = (Busy::now(cpus)?, own_time());
+    std::thread::sleep(time);
+    Busy::now(cpus)?.since(&before, own_time().saturating_sub(own))
+}
+
+/// Processor time of benchgate itself.
+pub(super) fn own_time() -> Duration {
+    use nix::sys::resource::{UsageWho, getrusage};
+    use nix::sys::time::TimeValLike;
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Duration::ZERO };
+    let microseconds = (usage.user_time() + usage.system_time()).num_microseconds();
+    Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = "cpu  300 0 0 900 0 0 0 0 0 0\ncpu0 100 0 0 500 0 0 0 0 0 0\n\
+                          cpu1 200 0 0 400 0 0 0 0 0 0\nintr 1 2\n";
+    const AFTER: &str = "cpu  420 0 0 980 0 0 0 20 0 0\ncpu0 120 0 0 580 0 0 0 0 0 0\n\
+                         cpu1 270 10 10 400 0 0 0 10 0 0\nintr 1 2\n";
+
+    fn usage(cpus: Option<&[usize]>, own: Duration) -> Usage {
+        let start = Instant::now();
+        let before = Busy::parse(BEFORE, cpus, start).unwrap();
+        let after = Busy::parse(AFTER, cpus, start + Duration::from_secs(1)).unwrap();
+        after.since(&before, own).unwrap()
+    }
+
+    #[test]
+    fn what_we_did_not_use_was_used_by_others() {
+        let seen = usage(Some(&[1]), Duration::from_millis(300));
+        assert!((seen.foreign - 0.6).abs() < 1e-9, "{seen:?}");
+        assert!((seen.stolen - 0.1).abs() < 1e-9, "{seen:?}");
+        assert!((seen.resolution - 0.03).abs() < 1e-9, "{seen:?}");
+    }
+
+    #[test]
+    fn using_more_than_was_counted_is_nobody_elses_and_other_processors_are_not_looked_at() {
+        assert_eq!(usage(Some(&[0]), Duration::from_millis(230)).foreign, 0.0);
+        assert!((usage(None, Duration::ZERO).foreign - 0.55).abs() < 1e-9);
+        assert_eq!(Busy::parse(BEFORE, Some(&[7]), Instant::now()), None);
+    }
+
+    #[test]
+    fn this_machine_counts() {
+        assert!(Busy::now(None).is_some());
+        assert!(own_time() > Duration::ZERO);
+    }
+}

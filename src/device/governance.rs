@@ -1,0 +1,83 @@
+//! Who decides about the processors' clock and memory: governor, boost, NUMA nodes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::processors::parse_list;
+
+/// The settings of some processors. What the kernel does not show (most virtual machines show nothing) is
+/// absent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Governance {
+    /// The governors in use, each with its processors' count.
+    pub governors: BTreeMap<String, usize>,
+    /// Whether the clock may rise above its nominal value.
+    pub boost: Option<bool>,
+    /// The memory nodes that the processors belong to.
+    pub nodes: Vec<usize>,
+}
+
+/// The settings of these processors.
+pub fn governance(cpus: &[usize]) -> Governance {
+    of(Path::new("/sys/devices/system"), cpus)
+}
+
+fn of(system: &Path, cpus: &[usize]) -> Governance {
+    let text = |path: &str| fs::read_to_string(system.join(path)).ok().map(|text| text.trim().to_owned());
+    let mut governors = BTreeMap::new();
+    for cpu in cpus {
+        if let Some(governor) = text(&format!("cpu/cpu{cpu}/cpufreq/scaling_governor")) {
+            *governors.entry(governor).or_default() += 1;
+        }
+    }
+    let online = parse_list(&text("node/online").unwrap_or_default());
+    let holds = |node: &usize| {
+        let list = parse_list(&text(&format!("node/node{node}/cpulist")).unwrap_or_default());
+        cpus.iter().any(|cpu| list.contains(cpu))
+    };
+    Governance { governors, boost: boost(system), nodes: online.into_iter().filter(holds).collect() }
+}
+
+/// Whether the clock may rise above its nominal value, as the two kinds of driver say it.
+pub(super) fn boost(system: &Path) -> Option<bool> {
+    let says =
+        |path: &str, on: &str| fs::read_to_string(system.join(path)).ok().map(|text| text.trim() == on);
+    says("cpu/intel_pstate/no_turbo", "0").or_else(|| says("cpu/cpufreq/boost", "1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(system: &Path, path: &str, text: &str) {
+        let path = system.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    #[test]
+    fn governors_boost_and_nodes_are_those_of_the_measured_processors() {
+        let system = tempfile::tempdir().unwrap();
+        for (cpu, governor) in [(0, "powersave"), (1, "performance"), (2, "performance"), (3, "schedutil")] {
+            write(system.path(), &format!("cpu/cpu{cpu}/cpufreq/scaling_governor"), governor);
+        }
+        write(system.path(), "cpu/intel_pstate/no_turbo", "1");
+        write(system.path(), "node/online", "0-1");
+        write(system.path(), "node/node0/cpulist", "0-1");
+        write(system.path(), "node/node1/cpulist", "2-3");
+        let seen = of(system.path(), &[1, 2, 3]);
+        assert_eq!(seen.governors, BTreeMap::from([("performance".into(), 2), ("schedutil".into(), 1)]));
+        assert_eq!(seen.boost, Some(false));
+        assert_eq!(seen.nodes, [0, 1]);
+        assert_eq!(of(system.path(), &[1]).nodes, [0]);
+    }
+
+    #[test]
+    fn a_machine_that_shows_nothing_is_not_an_error() {
+        let system = tempfile::tempdir().unwrap();
+        assert_eq!(of(system.path(), &[0]), Governance::default());
+        write(system.path(), "cpu/cpufreq/boost", "1");
+        assert_eq!(boost(system.path()), Some(true));
+    }
+}

@@ -1,0 +1,139 @@
+//! Which GPU a target's device is, among those of the machine.
+
+use super::{Gpu, Vendor};
+
+/// What is known about a target's GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// A target of the processors.
+    None,
+    /// Exactly this one.
+    One(usize),
+    /// One of these; the runtime and the drivers count differently.
+    AnyOf(Vec<usize>),
+}
+
+impl Choice {
+    /// Everything it may be.
+    pub fn candidates(&self) -> &[usize] {
+        match self {
+            Self::None => &[],
+            Self::One(index) => std::slice::from_ref(index),
+            Self::AnyOf(several) => several,
+        }
+    }
+}
+
+/// The variable by which a job is told its GPUs.
+pub fn visible(device: &str) -> &'static str {
+    if device.starts_with("hip") { "HIP_VISIBLE_DEVICES" } else { "CUDA_VISIBLE_DEVICES" }
+}
+
+/// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`), where `visible` is the value
+/// of the variable of that name.
+pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
+    let (driver, rest) = device.split_once("://").unwrap_or((device, ""));
+    let fits = |gpu: &Gpu| match driver {
+        "cuda" => gpu.vendor == Vendor::Nvidia,
+        "hip" => gpu.vendor == Vendor::Amd,
+        "vulkan" => true,
+        _ => false,
+    };
+    let mut candidates: Vec<usize> = (0..gpus.len()).filter(|index| fits(&gpus[*index])).collect();
+    if candidates.is_empty() {
+        return Choice::None;
+    }
+    if driver != "vulkan"
+        && let Some(names) = visible.filter(|names| !names.is_empty())
+        && let Some(shown) = shown(names, &candidates, gpus)
+    {
+        candidates = shown;
+    }
+    let wanted = rest.split(['?', '#']).next().unwrap_or_default();
+    if let Some(index) = candidates.iter().find(|index| is_same(&gpus[**index].id, wanted)) {
+        return Choice::One(*index);
+    }
+    // CUDA and HIP count the fastest first, the drivers by place. Among equal GPUs that is one order.
+    let alike = candidates.iter().all(|index| gpus[*index].name == gpus[candidates[0]].name);
+    let number = if wanted.is_empty() { Some(0) } else { wanted.parse::<usize>().ok() };
+    match (candidates.as_slice(), number) {
+        ([only], _) => Choice::One(*only),
+        (several, Some(number)) if alike && driver != "vulkan" && number < several.len() => {
+            Choice::One(several[number])
+        }
+        _ => Choice::AnyOf(candidates),
+    }
+}
+
+/// The list that the variable leaves, in its order. `None` where it can't be understood.
+fn shown(names: &str, candidates: &[usize], gpus: &[Gpu]) -> Option<Vec<usize>> {
+    names
+        .split(',')
+        .map(str::trim)
+        .map(|name| match name.parse::<usize>() {
+            Ok(number) => candidates.get(number).copied(),
+            // The beginning of an identifier is enough for CUDA.
+            Err(_) => candidates.iter().copied().find(|index| gpus[*index].id.starts_with(name)),
+        })
+        .collect()
+}
+
+fn is_same(id: &str, wanted: &str) -> bool {
+    !wanted.is_empty() && id.eq_ignore_ascii_case(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(vendor: Vendor, name: &str, id: &str) -> Gpu {
+        Gpu {
+            vendor,
+            name: name.into(),
+            id: id.into(),
+            pci: String::new(),
+            driver: None,
+            vbios: None,
+            memory_bytes: None,
+            mig: None,
+            ecc: None,
+            power_limit_watts: None,
+            max_clock_mhz: None,
+        }
+    }
+
+    fn machine() -> Vec<Gpu> {
+        vec![
+            gpu(Vendor::Nvidia, "A100", "GPU-aaaa"),
+            gpu(Vendor::Nvidia, "A100", "GPU-bbbb"),
+            gpu(Vendor::Amd, "MI210", "f00d"),
+        ]
+    }
+
+    #[test]
+    fn a_target_names_its_gpu_by_identifier_number_or_not_at_all() {
+        let gpus = machine();
+        assert_eq!(choose("cuda://GPU-BBBB", None, &gpus), Choice::One(1));
+        assert_eq!(choose("cuda://1", None, &gpus), Choice::One(1));
+        assert_eq!(choose("cuda", None, &gpus), Choice::One(0));
+        assert_eq!(choose("hip", None, &gpus), Choice::One(2));
+        assert_eq!(choose("local-task", None, &gpus), Choice::None);
+    }
+
+    #[test]
+    fn what_the_job_was_given_counts_from_zero() {
+        let gpus = machine();
+        assert_eq!(choose("cuda", Some("1"), &gpus), Choice::One(1));
+        assert_eq!(choose("cuda://0", Some("GPU-bb,GPU-aa"), &gpus), Choice::One(1));
+        assert_eq!(choose("cuda://1", Some("1,0"), &gpus), Choice::One(0));
+    }
+
+    #[test]
+    fn where_counting_is_ambiguous_no_gpu_is_guessed() {
+        let mut gpus = machine();
+        gpus[1].name = "H100".into();
+        assert_eq!(choose("cuda", None, &gpus), Choice::AnyOf(vec![0, 1]));
+        assert_eq!(choose("vulkan", None, &gpus), Choice::AnyOf(vec![0, 1, 2]));
+        assert_eq!(choose("cuda://GPU-bbbb", None, &gpus), Choice::One(1));
+    }
+}

@@ -1,0 +1,170 @@
+//! The devices of a run: which GPUs it uses, the lock on their clocks, and what is kept of their state.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::config::{Clock, Target};
+use crate::device::{
+    self, Choice, ClockHold, ClockLock, Foreign, GpuSeen, Gpus, HostLock, Limit, Reading, Seen, Vendor,
+};
+use crate::model::{Event, Lint, LintCode, Progress};
+use crate::record::{
+    CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, Number, RangeRecord, TelemetryRecord,
+};
+
+/// The GPUs of this machine, where a target may be one. Loading a driver's library for a suite of
+/// processors would cost its start and gain nothing.
+pub(super) fn gpus<'a>(mut targets: impl Iterator<Item = &'a Target>) -> Arc<Gpus> {
+    let wanted = targets.any(|target| !target.device.starts_with("local-"));
+    Arc::new(if wanted { Gpus::find() } else { Gpus::default() })
+}
+
+/// The GPU of a target's device. The target's own variables come before those of this process, as they
+/// do for its tools.
+pub(super) fn chosen(gpus: &Gpus, device: &str, env: &BTreeMap<String, String>) -> Choice {
+    let variable = device::visible(device);
+    let visible = env.get(variable).cloned().or_else(|| std::env::var(variable).ok());
+    device::choose(device, visible.as_deref(), gpus.list())
+}
+
+/// What each target's device is, each once.
+pub(super) fn choices<'a>(gpus: &Gpus, targets: impl Iterator<Item = &'a Target>) -> Vec<Choice> {
+    let mut found = Vec::new();
+    for choice in targets.map(|target| chosen(gpus, &target.device, &target.env)) {
+        if !found.contains(&choice) {
+            found.push(choice);
+        }
+    }
+    found
+}
+
+/// Every GPU that the targets may use.
+pub(super) fn candidates(choices: &[Choice]) -> BTreeSet<usize> {
+    choices.iter().flat_map(|choice| choice.candidates().iter().copied()).collect()
+}
+
+/// Undoes what a killed run left, and says so. Its lock may be on a GPU that this suite does not use.
+pub(super) fn undo_leftovers(gpus: &Arc<Gpus>, progress: &dyn Progress, alone: &HostLock) {
+    let left = device::leftover_locks();
+    if left.is_empty() {
+        return;
+    }
+    let looked = if gpus.list().is_empty() { Arc::new(Gpus::find()) } else { Arc::clone(gpus) };
+    for said in device::undo_leftovers(left, &looked, alone) {
+        progress.on(Event::Warning(&said));
+    }
+}
+
+/// Locks the clocks where that is asked for, and says what the record has to say about them.
+pub(super) fn hold(
+    gpus: &Arc<Gpus>,
+    choices: &[Choice],
+    asked: Option<Clock>,
+    progress: &dyn Progress,
+    alone: &HostLock,
+) -> (Option<ClockHold>, Vec<Lint>) {
+    let all: Vec<usize> = candidates(choices).into_iter().collect();
+    let unlocked = |why: String| (None, vec![Lint::new(LintCode::ClockUnlocked, why)]);
+    if all.is_empty() {
+        if asked.is_some() {
+            progress.on(Event::Note("`lock-clocks`: no GPU is measured on, so there is nothing to lock"));
+        }
+        return (None, Vec::new());
+    }
+    let Some(asked) = asked else {
+        let free = all.iter().find(|index| gpus.read(**index).clock_locked != Some(true));
+        return match free.and_then(|index| gpus.list().get(*index)) {
+            Some(gpu) => unlocked(format!("{}: no `lock-clocks` asked for it", gpu.name)),
+            None => (None, Vec::new()),
+        };
+    };
+    let result = if choices.iter().any(|choice| matches!(choice, Choice::AnyOf(_))) {
+        Err(format!("which of {} GPUs a target runs on can't be told; name it by its UUID", all.len()))
+    } else {
+        let clock = match asked {
+            Clock::Base => ClockLock::Base,
+            Clock::Mhz(mhz) => ClockLock::Mhz(mhz),
+        };
+        device::hold_clocks(gpus, &all, clock, alone)
+    };
+    match result {
+        Ok(held) => {
+            progress.on(Event::Note("the GPU's clock is locked until this run ends"));
+            (Some(held), Vec::new())
+        }
+        Err(why) => {
+            progress.on(Event::Warning(&format!("the GPU's clock stays free: {why}")));
+            unlocked(why)
+        }
+    }
+}
+
+/// What is kept of what was seen. `None` where nothing was watched.
+pub(super) fn record(seen: &Seen, gpus: &Gpus, held: bool) -> Option<TelemetryRecord> {
+    let cpu = seen.cpu.map(|usage| CpuTelemetryRecord {
+        foreign: rounded(usage.foreign),
+        stolen: rounded(usage.stolen),
+        resolution: rounded(usage.resolution),
+        throttled: seen.cpu_throttled,
+        by: seen.on_cpus.as_ref().map(foreign),
+    });
+    let gpus: Vec<GpuTelemetryRecord> = seen
+        .gpus
+        .iter()
+        .filter_map(|seen| {
+            let gpu = gpus.list().get(seen.index)?;
+            Some(of_gpu(seen, &gpu.id, (gpu.vendor == Vendor::Nvidia).then_some(held)))
+        })
+        .collect();
+    (cpu.is_some() || !gpus.is_empty()).then_some(TelemetryRecord { cpu, gpus })
+}
+
+fn of_gpu(seen: &GpuSeen, id: &str, held: Option<bool>) -> GpuTelemetryRecord {
+    // In between, the chip works; before and after, it idles at a clock of its own choice. A process too
+    // short to be read while it ran has nothing but its ends.
+    let all = || std::iter::once(&seen.before).chain(&seen.during).chain([&seen.after]);
+    let at_work: Vec<&Reading> =
+        if seen.during.is_empty() { all().collect() } else { seen.during.iter().collect() };
+    let range =
+        |of: &dyn Fn(&Reading) -> Option<f64>| range(at_work.iter().filter_map(|reading| of(reading)));
+    let limits: BTreeSet<Limit> =
+        at_work.iter().flat_map(|reading| reading.limits.iter().flatten().copied()).collect();
+    let counted = seen.before.held_down_ns.zip(seen.after.held_down_ns);
+    let seconds = |at: usize| {
+        const NANOSECONDS: f64 = 1e9;
+        counted.map(|(before, after)| Number(after[at].saturating_sub(before[at]) as f64 / NANOSECONDS))
+    };
+    GpuTelemetryRecord {
+        id: id.to_owned(),
+        readings: u32::try_from(seen.during.len() + 2).unwrap_or(u32::MAX),
+        clock_mhz: range(&|reading| reading.clock_mhz.map(f64::from)),
+        memory_clock_mhz: range(&|reading| reading.memory_clock_mhz.map(f64::from)),
+        temperature_celsius: range(&|reading| reading.temperature_celsius),
+        power_watts: range(&|reading| reading.power_watts),
+        memory_used_bytes: all().filter_map(|reading| reading.memory_used_bytes).max(),
+        throttled: limits.iter().map(|limit| limit.as_str().to_owned()).collect(),
+        power_capped_seconds: seconds(0),
+        thermal_seconds: seconds(1),
+        clock_held: held,
+        foreign: seen.foreign.iter().map(foreign).collect(),
+    }
+}
+
+fn range(values: impl Iterator<Item = f64>) -> Option<RangeRecord> {
+    let mut found: Option<(f64, f64, f64)> = None;
+    for value in values {
+        found = Some(
+            found.map_or((value, value, value), |(min, max, _)| (min.min(value), max.max(value), value)),
+        );
+    }
+    found.map(|(min, max, last)| RangeRecord { min: Number(min), max: Number(max), last: Number(last) })
+}
+
+/// Four digits: the counters behind a share have no more.
+fn rounded(share: f64) -> Number {
+    Number((share * 1e4).round() / 1e4)
+}
+
+fn foreign(foreign: &Foreign) -> ForeignRecord {
+    ForeignRecord { pid: foreign.pid, name: foreign.name.clone() }
+}

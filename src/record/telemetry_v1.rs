@@ -1,0 +1,136 @@
+//! The part of `run.json`, version 1, that says what the machine did while a process was measured.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Telemetry;
+
+use super::{Number, ProcessRecord};
+
+/// The machine over the time of one process.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetryRecord {
+    /// The processors that the process had to itself; absent where it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuTelemetryRecord>,
+    /// The GPUs that it may have used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<GpuTelemetryRecord>,
+}
+
+/// The measured processors over the time of one process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CpuTelemetryRecord {
+    /// Share of their time that other programs took, 0 to 1.
+    pub foreign: Number,
+    /// Share that the hypervisor gave to other machines.
+    pub stolen: Number,
+    /// The share that the kernel's counters can't tell from none over so short a time.
+    pub resolution: Number,
+    /// Times that one of them lowered its clock because of heat; absent where nobody counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<u64>,
+    /// Who ran there at the end, where somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ForeignRecord>,
+}
+
+/// A GPU over the time of one process. What its driver does not tell is absent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GpuTelemetryRecord {
+    /// The chip: its UUID, or where it is plugged in.
+    pub id: String,
+    /// Readings taken, the first before the process and the last after it.
+    pub readings: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<RangeRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_clock_mhz: Option<RangeRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_celsius: Option<RangeRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_watts: Option<RangeRecord>,
+    /// Most memory in use, by anybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_used_bytes: Option<u64>,
+    /// What held the clock down in any reading: `power`, `thermal`, `hardware`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub throttled: Vec<String>,
+    /// For how long power held the clock down, by the driver's own count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_capped_seconds: Option<Number>,
+    /// For how long heat did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thermal_seconds: Option<Number>,
+    /// benchgate held the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_held: Option<bool>,
+    /// Processes on it that are not the run's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<ForeignRecord>,
+}
+
+/// Least and greatest of the readings, and the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RangeRecord {
+    pub min: Number,
+    pub max: Number,
+    pub last: Number,
+}
+
+/// A process that is not the run's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForeignRecord {
+    pub pid: u32,
+    /// The kernel's short name of it, where it could be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl ForeignRecord {
+    fn in_words(&self) -> String {
+        match &self.name {
+            Some(name) => format!("process {} ({name})", self.pid),
+            None => format!("process {}", self.pid),
+        }
+    }
+}
+
+/// Share of a processor's time below which nobody's result moves: a twentieth over one process of many.
+const LITTLE: f64 = 0.05;
+
+/// What bears on the verdict. `None` where the process was not watched.
+pub(super) fn telemetry(process: &ProcessRecord) -> Option<Telemetry> {
+    let record = process.telemetry.as_ref()?;
+    let mut seen = Telemetry { order: process.order, ..Telemetry::default() };
+    if let Some(cpu) = &record.cpu {
+        let share = cpu.foreign.0 + cpu.stolen.0;
+        if share > cpu.resolution.0.max(LITTLE) {
+            seen.foreign_share = Some(share);
+            seen.foreign.extend(cpu.by.as_ref().map(ForeignRecord::in_words));
+        }
+        if cpu.throttled.is_some_and(|times| times > 0) {
+            seen.throttled.push("the processor's heat".to_owned());
+        }
+    }
+    for gpu in &record.gpus {
+        seen.foreign.extend(gpu.foreign.iter().map(ForeignRecord::in_words));
+        let counted = |seconds: Option<Number>| seconds.is_some_and(|seconds| seconds.0 > 0.0);
+        let says = |reason: &str| gpu.throttled.iter().any(|said| said == reason);
+        seen.power_capped |= says("power") || counted(gpu.power_capped_seconds);
+        if says("thermal") || counted(gpu.thermal_seconds) {
+            seen.throttled.push("heat".to_owned());
+        }
+        if says("hardware") {
+            seen.throttled.push("the power supply or a brake".to_owned());
+        }
+        let last = gpu.temperature_celsius.map(|range| range.last.0);
+        seen.temperature = [seen.temperature, last].into_iter().flatten().reduce(f64::max);
+    }
+    Some(seen)
+}
