@@ -23,6 +23,8 @@ impl Machine {
     fn new(suite: Suite) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let uuid = format!("GPU-fake-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        // The runtime sees the GPU as well: a target without its device would only be compiled.
+        let suite = suite.devices(&format!("cuda cuda://{uuid}\n"));
         let machine = Self { suite: suite.write(), uuid };
         let toml = machine.suite.world.read("benchgate.toml");
         let target = "backend = \"llvm-cpu\"\ndevice = \"local-task\"";
