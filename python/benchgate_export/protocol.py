@@ -2,13 +2,14 @@
 
 Both directions are JSON objects, one a line, ASCII, LF. The interpreter speaks first:
 
-    {"hello": "benchgate-export/1", "python": "3.11.7", "torch": "2.15.0" | null, "torch-mlir": … | null}
+    {"hello": "benchgate-export/2", "python": "3.11.7", "torch": "2.15.0" | null, "torch-mlir": … | null, …}
 
 A request (`?` marks what may be left out; any other key is refused):
 
-    {"id": any JSON value, echoed, "source": "/abs/models.py", "symbol": "make_mlp", "out": "/abs/dir",
-     "preset"?: "small" | null, "options"?: {…}, "output-type"?: "stablehlo" | ["linalg-on-tensors", …],
-     "function"?: "main", "seed"?: 0}
+    {"id": any JSON value, echoed, "source": "/abs/models.py" with "symbol": "make_mlp", or "zoo:bert",
+     "out": "/abs/dir", "exporter"?: "torch-mlir" | "torch-xla" | "iree-turbine" | "onnx",
+     "folder"?: "/abs/dir" that relative options of the zoo start at, "preset"?: "small" | null, "options"?: {…},
+     "output-type"?: "stablehlo" | ["linalg-on-tensors", …], "function"?: "main", "seed"?: 0}
 
 Each request is answered by these lines, in this order, each flushed before the work that it announces, so that
 whoever reads them knows what a crash was doing:
@@ -16,7 +17,7 @@ whoever reads them knows what a crash was doing:
     {"id": …, "status": "started"}
     {"id": …, "status": "stage", "stage": "import"}          and so on through STAGES;
                                                              "export" adds "output-type", once an attempt
-    {"id": …, "status": "ok" | "failed", …}                  the answer: see `answer`
+    {"id": …, "status": "ok" | "failed" | "unsupported", …}  the answer: see `answer`
 
 End of input ends the process with exit 0. A line that is no request is answered with stage "request".
 """
@@ -31,8 +32,12 @@ from typing import Any
 
 STAGES = ("request", "import", "construct", "eager", "export", "write")
 
-# The order in which output types are tried when the request names none.
+EXPORTERS = ("torch-mlir", "torch-xla", "iree-turbine", "onnx")
+
+# The order in which output types are tried when neither the request nor the model names one.
 OUTPUT_TYPES = ("linalg-on-tensors", "stablehlo", "torch")
+
+ZOO = "zoo:"
 
 TRACEBACK_LIMIT = 20_000
 ERROR_LIMIT = 2_000
@@ -47,15 +52,22 @@ class Failure(Exception):
         self.stage, self.code, self.extra = stage, code, extra
 
 
+class Unsupported(Exception):
+    """Known not to work, or not possible here, with the reason: no failure, and no success."""
+
+
 @dataclass(frozen=True)
 class Request:
     id: Any
     source: str
-    symbol: str
     out: str
+    symbol: str | None = None
+    exporter: str = "torch-mlir"
+    folder: str | None = None
     preset: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    output_types: tuple[str, ...] = OUTPUT_TYPES
+    output_types: tuple[str, ...] | None = None
+    """None where the model's own order counts."""
     function: str = "main"
     seed: int = 0
 
@@ -80,15 +92,20 @@ def parse_request(line: str) -> Request:
 
 def _request(raw: Any) -> Request:
     _need(isinstance(raw, dict), "a request is a JSON object")
-    known = {"id", "source", "symbol", "preset", "options", "out", "output-type", "function", "seed"}
+    known = {"id", "source", "symbol", "exporter", "folder", "preset", "options", "out", "output-type", "function", "seed"}
     unknown = sorted(set(raw) - known)
     _need(not unknown, f"unknown key {unknown[0]!r}" if unknown else "")
-    for key in ("id", "source", "symbol", "out"):
+    of_zoo = isinstance(raw.get("source"), str) and raw["source"].startswith(ZOO)
+    for key in ("id", "source", "out") if of_zoo else ("id", "source", "symbol", "out"):
         _need(raw.get(key) is not None, f"{key!r} is missing")
-    for key in ("source", "symbol", "out"):
-        _need(isinstance(raw[key], str) and raw[key] != "", f"{key!r} must be a string")
-    for key in ("source", "out"):
-        _need(os.path.isabs(raw[key]), f"{key!r} must be an absolute path: {raw[key]!r}")
+    for key in ("source", "symbol", "out", "folder"):
+        value = raw.get(key)
+        _need(value is None or (isinstance(value, str) and value != ""), f"{key!r} must be a string")
+    _need(not (of_zoo and raw.get("symbol")), "'symbol' means nothing for a model of the zoo")
+    for key in ("out", "folder") if of_zoo else ("source", "out", "folder"):
+        _need(raw.get(key) is None or os.path.isabs(raw[key]), f"{key!r} must be an absolute path: {raw.get(key)!r}")
+    exporter = raw.get("exporter", "torch-mlir")
+    _need(exporter in EXPORTERS, f"exporter {exporter!r} is none of {', '.join(EXPORTERS)}")
     preset = raw.get("preset")
     _need(preset is None or isinstance(preset, str), "'preset' must be a string or null")
     options = raw.get("options")
@@ -96,9 +113,10 @@ def _request(raw: Any) -> Request:
     _need(isinstance(options, dict), "'options' must be an object")
     _need("preset" not in options or preset is None, "'preset' is also among the options")
     types = raw.get("output-type")
-    types = OUTPUT_TYPES if types is None else (types,) if isinstance(types, str) else types
-    _need(isinstance(types, (list, tuple)) and len(types) > 0, "'output-type' must be a name or a list of names")
-    for t in types:
+    types = (types,) if isinstance(types, str) else types
+    named = types is None or (isinstance(types, (list, tuple)) and len(types) > 0)
+    _need(named, "'output-type' must be a name or a list of names")
+    for t in types or ():
         _need(t in OUTPUT_TYPES, f"output type {t!r} is none of {', '.join(OUTPUT_TYPES)}")
     function = raw.get("function", "main")
     # It becomes an MLIR symbol and a file name.
@@ -108,26 +126,38 @@ def _request(raw: Any) -> Request:
     return Request(
         id=raw["id"],
         source=raw["source"],
-        symbol=raw["symbol"],
+        symbol=raw.get("symbol"),
         out=raw["out"],
+        exporter=exporter,
+        folder=raw.get("folder"),
         preset=preset,
         options=options,
-        output_types=tuple(types),
+        output_types=None if types is None else tuple(types),
         function=function,
         seed=seed,
     )
 
 
-def answer(request_id: Any, result: dict[str, Any] | None = None, failure: Failure | None = None) -> dict[str, Any]:
-    """The last line for a request. Every key is always there; what does not apply is null (lists: empty)."""
+def answer(
+    request_id: Any,
+    result: dict[str, Any] | None = None,
+    failure: Failure | None = None,
+    unsupported: Unsupported | None = None,
+) -> dict[str, Any]:
+    """The last line for a request. Every key is always there; what does not apply is null (lists: empty).
+
+    An answer with status "ok" has a code and an error where the model was exported but its reference is worth
+    nothing."""
     body: dict[str, Any] = {
         "id": request_id,
-        "status": "failed" if failure else "ok",
+        "status": "failed" if failure else "unsupported" if unsupported else "ok",
         "stage": failure.stage if failure else None,
         "code": failure.code if failure else None,
-        "error": str(failure)[:ERROR_LIMIT] if failure else None,
+        "error": str(failure or unsupported)[:ERROR_LIMIT] if failure or unsupported else None,
         "traceback": None,
+        "exporter": None,
         "mlir": None,
+        "parameters": [],
         "inputs": [],
         "expected": [],
         "expected64": None,

@@ -10,7 +10,7 @@ import sys
 import traceback
 
 from . import PROTOCOL
-from .protocol import Channel, Failure, Request, answer, parse_request
+from .protocol import Channel, Failure, Request, Unsupported, answer, parse_request
 
 
 def _version(package: str) -> str | None:
@@ -26,7 +26,7 @@ def hello() -> dict:
         "hello": PROTOCOL,
         "python": platform.python_version(),
         "torch": _version("torch"),
-        "torch-mlir": _version("torch-mlir"),
+        **{name: _version(name) for name in ("torch-mlir", "torch-xla", "iree-turbine", "onnx")},
     }
 
 
@@ -67,6 +67,8 @@ def _one(channel: Channel, export, request: Request) -> dict:
         return answer(request.id, result=export(request, enter))
     except KeyboardInterrupt:
         raise
+    except Unsupported as e:
+        return answer(request.id, unsupported=e)
     except Failure as e:
         cause = e.__cause__
         if cause is not None and "traceback" not in e.extra:
@@ -82,7 +84,7 @@ def main() -> int:
     faulthandler.enable(file=sys.stderr)
     channel = Channel.take_stdio()
     guard_environment()
-    from .torch_mlir_exporter import export  # does not import torch yet
+    from .exporting import export  # does not import torch yet
 
     try:
         serve(channel, export)

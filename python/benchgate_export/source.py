@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import inspect
 import os
 import sys
 
-from .protocol import Failure, Request
+from .protocol import ZOO, Failure, Request, Unsupported
 
 
 def load(path: str):
+    """The module of a source: the user's file, or one of the zoo's."""
+    if path.startswith(ZOO):
+        return _load_zoo(path.removeprefix(ZOO))
     if not os.path.isfile(path):
         raise Failure("import", "SOURCE_NOT_FOUND", f"no such file: {path}")
     _forget_siblings()
@@ -36,6 +40,19 @@ def load(path: str):
     return module
 
 
+def _load_zoo(key: str):
+    name = key.replace("-", "_")
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zoo")
+    if not name.isidentifier() or name.startswith("_") or not os.path.isfile(os.path.join(folder, f"{name}.py")):
+        raise Failure("import", "SOURCE_NOT_FOUND", f"the zoo has no model {key!r}")
+    try:
+        return importlib.import_module(f"benchgate_export.zoo.{name}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:
+        raise Failure("import", "IMPORT_FAILED", f"{type(e).__name__}: {e}") from e
+
+
 _added: list[str | None] = [None]
 
 
@@ -56,7 +73,7 @@ def _forget_siblings() -> None:
 def construct(module, request: Request):
     """Calls the symbol: returns (torch.nn.Module, inputs)."""
     make = module
-    for part in request.symbol.split("."):
+    for part in (request.symbol or "make").split("."):
         make = getattr(make, part, None)
     if make is None:
         names = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_") and _own(v, module))
@@ -68,6 +85,11 @@ def construct(module, request: Request):
     if not callable(make):
         raise Failure("construct", "SYMBOL_NOT_FOUND", f"{request.symbol!r} is not callable")
     options = dict(request.options)
+    if request.symbol is None:
+        # The zoo's weights may lie beside the user's configuration.
+        weights = options.get("weights")
+        if isinstance(weights, str) and weights not in ("random", "hub") and request.folder is not None:
+            options["weights"] = os.path.join(request.folder, weights)
     if request.preset is not None:
         options["preset"] = request.preset
     try:
@@ -79,7 +101,7 @@ def construct(module, request: Request):
         pass  # no signature to look at
     try:
         return make(**options)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Unsupported):
         raise
     except BaseException as e:
         raise Failure("construct", "CONSTRUCT_FAILED", f"{type(e).__name__}: {e}") from e

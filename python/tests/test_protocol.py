@@ -3,6 +3,7 @@
     python -m unittest discover -s python/tests
 """
 
+import ast
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PACKAGE))
 
 from benchgate_export import source, tensors  # noqa: E402
-from benchgate_export.protocol import OUTPUT_TYPES, Failure, Request, answer, parse_request  # noqa: E402
+from benchgate_export.protocol import EXPORTERS, Failure, Request, Unsupported, answer, parse_request  # noqa: E402
 
 
 def request(**changes):
@@ -26,7 +27,8 @@ def request(**changes):
 class Requests(unittest.TestCase):
     def test_defaults(self):
         r = parse_request(request())
-        self.assertEqual((r.function, r.seed, r.preset, r.options, r.output_types), ("main", 0, None, {}, OUTPUT_TYPES))
+        self.assertEqual((r.function, r.seed, r.preset, r.options, r.output_types), ("main", 0, None, {}, None))
+        self.assertEqual(r.exporter, "torch-mlir")
 
     def test_one_output_type_may_be_a_string(self):
         self.assertEqual(parse_request(request(**{"output-type": "torch"})).output_types, ("torch",))
@@ -34,6 +36,9 @@ class Requests(unittest.TestCase):
     def test_refusals_name_the_trouble_and_keep_the_id(self):
         for changes, words in [
             ({"sede": 1}, "'sede'"),
+            ({"exporter": "torch_xla"}, "'torch_xla'"),
+            ({"folder": "weights"}, "absolute"),
+            ({"source": "zoo:bert"}, "'symbol'"),
             ({"source": "m.py"}, "absolute"),
             ({"symbol": None}, "'symbol' is missing"),
             ({"output-type": ["tosa"]}, "'tosa'"),
@@ -53,6 +58,14 @@ class Requests(unittest.TestCase):
         with self.assertRaises(Failure) as caught:
             parse_request("{")
         self.assertIsNone(caught.exception.extra["id"])
+
+    def test_a_model_of_the_zoo_needs_no_symbol(self):
+        r = parse_request(json.dumps({"id": 1, "source": "zoo:bert", "out": "/out", "exporter": "onnx"}))
+        self.assertEqual((r.source, r.symbol, r.exporter), ("zoo:bert", None, "onnx"))
+
+    def test_unsupported_is_neither_ok_nor_failed(self):
+        a = answer(1, unsupported=Unsupported("no such operator"))
+        self.assertEqual((a["status"], a["stage"], a["code"], a["error"]), ("unsupported", None, None, "no such operator"))
 
     def test_an_answer_has_every_key_and_bounded_text(self):
         ok, bad = answer(1, {"mlir": "main.mlir"}), answer(1, failure=Failure("eager", "X", "e" * 9999, traceback="t" * 99999))
@@ -86,6 +99,8 @@ class Sources(unittest.TestCase):
 
     def test_failures_have_their_codes(self):
         self.assertEqual(self.code("/nowhere/m.py"), "SOURCE_NOT_FOUND")
+        for key in ("nobody", "_weights", "../source"):
+            self.assertEqual(self.code(f"zoo:{key}"), "SOURCE_NOT_FOUND")
         self.assertEqual(self.code(self.write("a.py", "def make(: pass")), "IMPORT_FAILED")
         self.assertEqual(self.code(self.write("b.py", "raise SystemExit(3)")), "IMPORT_FAILED")
         self.assertEqual(self.code(self.write("c.py", "def made(): pass")), "SYMBOL_NOT_FOUND")
@@ -100,6 +115,68 @@ class Sources(unittest.TestCase):
     def test_every_load_is_fresh(self):
         path = self.write("m.py", "calls = []\ndef make():\n    calls.append(1)\n    return len(calls)")
         self.assertEqual([self.construct(path), self.construct(path)], [1, 1])
+
+
+class Zoo(unittest.TestCase):
+    """What every model's file has to have, read without torch."""
+
+    def test_every_model_says_what_it_is_and_has_both_presets(self):
+        files = [p for p in (PACKAGE / "benchgate_export" / "zoo").glob("*.py") if not p.name.startswith("_")]
+        self.assertGreaterEqual(len(files), 17)
+        for path in files:
+            with self.subTest(path.stem):
+                tree = ast.parse(path.read_text())
+                self.assertTrue(ast.get_docstring(tree))
+                (make,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "make"]
+                defaults = dict(zip((a.arg for a in make.args.args), make.args.defaults))
+                self.assertEqual(defaults["preset"].value, "small")
+                self.assertIsNone(defaults["weights"].value)
+
+    def test_what_is_declared_unsupported_names_an_exporter_and_a_reason(self):
+        for path in (PACKAGE / "benchgate_export" / "zoo").glob("*.py"):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.Assign) and node.targets[0].id == "UNSUPPORTED":
+                    for exporter, reason in ast.literal_eval(node.value).items():
+                        self.assertIn(exporter, EXPORTERS, path.name)
+                        self.assertGreater(len(reason), 20, path.name)
+
+
+class Traced(unittest.TestCase):
+    """torch-xla's text becomes a function of the inputs; tensors are faked."""
+
+    TEXT = """module @m attributes {x = 1} {
+  func.func @main(%arg0: tensor<2x4xf32>, %arg1: tensor<3x4xf32>) -> tensor<2x3xf32> {
+    %0 = stablehlo.custom_call @mhlo.erf(%arg0) {mhlo.attributes = {}, mhlo.version = 1 : i64} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    return %0 : tensor<2x3xf32>
+  }
+}
+"""
+
+    def test_weights_leave_the_arguments(self):
+        from benchgate_export.exporters import torch_xla_exporter as xla
+
+        class Large:
+            def numel(self):
+                return 1 << 20
+
+            def element_size(self):
+                return 4
+
+        class Torch:
+            float16 = bfloat16 = float64 = bool = None
+            float32 = "f32"
+
+        class Input:
+            dtype, shape = "f32", (2, 4)
+
+        weight = Large()
+        text, weights = xla.without_weights(Torch, xla.known_words(self.TEXT), "main", [0, ("model.w-1", weight)], [Input()])
+        self.assertEqual(weights, {"w_1": weight})
+        self.assertIn("%0 = chlo.erf %arg0 : tensor<2x4xf32> -> tensor<2x4xf32>", text)
+        self.assertIn('util.global private @"w_1" = #flow.parameter.named<"model"::"w_1"> : tensor<3x4xf32>', text)
+        self.assertIn("func.func public @main(%in0: tensor<2x4xf32>) -> (tensor<2x3xf32>) {", text)
+        self.assertIn("func.call @traced(%in0, %w1)", text)
+        self.assertIn("func.func private @traced(%arg0", text)
 
 
 class FakeTensor:
@@ -137,7 +214,7 @@ FAKE = """
 import os, sys
 from benchgate_export import serve
 from benchgate_export.protocol import Channel, Failure
-import benchgate_export.torch_mlir_exporter as real
+import benchgate_export.exporting as real
 
 def export(request, enter):
     enter("import")
@@ -168,8 +245,8 @@ class Loop(unittest.TestCase):
     def test_prints_go_to_stderr_and_the_loop_survives(self):
         done, lines = self.run_fake("ok", "leave", "fail", "ok")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(lines[0]["hello"], "benchgate-export/1")
-        self.assertEqual(set(lines[0]), {"hello", "python", "torch", "torch-mlir"})
+        self.assertEqual(lines[0]["hello"], "benchgate-export/2")
+        self.assertEqual(set(lines[0]), {"hello", "python", "torch", "torch-mlir", "torch-xla", "iree-turbine", "onnx"})
         answers = [m for m in lines if m.get("status") in ("ok", "failed")]
         self.assertEqual(
             [(m["id"], m["status"], m["stage"], m["code"]) for m in answers],

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{self, Config, ModelSource, Pin, ToolSource};
+use crate::config::{self, Config, Pin, ToolSource};
 use crate::exit_code::ExitCode;
 use crate::model::{Event, Stage};
 use crate::process::Cancel;
-use crate::toolchain::{self, Installed, Lock, ToolchainError};
+use crate::toolchain::{self, Environment, Installed, Lock, ToolchainError};
 
 use super::{CliError, Terminal};
 
@@ -98,10 +98,6 @@ fn pins(config: &Config) -> Vec<&Pin> {
     pins
 }
 
-fn needs_python(config: &Config) -> bool {
-    config.models.iter().any(|model| matches!(model.source, ModelSource::Python { .. }))
-}
-
 async fn pin(
     config: &Config,
     cache: &Path,
@@ -121,8 +117,8 @@ async fn pin(
         ));
         lock.put_tools(tools);
     }
-    if needs_python(config) {
-        for env in toolchain::pin_python(cache, &*progress, cancel).await? {
+    for environment in Environment::needed(&config.models) {
+        for env in toolchain::pin_python(environment, cache, &*progress, cancel).await? {
             locked.push_str(&format!(
                 "{} for Python {}: {} wheels\n",
                 env.name,
@@ -145,15 +141,16 @@ async fn install(
 ) -> Result<(), ToolchainError> {
     let progress = terminal.progress();
     let lock = Lock::read_beside(&config.file)?;
-    let steps = pins(config).len() + usize::from(needs_python(config));
+    let environments = Environment::needed(&config.models);
+    let steps = pins(config).len() + environments.len();
     progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
     for pin in pins(config) {
         let tools = toolchain::ensure(pin, &lock, cache, &*progress, cancel).await?;
         terminal.print(&described(&tools));
     }
-    if needs_python(config) {
-        let env = toolchain::ensure_python(toolchain::TORCH_MLIR, &lock, cache, &*progress, cancel).await?;
-        terminal.print(&format!("{}: {}\n", toolchain::TORCH_MLIR, env.python.display()));
+    for environment in environments {
+        let env = toolchain::ensure_python(environment, &lock, cache, &*progress, cancel).await?;
+        terminal.print(&format!("{}: {}\n", environment.name(), env.python.display()));
     }
     progress.on(Event::StageFinished { stage: Stage::Toolchain });
     Ok(())

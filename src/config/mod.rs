@@ -25,6 +25,7 @@ mod tests;
 mod types;
 mod values;
 mod view;
+mod zoo;
 
 pub use load::{load, load_judging, load_policy, load_policy_within, load_within};
 pub use parse::parse;
@@ -34,6 +35,6 @@ pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use reference::{EXAMPLE, reference};
 pub use schema::json_schema;
 pub use types::{
-    Clock, CommentWhen, Config, GitHub, Input, Measure, Model, ModelSource, OutputType, Parameters, Pin,
-    Side, Store, Target, ToolSource,
+    Clock, CommentWhen, Config, Exporter, GitHub, Input, Measure, Model, ModelSource, OutputType, Parameters,
+    Pin, Side, Store, Target, ToolSource,
 };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::build::{Named, among, unique};
-use super::problems::{Collector, shown};
+use super::problems::{Collector, did_you_mean, shown};
 use super::view::View;
-use super::{Input, Model, ModelSource, OutputType, Parameters, Target, defaults, values};
+use super::{Exporter, Input, Model, ModelSource, OutputType, Parameters, Target, defaults, values, zoo};
 
 /// Keys that only an exported model can have.
 const EXPORTED_ONLY: [&str; 4] = ["exporter", "output-type", "preset", "options"];
@@ -27,12 +27,36 @@ pub(super) fn models(
         problems.add(view.at(), "no [[model]]: a suite needs at least one");
     }
     view.items()
-        .map(|model| {
+        .flat_map(|model| {
             unique(model.get("name"), "model", &mut seen, problems);
             among(model.get("targets"), "target", targets, problems);
-            one(model, files, problems)
+            let one = one(model, files, problems);
+            each_exporter(one, model.get("exporter"), problems)
         })
         .collect()
+}
+
+/// One model for each exporter of a list. Each name of a list says its exporter, so that a benchmark keeps
+/// its name and never changes its meaning when the list grows or is put into another order.
+fn each_exporter(model: Model, view: View<'_, '_>, problems: &mut Collector) -> Vec<Model> {
+    if matches!(model.source, ModelSource::Mlir(_)) {
+        return vec![model];
+    }
+    let mut all: Vec<Model> = Vec::new();
+    for item in view.items() {
+        let known = Exporter::ALL.into_iter().find(|known| Some(known.as_str()) == item.text());
+        let Some(exporter) = known else { continue };
+        if all.iter().any(|model| model.exporter == Some(exporter)) {
+            problems.add(item.at(), format!("`exporter`: `{}` is listed twice", exporter.as_str()));
+        }
+        let name = format!("{}@{}", model.name, exporter.as_str());
+        all.push(Model { name, exporter: Some(exporter), ..model.clone() });
+    }
+    if all.is_empty() {
+        let single = Exporter::ALL.into_iter().find(|known| Some(known.as_str()) == view.text());
+        all.push(Model { exporter: Some(single.unwrap_or(Exporter::TorchMlir)), ..model });
+    }
+    all
 }
 
 fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> Model {
@@ -45,11 +69,11 @@ fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> 
     match &source {
         Some(ModelSource::Mlir(path)) => file(view.get("source"), "source", path),
         Some(ModelSource::Python { file: path, .. }) => file(view.get("source"), "source", path),
-        None => {}
+        Some(ModelSource::Zoo(_)) | None => {}
     }
     let (foreign, kind) = match source {
         Some(ModelSource::Mlir(_)) => (EXPORTED_ONLY.as_slice(), "an MLIR file"),
-        Some(ModelSource::Python { .. }) => (MLIR_ONLY.as_slice(), "a Python model"),
+        Some(ModelSource::Python { .. } | ModelSource::Zoo(_)) => (MLIR_ONLY.as_slice(), "a Python model"),
         None => (&[][..], ""),
     };
     for (key, at, _) in view.entries().filter(|(key, ..)| foreign.contains(key)) {
@@ -65,6 +89,7 @@ fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> 
     let (inputs, expected) = data(view, &name, files, problems);
     Model {
         source: source.unwrap_or_else(|| ModelSource::Mlir(PathBuf::new())),
+        exporter: None,
         function: view.get("function").text().unwrap_or(defaults::FUNCTION).to_owned(),
         dispatch_repeats: view.get("dispatch-repeats").integer().unwrap_or(defaults::DISPATCH_REPEATS),
         inputs,
@@ -126,6 +151,15 @@ fn source(view: View<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {
             );
         }
     };
+    if let Some(key) = text.strip_prefix("zoo:") {
+        if !zoo::KEYS.contains(&key) {
+            let advice = did_you_mean(key, zoo::KEYS.iter().copied());
+            let all = zoo::KEYS.join("`, `");
+            let message = format!("`source`: the zoo has no model `{}`{advice}; it has `{all}`", shown(key));
+            problems.add(view.at(), message);
+        }
+        return Some(ModelSource::Zoo(key.to_owned()));
+    }
     if let Some((path, symbol)) = text.split_once(".py:") {
         let is_symbol = symbol.split('.').all(|part| {
             part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -146,7 +180,7 @@ fn source(view: View<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {
     problems.add(
         view.at(),
         format!(
-            "`source`: expected `….mlir`, `….mlirbc` or `….py:function`, found `{}`{advice}",
+            "`source`: expected `….mlir`, `….mlirbc`, `….py:function` or `zoo:key`, found `{}`{advice}",
             shown(text)
         ),
     );
@@ -210,6 +244,5 @@ fn output_types(view: View<'_, '_>, problems: &mut Collector) -> Vec<OutputType>
             types.push(known);
         }
     }
-    // The lowering that works for most models.
-    if types.is_empty() { vec![OutputType::LinalgOnTensors] } else { types }
+    types
 }

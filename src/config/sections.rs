@@ -118,14 +118,14 @@ static SIDE: Section = Section {
 
 static MODEL: Section = Section {
     title: "[[model]]",
-    doc: "A model is a file of MLIR with its inputs, or a Python constructor that is exported.",
+    doc: "A model is a file of MLIR with its inputs, or torch code that is exported.",
     fields: &[
         required("name", Kind::Name, "Names the model; unique in the suite."),
         required(
             "source",
             Kind::Line,
-            "`models/a.mlir` or `models/a.mlirbc`, or `models.py:make_a` for a function that returns a torch \
-             module and its inputs.",
+            "`models/a.mlir` or `models/a.mlirbc`, `models.py:make_a` for a function that returns a torch module \
+             and its inputs, or `zoo:bert` for a model that benchgate brings along.",
         ),
         defaulted("function", Kind::Name, "\"main\"", "The function to run."),
         optional(
@@ -154,15 +154,15 @@ static MODEL: Section = Section {
         defaulted("input-type", Kind::Name, "\"auto\"", "`--iree-input-type` of the compiler."),
         defaulted(
             "exporter",
-            Kind::Choice(&["torch-mlir"]),
+            Kind::OneOrMore(&Kind::Choice(&["torch-mlir", "torch-xla", "iree-turbine", "onnx"])),
             "\"torch-mlir\"",
-            "What exports a Python model.",
+            "What exports a Python model. A list makes one benchmark for each, named `model@exporter`.",
         ),
-        defaulted(
+        optional(
             "output-type",
             Kind::OneOrMore(&Kind::Choice(&["linalg-on-tensors", "stablehlo", "torch"])),
-            "\"linalg-on-tensors\"",
-            "What a Python model is lowered to; of several, the first that works.",
+            "What torch-mlir lowers to; of several, the first that works, and the benchmark's label `lowering` says \
+             which. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.",
         ),
         optional("preset", Kind::Name, "Passed to the Python model's constructor as `preset`."),
         defaulted("options", Kind::Scalars, "{}", "Keyword arguments of the Python model's constructor."),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Config, EXAMPLE, Input, ModelSource, OutputType, Problem, ToolSource, load, parse};
+use super::{Config, EXAMPLE, Exporter, Input, ModelSource, OutputType, Problem, ToolSource, load, parse};
 
 const MINIMAL: &str = r#"
 [suite]
@@ -94,6 +94,34 @@ fn the_documented_defaults_are_the_real_ones() {
     let (written, unwritten) = (good(&text), good(MINIMAL));
     // Everything but the example's text is the same.
     assert_eq!(written, unwritten);
+}
+
+#[test]
+fn a_list_of_exporters_is_a_benchmark_for_each_and_a_single_one_keeps_the_name() {
+    let zoo = |exporter: &str| {
+        MINIMAL.replace("source = \"a.mlir\"", &format!("source = \"zoo:bert\"\n{exporter}"))
+    };
+    let names = |text: &str| good(text).models.iter().map(|model| model.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&zoo("")), ["a"]);
+    assert_eq!(names(&zoo("exporter = \"onnx\"")), ["a"]);
+    assert_eq!(names(&zoo("exporter = [\"onnx\"]")), ["a@onnx"]);
+    let config = good(&zoo("exporter = [\"torch-xla\", \"onnx\"]"));
+    let exporters: Vec<_> = config.models.iter().map(|m| (m.name.as_str(), m.exporter)).collect();
+    assert_eq!(
+        exporters,
+        [("a@torch-xla", Some(Exporter::TorchXla)), ("a@onnx", Some(Exporter::Onnx))],
+        "one of each, in the order of the list"
+    );
+    assert_eq!(good(MINIMAL).models[0].exporter, None);
+}
+
+#[test]
+fn a_model_that_the_zoo_lacks_and_an_exporter_twice_are_problems() {
+    let text =
+        MINIMAL.replace("source = \"a.mlir\"", "source = \"zoo:brt\"\nexporter = [\"onnx\", \"onnx\"]");
+    let said = messages(&text);
+    assert!(said.iter().any(|p| p.contains("the zoo has no model `brt`; did you mean `bert`?")), "{said:?}");
+    assert!(said.iter().any(|p| p.contains("`onnx` is listed twice")), "{said:?}");
 }
 
 #[test]

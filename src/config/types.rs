@@ -88,8 +88,32 @@ pub struct Side {
 pub enum ModelSource {
     /// MLIR text or bytecode; passes through export untouched. Relative to the side's `sources`.
     Mlir(PathBuf),
-    /// `file.py:symbol`, exported through torch-mlir. Relative to the side's `sources`.
+    /// `file.py:symbol`, exported. Relative to the side's `sources`.
     Python { file: PathBuf, symbol: String },
+    /// `zoo:bert`, a model that benchgate brings along; exported.
+    Zoo(String),
+}
+
+/// What turns a torch model into MLIR.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Exporter {
+    TorchMlir,
+    TorchXla,
+    IreeTurbine,
+    Onnx,
+}
+
+impl Exporter {
+    pub const ALL: [Self; 4] = [Self::TorchMlir, Self::TorchXla, Self::IreeTurbine, Self::Onnx];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TorchMlir => "torch-mlir",
+            Self::TorchXla => "torch-xla",
+            Self::IreeTurbine => "iree-turbine",
+            Self::Onnx => "onnx",
+        }
+    }
 }
 
 /// What torch-mlir lowers to before iree-compile takes over.
@@ -132,8 +156,11 @@ pub struct Parameters {
 /// A `[[model]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
+    /// As configured; `bert@onnx` where the configuration lists exporters.
     pub name: String,
     pub source: ModelSource,
+    /// `None` for MLIR.
+    pub exporter: Option<Exporter>,
     pub function: String,
     /// Times that every dispatch is compiled in a row; times are of one.
     pub dispatch_repeats: u32,
@@ -148,7 +175,7 @@ pub struct Model {
     pub flags: Vec<String>,
     /// Names of the targets it runs on; empty for all.
     pub targets: Vec<String>,
-    /// Lowerings to try, in order (exported models).
+    /// Lowerings to try, in order; empty for the exporter's and the model's own order.
     pub output_types: Vec<OutputType>,
     pub preset: Option<String>,
     /// Keyword arguments for the model's constructor (exported models).

@@ -1,145 +1,27 @@
-//! Python model → MLIR, inputs and reference outputs, through the embedded export package.
+//! Torch model → MLIR, parameters, inputs and reference outputs, through the embedded export package.
 //!
-//! One interpreter exports every model, because importing torch costs seconds. A model that crashes the
-//! interpreter fails alone: the next one gets a fresh interpreter.
+//! A model that crashes its interpreter fails alone: the next one gets a fresh interpreter.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::{Exporter, ModelSource};
 use crate::model::{Stage, VerifyCode};
-use crate::process::{Command, Reply, Session};
+use crate::process::Reply;
 use crate::record::StageStatus;
-use crate::toolchain::PythonEnv;
+use crate::toolchain::{Environment, PythonEnv};
 
 use super::PipelineError;
 use super::argv::InputArg;
 use super::cache::{Entry, KeyBuilder, Lookup, file_sha256};
+use super::interpreters::ExporterSource;
 use super::plan::Planned;
 use super::prepare::{Context, Source, StageFailure, StageReport};
 
 const KIND: &str = "export";
-
-/// The protocol this driver speaks; the interpreter says its own in its first line.
-const PROTOCOL: &str = "benchgate-export/1";
-
-/// The export package, compiled into the binary so that the two can't drift apart.
-#[derive(Debug, Clone, Copy)]
-pub struct ExporterSource;
-
-macro_rules! package {
-    ($($file:literal),+ $(,)?) => {
-        &[$(($file, include_str!(concat!("../../python/benchgate_export/", $file)))),+]
-    };
-}
-
-impl ExporterSource {
-    /// File name and content.
-    pub const FILES: &[(&str, &str)] = package![
-        "__init__.py",
-        "__main__.py",
-        "protocol.py",
-        "serve.py",
-        "source.py",
-        "tensors.py",
-        "torch_mlir_exporter.py",
-    ];
-
-    fn digest() -> String {
-        Self::FILES
-            .iter()
-            .fold(KeyBuilder::new("exporter/1"), |key, (name, content)| key.text(name, content))
-            .finish()
-    }
-}
-
-/// The interpreter, started when the first model needs it.
-pub(super) struct Exporter {
-    python: Option<PythonEnv>,
-    session: Option<Session>,
-    /// The interpreter's own temporary folder.
-    temporary: Option<tempfile::TempDir>,
-}
-
-impl Exporter {
-    pub(super) const fn new(python: Option<PythonEnv>) -> Self {
-        Self { python, session: None, temporary: None }
-    }
-
-    /// Ends the interpreter. It has nothing left to lose, so how it ends is not news.
-    pub(super) async fn stop(&mut self) {
-        if let Some(session) = self.session.take() {
-            // A moment for torch's own threads.
-            const LIMIT: Duration = Duration::from_secs(5);
-            drop(session.finish(LIMIT).await);
-        }
-    }
-
-    /// Starts the interpreter unless it runs, and checks that it speaks this protocol.
-    async fn session(
-        &mut self,
-        context: &Context<'_>,
-        log: &Path,
-        timeout: Duration,
-    ) -> Result<Result<&mut Session, StageFailure>, PipelineError> {
-        if self.session.is_none() {
-            let Some(python) = &self.python else {
-                return Ok(Err(StageFailure::new("no Python environment was prepared for this model")));
-            };
-            let package = install_package(context)?;
-            let temporary = context.cache.stage()?;
-            let command = Command::new(&python.python, timeout)
-                .args(["-m", "benchgate_export"])
-                // `-m` looks in the current folder first: a torch.py beside a model must not shadow torch.
-                .cwd(&package)
-                // torch-mlir leaves reproducers here; nobody else's.
-                .env("TMPDIR", temporary.path())
-                .env("PYTHONDONTWRITEBYTECODE", "1")
-                // Hash order decides the order of some passes' output; one order for one content.
-                .env("PYTHONHASHSEED", "0")
-                .log(log);
-            let mut session = Session::start(&command).await?;
-            let hello = session.receive(context.cancel).await?;
-            match hello {
-                Reply::Line(line) if is_hello(&line) => {}
-                Reply::Interrupted => return Err(PipelineError::Interrupted),
-                other => {
-                    return Ok(Err(crashed(session, other, "start").await?));
-                }
-            }
-            self.session = Some(session);
-            self.temporary = Some(temporary);
-        }
-        Ok(self.session.as_mut().ok_or_else(|| StageFailure::new("the exporter did not start")))
-    }
-}
-
-fn is_hello(line: &str) -> bool {
-    serde_json::from_str::<serde_json::Value>(line).is_ok_and(|hello| hello["hello"] == PROTOCOL)
-}
-
-/// Writes the package into the cache, once per version of benchgate.
-fn install_package(context: &Context<'_>) -> Result<PathBuf, PipelineError> {
-    const NAME: &str = "benchgate_export";
-    let key = ExporterSource::digest();
-    if let Lookup::Hit(entry) = context.cache.lookup("exporter", &key)? {
-        return Ok(entry.folder);
-    }
-    let staged = context.cache.stage()?;
-    let folder = staged.path().join(NAME);
-    fs::create_dir(&folder).map_err(PipelineError::io("create", &folder))?;
-    let mut files = Vec::new();
-    for (name, content) in ExporterSource::FILES {
-        let path = folder.join(name);
-        fs::write(&path, content).map_err(PipelineError::io("write", &path))?;
-        files.push(format!("{NAME}/{name}"));
-    }
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    Ok(context.cache.store("exporter", &key, staged, &files, serde_json::Value::Null)?.folder)
-}
 
 /// The interpreter's last line about a model.
 #[derive(Debug, Deserialize)]
@@ -162,6 +44,9 @@ struct Answer {
     parameters: Vec<Archive>,
     #[serde(rename = "output-type")]
     output_type: Option<String>,
+    /// By step, and `total`: without the wait for an interpreter.
+    #[serde(default)]
+    seconds: BTreeMap<String, f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -230,47 +115,82 @@ impl Exported {
     }
 }
 
+/// What is exported: the source, and what exports it.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    planned: Planned<'a>,
+    exporter: Exporter,
+}
+
 /// The digest of everything that decides the export: the package, the environment, the model's own
 /// folder of Python files (a model may import its neighbours), and how it is constructed.
-fn key(planned: Planned<'_>, python: &PythonEnv, file: &Path, symbol: &str) -> Result<String, PipelineError> {
-    let model = planned.model;
+fn key(job: Job<'_>, python: &PythonEnv) -> Result<String, PipelineError> {
+    let model = job.planned.model;
+    let sources = &job.planned.side.side.sources;
     let mut key = KeyBuilder::new("export/2")
         .text("package", &ExporterSource::digest())
         .text("environment", &python.digest)
-        .text("file", &file.file_name().unwrap_or_default().to_string_lossy())
-        .text("symbol", symbol)
+        .text("exporter", job.exporter.as_str())
         .text("function", &model.function)
         .text("preset", &format!("{:?}", model.preset))
         .list("option", model.options.iter().map(|(name, value)| format!("{name}={value}")))
         .list("output-type", model.output_types.iter().map(|output| output.as_str()));
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let mut neighbours = BTreeMap::new();
-    for item in fs::read_dir(folder).map_err(PipelineError::io("read", folder))? {
-        let path = item.map_err(PipelineError::io("read", folder))?.path();
-        if path.extension().is_some_and(|extension| extension == "py") {
-            neighbours.insert(path.file_name().unwrap_or_default().to_owned(), file_sha256(&path)?);
+    match &model.source {
+        ModelSource::Zoo(name) => key = key.text("zoo", name),
+        ModelSource::Python { file, symbol } => {
+            let file = sources.join(file);
+            key = key
+                .text("file", &file.file_name().unwrap_or_default().to_string_lossy())
+                .text("symbol", symbol);
+            let folder = file.parent().unwrap_or(Path::new("."));
+            for (name, digest) in files_of(folder, |path| path.extension().is_some_and(|e| e == "py"))? {
+                key = key.text(&name, &digest);
+            }
+        }
+        ModelSource::Mlir(path) => key = key.text("mlir", &path.to_string_lossy()),
+    }
+    // An option may name a file or a folder of weights.
+    for value in model.options.values() {
+        let path = sources.join(value);
+        if path.is_file() {
+            key = key.text("weights", &file_sha256(&path)?);
+        } else if path.is_dir() {
+            for (name, digest) in files_of(&path, Path::is_file)? {
+                key = key.text("weights", &name).text("is", &digest);
+            }
         }
     }
-    for (name, digest) in neighbours {
-        key = key.text(&name.to_string_lossy(), &digest);
-    }
     Ok(key.finish())
+}
+
+/// Name and digest of the files of a folder that are wanted.
+fn files_of(
+    folder: &Path,
+    wanted: impl Fn(&Path) -> bool,
+) -> Result<BTreeMap<String, String>, PipelineError> {
+    let mut files = BTreeMap::new();
+    for item in fs::read_dir(folder).map_err(PipelineError::io("read", folder))? {
+        let path = item.map_err(PipelineError::io("read", folder))?.path();
+        if wanted(&path) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            files.insert(name, file_sha256(&path)?);
+        }
+    }
+    Ok(files)
 }
 
 /// Exports a model, or finds what an earlier run exported.
 pub(super) async fn export(
     context: &Context<'_>,
     planned: Planned<'_>,
-    file: &Path,
-    symbol: &str,
+    exporter: Exporter,
 ) -> Result<Result<Exported, StageFailure>, PipelineError> {
-    let key = {
-        let exporter = context.exporter.lock().await;
-        let Some(python) = &exporter.python else {
-            return Ok(Err(StageFailure::new("no Python environment was prepared for this model")));
-        };
-        key(planned, python, file, symbol)?
+    let job = Job { planned, exporter };
+    let python = match context.interpreters.environment(Environment::of(exporter)) {
+        Ok(python) => python,
+        Err(why) => return Ok(Err(StageFailure::new(why))),
     };
+    let key = key(job, python)?;
     let _making = context.cache.maker(KIND, &key).await;
     match context.cache.lookup(KIND, &key)? {
         Lookup::Hit(entry) => {
@@ -284,9 +204,8 @@ pub(super) async fn export(
         }
         Lookup::Miss => {}
     }
-    let started = Instant::now();
     let staged = context.cache.stage()?;
-    let answer = match ask(context, planned, file, symbol, staged.path()).await? {
+    let answer = match ask(context, job, staged.path()).await? {
         Ok(answer) => answer,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -302,7 +221,7 @@ pub(super) async fn export(
     };
     let names = |tensors: &[Tensor]| tensors.iter().map(|t| file_name(&t.path)).collect::<Vec<_>>();
     let meta = Meta {
-        seconds: started.elapsed().as_secs_f64(),
+        seconds: answer.seconds.get("total").copied().unwrap_or_default(),
         mlir,
         inputs: names(&answer.inputs),
         expected: names(&answer.expected),
@@ -360,85 +279,79 @@ fn failure(context: &Context<'_>, answer: &Answer, key: &str) -> Result<StageFai
 /// interpreter is, which is what a crash leaves behind.
 async fn ask(
     context: &Context<'_>,
-    planned: Planned<'_>,
-    file: &Path,
-    symbol: &str,
+    job: Job<'_>,
     out: &Path,
 ) -> Result<Result<Answer, StageFailure>, PipelineError> {
-    let model = planned.model;
-    let request = serde_json::json!({
-        "id": planned.name().as_str(),
-        "source": absolute(file)?,
-        "symbol": symbol,
-        "out": absolute(out)?,
-        "preset": model.preset,
-        "options": model.options.iter().map(|(name, value)| (name.clone(), typed(value))).collect::<serde_json::Map<_, _>>(),
-        "output-type": model.output_types.iter().map(|output| output.as_str()).collect::<Vec<_>>(),
-        "function": model.function,
-        "seed": 0,
-    });
-    let timeout = planned.side.config.measure.export_timeout;
+    let environment = Environment::of(job.exporter);
+    let Some(lease) = context.interpreters.lease(context, environment).await? else {
+        return Ok(Err(StageFailure::new(format!("there is no Python environment {}", environment.name()))));
+    };
+    // Exporting takes a processor as compiling does.
+    let _slot = context.slot().await?;
+    let timeout = job.planned.side.config.measure.export_timeout;
     fs::create_dir_all(&context.logs).map_err(PipelineError::io("create", &context.logs))?;
-    let log = context.logs.join("exporter.log");
-    let mut exporter = context.exporter.lock().await;
-    let session = match exporter.session(context, &log, timeout).await? {
-        Ok(session) => session,
+    let log = context.logs.join(format!("exporter-{}.log", environment.name()));
+    let mut interpreter = match lease.interpreter(context, &log, timeout).await? {
+        Ok(interpreter) => interpreter,
         Err(failure) => return Ok(Err(failure)),
     };
-    session.send(&request.to_string()).await;
+    interpreter.session.send(&request(job, out)?.to_string()).await;
     let mut stage = "start".to_owned();
     loop {
-        let reply = session.receive(context.cancel).await?;
-        match reply {
-            Reply::Line(line) => match serde_json::from_str::<serde_json::Value>(&line) {
-                Ok(message)
-                    if matches!(message["status"].as_str(), Some("ok" | "failed" | "unsupported")) =>
-                {
-                    return Ok(serde_json::from_value(message).map_err(|error| {
-                        StageFailure::new(format!("the exporter's answer can't be read: {error}"))
-                    }));
-                }
-                Ok(message) => {
-                    if let Some(entered) = message["stage"].as_str() {
-                        entered.clone_into(&mut stage);
-                    }
-                }
-                Err(error) => {
-                    return Ok(Err(StageFailure::new(format!(
-                        "the exporter's answer can't be read: {error}"
-                    ))));
-                }
-            },
+        let line = match interpreter.session.receive(context.cancel).await? {
+            Reply::Line(line) => line,
             Reply::Interrupted => return Err(PipelineError::Interrupted),
             lost => {
-                if let Some(session) = exporter.session.take() {
-                    let mut failure = crashed(session, lost, &stage).await?;
-                    failure.log = Some(log);
-                    return Ok(Err(failure));
-                }
-                return Ok(Err(StageFailure::new("the exporter is gone")));
+                let mut failure = interpreter.crashed(lost, &stage).await?;
+                failure.log = Some(log);
+                return Ok(Err(failure));
             }
+        };
+        let unreadable = |error: serde_json::Error| {
+            StageFailure::new(format!("the exporter's answer can't be read: {error}"))
+        };
+        let message = match serde_json::from_str::<serde_json::Value>(&line) {
+            Ok(message) => message,
+            // Nobody knows what it would say next: it is not given back, and so ends.
+            Err(error) => return Ok(Err(unreadable(error))),
+        };
+        if matches!(message["status"].as_str(), Some("ok" | "failed" | "unsupported")) {
+            lease.give_back(interpreter).await;
+            return Ok(serde_json::from_value(message).map_err(unreadable));
+        }
+        if let Some(entered) = message["stage"].as_str() {
+            stage = match message["output-type"].as_str() {
+                Some(output_type) => format!("{entered} to {output_type}"),
+                None => entered.to_owned(),
+            };
         }
     }
 }
 
-/// How an interpreter was lost, as this model's failure. The next model gets a new interpreter.
-async fn crashed(session: Session, reply: Reply, stage: &str) -> Result<StageFailure, PipelineError> {
-    let ended = if reply == Reply::TimedOut {
-        session.kill().await
-    } else {
-        session.finish(Duration::from_secs(5)).await
-    };
-    let how = match (&reply, ended) {
-        (Reply::TimedOut, _) => "took too long and was stopped".to_owned(),
-        (_, Ok(finished)) => {
-            let last =
-                finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-            format!("{}{}{last}", finished.exit, if last.is_empty() { "" } else { ": " })
+fn request(job: Job<'_>, out: &Path) -> Result<serde_json::Value, PipelineError> {
+    let model = job.planned.model;
+    let sources = &job.planned.side.side.sources;
+    let (source, symbol) = match &model.source {
+        ModelSource::Zoo(key) => (format!("zoo:{key}"), None),
+        ModelSource::Python { file, symbol } => {
+            (absolute(&sources.join(file))?.to_string_lossy().into_owned(), Some(symbol))
         }
-        (_, Err(error)) => error.to_string(),
+        ModelSource::Mlir(path) => (path.to_string_lossy().into_owned(), None),
     };
-    Ok(StageFailure::new(format!("{stage}: the exporter {how}")))
+    let output_types: Vec<&str> = model.output_types.iter().map(|output| output.as_str()).collect();
+    Ok(serde_json::json!({
+        "id": job.planned.name().as_str(),
+        "source": source,
+        "symbol": symbol,
+        "exporter": job.exporter.as_str(),
+        "folder": absolute(sources)?,
+        "out": absolute(out)?,
+        "preset": model.preset,
+        "options": model.options.iter().map(|(name, value)| (name.clone(), typed(value))).collect::<serde_json::Map<_, _>>(),
+        "output-type": if output_types.is_empty() { None } else { Some(output_types) },
+        "function": model.function,
+        "seed": 0,
+    }))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, PipelineError> {

@@ -14,12 +14,13 @@ use crate::model::{
 };
 use crate::process::{Cancel, Command, Exit, Finished};
 use crate::record::StageStatus;
-use crate::toolchain::Installed;
+use crate::toolchain::{Environment, Installed};
 
 use super::argv::{CompileSpec, Execution, InputArg};
 use super::cache::{Cache, Digests, KeyBuilder};
 use super::compile::{self, Compiled};
-use super::export::{Exported, Exporter};
+use super::export::Exported;
+use super::interpreters::Interpreters;
 use super::plan::Planned;
 use super::slots::{Slots, Turn, Urgency};
 use super::targets::{Devices, Presence};
@@ -37,8 +38,8 @@ pub(super) struct Context<'a> {
     pub(super) digests: Digests,
     /// Which devices are there.
     pub(super) devices: Devices,
-    /// One interpreter exports every model: torch's import is paid once.
-    pub(super) exporter: tokio::sync::Mutex<Exporter>,
+    /// What exports models.
+    pub(super) interpreters: Interpreters,
     /// Where the IR of every phase goes, where it is asked for.
     pub(super) ir: Option<PathBuf>,
     /// Where logs of failures are kept.
@@ -198,6 +199,12 @@ pub(super) async fn prepare(
     };
     let what = format!("{} {}", prepared.name, planned.side.name);
 
+    // Not a finding about the model, and not the whole run's: the other benchmarks need no such environment.
+    if let Some(exporter) = planned.model.exporter
+        && let Err(why) = context.interpreters.environment(Environment::of(exporter))
+    {
+        return Ok(failed(prepared, Stage::Toolchain, StageFailure::new(why)));
+    }
     let source = match step(context, Stage::Export, &what, source(context, planned)).await? {
         Ok(source) => source,
         Err(failure) => return Ok(failed(prepared, Stage::Export, failure)),
@@ -205,6 +212,9 @@ pub(super) async fn prepare(
     prepared.stages.push(source.report.clone());
     if let Some(lowering) = &source.lowering {
         prepared.labels.push(("lowering".into(), lowering.clone()));
+    }
+    if let Some(exporter) = planned.model.exporter {
+        prepared.labels.push(("exporter".into(), exporter.as_str().to_owned()));
     }
 
     let job = compile::Job {
@@ -401,8 +411,11 @@ async fn source(
                 lowering: None,
             }))
         }
-        ModelSource::Python { file, symbol } => {
-            let exported = super::export::export(context, planned, &folder.join(file), symbol).await?;
+        ModelSource::Python { .. } | ModelSource::Zoo(_) => {
+            let Some(exporter) = model.exporter else {
+                return Ok(Err(StageFailure::new("the model names no exporter")));
+            };
+            let exported = super::export::export(context, planned, exporter).await?;
             Ok(exported.map(Exported::into_source))
         }
     }

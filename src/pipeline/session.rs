@@ -1,25 +1,26 @@
 //! A whole run: tools, then everything that can be prepared, then measuring, then the record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use crate::config::{ModelSource, Pin};
+use futures_util::future::try_join_all;
+
+use crate::config::Pin;
 use crate::device;
 use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed};
 use crate::process::{self, Cancel};
 use crate::record::RunFile;
-use crate::toolchain::{self, Installed};
-use futures_util::future::try_join_all;
+use crate::toolchain::{self, Environment, Installed, Lock};
 
 use super::PipelineError;
 use super::assemble::{self, Frame, PreparedSide};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
 use super::devices;
-use super::export::Exporter;
+use super::interpreters::{Environments, Interpreters};
 use super::journal::Journal;
 use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
 use super::plan::{self, Filter, Planned, SideInput};
@@ -74,20 +75,12 @@ pub async fn run(
     let names = plan::names(&plans)?;
 
     let cache = Cache::open(&options.cache)?;
-    let wants_python =
-        plans.iter().flatten().any(|planned| matches!(planned.model.source, ModelSource::Python { .. }));
-    let steps = sides.len() + usize::from(wants_python);
+    let models: BTreeMap<Environment, usize> = exported_models(&plans);
+    let steps = sides.len() + models.len();
     progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
     let tools =
         try_join_all(sides.iter().map(|side| tools_of(side, &options.cache, progress, cancel))).await?;
-    let python = if wants_python {
-        Some(
-            toolchain::ensure_python(toolchain::TORCH_MLIR, &lead.lock, &options.cache, progress, cancel)
-                .await?,
-        )
-    } else {
-        None
-    };
+    let environments = environments(&models, &lead.lock, &options.cache, progress, cancel).await?;
     progress.on(Event::StageFinished { stage: Stage::Toolchain });
 
     let targets = || plans.iter().flatten().map(|planned| planned.target);
@@ -99,15 +92,16 @@ pub async fn run(
     let used: Vec<&device::Gpu> =
         devices::candidates(&choices).into_iter().filter_map(|index| gpus.list().get(index)).collect();
     let testbed = device::testbed(&used);
+    let jobs = settings.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let context = Context {
         cache: &cache,
         progress,
         cancel,
         testbed: &testbed,
-        slots: Slots::new(settings.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from))),
+        slots: Slots::new(jobs),
         digests: Digests::default(),
         devices: Devices::default(),
-        exporter: tokio::sync::Mutex::new(Exporter::new(python)),
+        interpreters: Interpreters::new(environments, jobs, &models),
         ir: options.dump_ir.then(|| options.work.join("ir")),
         logs: options.work.join("logs"),
         cpus: settings.cpus.clone().or_else(device::default_cpus),
@@ -115,7 +109,7 @@ pub async fn run(
     };
     let effort = Effort::begin();
     let prepared = prepare_all(&context, sides, plans, &tools).await?;
-    context.exporter.lock().await.stop().await;
+    context.interpreters.stop().await;
     progress.on(Event::Note(&effort.end(prepared.iter().map(|side| side.benchmarks.len()).sum())));
     if let Some(ir) = &context.ir {
         progress.on(Event::Note(&format!("the IR of every phase is in {}", ir.display())));
@@ -157,6 +151,43 @@ impl Effort {
             "preparing took {wall:.1} s for {benchmarks} {noun}, {processors} processors {busy:.0} % busy with it{idle}"
         )
     }
+}
+
+/// How many models each environment has to export.
+fn exported_models(plans: &[Vec<Planned<'_>>]) -> BTreeMap<Environment, usize> {
+    let mut names: BTreeMap<Environment, BTreeSet<&str>> = BTreeMap::new();
+    for planned in plans.iter().flatten() {
+        if let Some(exporter) = planned.model.exporter {
+            names.entry(Environment::of(exporter)).or_default().insert(&planned.model.name);
+        }
+    }
+    names.into_iter().map(|(environment, names)| (environment, names.len())).collect()
+}
+
+/// The environments that are needed. One that can't be had (no wheels for this machine, no network) fails
+/// the benchmarks that need it, each with that reason; the others are still measured. One that is not what
+/// was locked stops the run: somebody changed something.
+async fn environments(
+    models: &BTreeMap<Environment, usize>,
+    lock: &Lock,
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Environments, PipelineError> {
+    let mut environments = Environments::new();
+    for environment in models.keys() {
+        let python = match toolchain::ensure_python(*environment, lock, cache, progress, cancel).await {
+            Ok(python) => Ok(python),
+            Err(error) if error.is_absence() => {
+                let why = format!("failed to {error}");
+                progress.on(Event::Warning(&why));
+                Err(why)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        environments.insert(*environment, python);
+    }
+    Ok(environments)
 }
 
 async fn tools_of(

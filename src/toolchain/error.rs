@@ -45,6 +45,18 @@ pub enum ToolchainError {
 }
 
 impl ToolchainError {
+    /// Whether something can't be had here, as opposed to being there and not what was locked.
+    pub const fn is_absence(&self) -> bool {
+        matches!(
+            self,
+            Self::NoPython { .. }
+                | Self::NotLocked { .. }
+                | Self::Offline { .. }
+                | Self::NotFound { .. }
+                | Self::Pip { .. }
+        )
+    }
+
     /// What to do next, for the room that prints hints.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {

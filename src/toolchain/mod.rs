@@ -31,5 +31,5 @@ pub use interpreter::pythons;
 pub use iree::{Installed, ensure, verify};
 pub use lock::{LOCK_FILE, Lock, LockedPython, LockedTools};
 pub use pin::{pin_python, pin_tools};
-pub use python_env::{PythonEnv, TORCH_MLIR, ensure_python};
+pub use python_env::{Environment, PythonEnv, ensure_python};
 pub use wheel::Wheel;

@@ -10,7 +10,7 @@ use super::hash::{hex, is_sha256};
 use super::interpreter;
 use super::lock::platform;
 use super::pip::{Pip, write_requirements};
-use super::python_env::{TORCH_MLIR, TORCH_MLIR_REQUIREMENTS, requirements_digest};
+use super::python_env::Environment;
 use super::wheel::{Name, Wheel, is_plain_version};
 use super::{LockedPython, LockedTools, ToolchainError};
 use crate::config::Pin;
@@ -112,24 +112,25 @@ async fn for_machine(
     }))
 }
 
-/// The torch-mlir environment for every Python of this machine that can hold it. Markers of the
-/// dependencies are decided by the Python that asks, so each is asked itself.
+/// The environment for every Python of this machine that can hold it. Markers of the dependencies are
+/// decided by the Python that asks, so each is asked itself.
 ///
 /// # Errors
 /// No Python of this machine can hold the environment, or as [`pin_tools`].
 pub async fn pin_python(
+    environment: Environment,
     cache: &Path,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Vec<LockedPython>, ToolchainError> {
     let work = workspace(cache)?;
     let requirements = work.path().join("requirements.in");
-    write_requirements(&requirements, &[TORCH_MLIR_REQUIREMENTS.to_owned()])?;
+    write_requirements(&requirements, &[environment.requirements().to_owned()])?;
     let mut locked = Vec::new();
     let mut last = None;
     for python in interpreter::all(cancel).await? {
         let version = python.version();
-        let what = format!("the Python environment {TORCH_MLIR} for Python {version}");
+        let what = format!("the Python environment {} for Python {version}", environment.name());
         progress.on(Event::Note(&format!("asking pip for {what}")));
         let Some(folder) = python.pip else { continue };
         let pip = Pip {
@@ -141,10 +142,10 @@ pub async fn pin_python(
         let arguments = ["--only-binary=:all:".into(), "--requirement".into(), requirements.clone().into()];
         match resolve(&pip, &what, arguments, cancel).await {
             Ok(wheels) => locked.push(LockedPython {
-                name: TORCH_MLIR.to_owned(),
+                name: environment.name().to_owned(),
                 platform: platform(),
                 python: version,
-                requirements_sha256: requirements_digest(),
+                requirements_sha256: environment.requirements_digest(),
                 wheels,
             }),
             // A Python that torch does not serve (yet) is no reason to leave the others unlocked.

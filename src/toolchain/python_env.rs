@@ -1,5 +1,6 @@
-//! The Python environment that exports models: a virtual environment with exactly the locked wheels.
+//! The Python environments that export models: virtual environments with exactly the locked wheels.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,14 +13,52 @@ use super::pin::text_digest;
 use super::pip::{Pip, write_requirements};
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
+use crate::config::{Exporter, Model};
 use crate::model::{Event, Progress, Stage};
 use crate::process::{self, Cancel, Command, Exit};
 
-/// The environment of the torch-mlir exporter.
-pub const TORCH_MLIR: &str = "torch-mlir";
+/// A set of wheels that exporters share. Two only where their versions of torch exclude each other: each costs
+/// gigabytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Environment {
+    /// torch-mlir, iree-turbine and ONNX.
+    Torch,
+    TorchXla,
+}
 
-/// What it is made of, top level only.
-pub(super) const TORCH_MLIR_REQUIREMENTS: &str = include_str!("../../python/requirements-torch-mlir.in");
+impl Environment {
+    pub const fn of(exporter: Exporter) -> Self {
+        match exporter {
+            Exporter::TorchMlir | Exporter::IreeTurbine | Exporter::Onnx => Self::Torch,
+            Exporter::TorchXla => Self::TorchXla,
+        }
+    }
+
+    /// The environments that these models need.
+    pub fn needed<'a>(models: impl IntoIterator<Item = &'a Model>) -> BTreeSet<Self> {
+        models.into_iter().filter_map(|model| model.exporter).map(Self::of).collect()
+    }
+
+    /// As `benchgate.lock` names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Torch => "torch",
+            Self::TorchXla => "torch-xla",
+        }
+    }
+
+    /// What it is made of, top level only.
+    pub(super) const fn requirements(self) -> &'static str {
+        match self {
+            Self::Torch => include_str!("../../python/requirements-torch.in"),
+            Self::TorchXla => include_str!("../../python/requirements-torch-xla.in"),
+        }
+    }
+
+    pub(super) fn requirements_digest(self) -> String {
+        text_digest(self.requirements())
+    }
+}
 
 /// Three gigabytes over a slow line.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(3 * 3600);
@@ -33,22 +72,19 @@ pub struct PythonEnv {
     pub digest: String,
 }
 
-pub(super) fn requirements_digest() -> String {
-    text_digest(TORCH_MLIR_REQUIREMENTS)
-}
-
-/// The environment of this name, installing it first where it is not.
+/// The environment, installing it first where it is not.
 ///
 /// # Errors
 /// It is not locked for a Python of this machine, or as [`super::ensure`].
 pub async fn ensure_python(
-    name: &str,
+    environment: Environment,
     lock: &Lock,
     cache: &Path,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<PythonEnv, ToolchainError> {
-    let locked = lock.python(name, &requirements_digest())?;
+    let name = environment.name();
+    let locked = lock.python(name, &environment.requirements_digest())?;
     // One that is installed needs no search for a Python.
     let installed = locked.iter().find(|env| place_of(env, cache).is_installed());
     let started = Instant::now();

@@ -1,4 +1,4 @@
-"""One model through torch-mlir: import, construct, run eagerly (the reference), export, write."""
+"""One model: import, construct, run eagerly (the reference), lower, write."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import os
 import random
 import time
 
-from . import source
-from .protocol import Failure, Request
+from . import exporters, source
+from .parameters import SCOPE, write_archive
+from .protocol import OUTPUT_TYPES, ZOO, Failure, Request, Unsupported
 from .tensors import flatten, to_numpy, write_atomically
 
 
@@ -43,13 +44,16 @@ def _export(request: Request, enter, timed, attempts: list[dict]) -> dict:
         try:
             import numpy as np
             import torch
-            import torch_mlir.fx  # noqa: F401
         except Exception as e:
             raise Failure("import", "EXPORTER_MISSING", f"the export environment is incomplete: {e}") from e
+        exporter = exporters.load(request.exporter)
         _reset(torch)
     with timed("import"):
         _seed(torch, np, request.seed)
         module = source.load(request.source)
+    declared = getattr(module, "UNSUPPORTED", {}) if request.source.startswith(ZOO) else {}
+    if request.exporter in declared:
+        raise Unsupported(declared[request.exporter])
 
     enter("construct")
     with timed("construct"):
@@ -59,18 +63,34 @@ def _export(request: Request, enter, timed, attempts: list[dict]) -> dict:
     with torch.no_grad():
         enter("eager")
         with timed("eager"):
-            expected = _eager(torch, model, inputs)
+            expected, problem = _eager(torch, model, inputs)
         with timed("eager64"):
             expected64, expected64_error = _eager64(torch, model, inputs, expected)
-        lowered, output_type = _lower(torch, model, inputs, len(expected), request, enter, timed, attempts)
+        os.makedirs(request.out, exist_ok=True)
+        job = exporters.Job(
+            model,
+            inputs,
+            len(expected),
+            request.function,
+            request.output_types or getattr(module, "OUTPUT_TYPES", OUTPUT_TYPES),
+            enter,
+            request.out,
+            attempts,
+        )
+        enter("export")
+        with timed("export"):
+            lowered = exporter.lower(job)
 
     enter("write")
     with timed("write"):
         try:
             return {
-                **_write(np, request, lowered, inputs, expected, expected64),
+                **_write(torch, np, request, lowered, inputs, expected, expected64),
+                "code": problem and "NONDETERMINISTIC_EAGER_RUN",
+                "error": problem,
                 "expected64-error": expected64_error,
-                "output-type": output_type,
+                "exporter": request.exporter,
+                "output-type": lowered.output_type,
             }
         except OSError as e:
             raise Failure("write", "WRITE_FAILED", f"{e.strerror}: {e.filename or request.out}") from e
@@ -79,7 +99,8 @@ def _export(request: Request, enter, timed, attempts: list[dict]) -> dict:
 def _reset(torch) -> None:
     """What a model may have changed for the whole process goes back to torch's defaults."""
     torch.set_default_dtype(torch.float32)
-    torch.set_default_device(None)
+    if torch.get_default_device().type != "cpu":
+        torch.set_default_device("cpu")
     torch.set_float32_matmul_precision("highest")
     torch.use_deterministic_algorithms(False)
     # One thread: the order of a sum, and so the reference's last bits, must not depend on the number of cores.
@@ -133,24 +154,20 @@ def _run(model, inputs, stage_code: str = "EAGER_FAILED") -> list:
     return [t.detach().clone() for t in outputs]
 
 
-def _eager(torch, model, inputs) -> list:
-    """The reference. Two runs, with the random state moving on and the model keeping its own: equal bits, or no
-    reference at all."""
+def _eager(torch, model, inputs) -> tuple[list, str | None]:
+    """The reference, and why it is worth nothing where two runs, with the random state moving on and the model keeping
+    its own, differ in a bit."""
     first, second = _run(model, inputs), _run(model, inputs)
     if len(first) != len(second):
-        raise Failure("eager", "NONDETERMINISTIC_EAGER_RUN", f"{len(first)} outputs, then {len(second)}")
+        return first, f"{len(first)} outputs in one eager run, {len(second)} in another"
     for i, (a, b) in enumerate(zip(first, second)):
         if a.shape != b.shape or a.dtype != b.dtype:
-            raise Failure("eager", "NONDETERMINISTIC_EAGER_RUN", f"output {i} changed its shape or dtype between two eager runs")
+            return first, f"output {i} changed its shape or dtype between two eager runs"
         same = (a == b) | ((a != a) & (b != b))
         if not bool(same.all()):
             n = int((~same).sum())
-            raise Failure(
-                "eager",
-                "NONDETERMINISTIC_EAGER_RUN",
-                f"two eager runs on the same input differ in {n} of {a.numel()} values of output {i}",
-            )
-    return first
+            return first, f"two eager runs on the same input differ in {n} of {a.numel()} values of output {i}"
+    return first, None
 
 
 def _eager64(torch, model, inputs, expected):
@@ -177,103 +194,7 @@ def _double(torch, t):
     return t.to(torch.complex128) if t.is_complex() else t.double() if t.is_floating_point() else t
 
 
-def _lower(torch, model, inputs, outputs: int, request: Request, enter, timed, attempts):
-    """torch.export once, then the first output type that works."""
-
-    class Function(torch.nn.Module):
-        """The model as the function that MLIR can have: the tensors of the output and nothing else, inputs unchanged."""
-
-        def __init__(self, keep_inputs=False):
-            super().__init__()
-            self.model, self.keep_inputs = model, keep_inputs
-
-        def forward(self, *inputs):
-            inputs = [t.clone() for t in inputs] if self.keep_inputs else inputs
-            return tuple(flatten(self.model(*inputs), "export"))
-
-    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-
-    def functional(function):
-        return torch.export.export(function, inputs, strict=False).run_decompositions(get_decomposition_table())
-
-    enter("export")
-    with timed("torch-export"):
-        try:
-            program = functional(Function())
-            if program.graph_signature.user_inputs_to_mutate:
-                # Otherwise each input that is written to becomes one more result.
-                program = functional(Function(keep_inputs=True))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as e:
-            raise Failure("export", "TORCH_EXPORT_FAILED", f"torch.export: {type(e).__name__}: {_short(e)}") from e
-    last = None
-    for output_type in request.output_types:
-        enter("export", **{"output-type": output_type})
-        begin = time.perf_counter()
-        error, lowered = None, None
-        diagnostics: list[str] = []
-        try:
-            lowered = _import(program, inputs, output_type, request.function, diagnostics)
-            results = _results(lowered, request.function)
-            if results != outputs:
-                error = f"the MLIR function has {results} results, the eager run {outputs} output tensors"
-        except KeyboardInterrupt:
-            raise
-        except BaseException as e:
-            # torch-mlir's exception says only which pipeline failed; MLIR's first complaint says why.
-            why = diagnostics[0] if diagnostics else str(e)
-            error, last = f"{type(e).__name__}: {_short(why)}", e
-        attempts.append(
-            {"output-type": output_type, "ok": error is None, "error": error, "seconds": round(time.perf_counter() - begin, 4)}
-        )
-        if error is None:
-            return lowered, output_type
-    tried = "; ".join(f"{a['output-type']}: {a['error']}" for a in attempts)
-    raise Failure("export", "EXPORT_FAILED", f"no output type works: {tried}") from last
-
-
-def _import(program, inputs, output_type, function, diagnostics: list[str]):
-    from torch_mlir import fx, ir
-    from torch_mlir.dialects import torch as torch_dialect
-    from torch_mlir.extras.fx_importer import FxImporter
-
-    context = ir.Context()
-    torch_dialect.register_dialect(context)
-
-    def note(diagnostic) -> bool:
-        if diagnostic.severity == ir.DiagnosticSeverity.ERROR and len(diagnostics) < 20:
-            diagnostics.append(f"{diagnostic.location}: {diagnostic.message}")
-        return False  # and let it be printed too
-
-    handler = context.attach_diagnostic_handler(note)
-    try:
-        return fx.export_and_import(
-            program,
-            *inputs,
-            output_type=output_type,
-            func_name=function,
-            fx_importer=FxImporter(context=context),
-            decomposition_table={},  # done, once for all output types
-        )
-    finally:
-        handler.detach()
-
-
-def _results(module, function: str) -> int | None:
-    for op in module.body.operations:
-        if op.operation.name == "func.func" and op.name.value == function:
-            return len(op.type.results)
-    return None
-
-
-def _short(e: BaseException | str) -> str:
-    return " ".join(str(e).split())[:600]
-
-
-def _write(np, request: Request, lowered, inputs, expected, expected64) -> dict:
-    os.makedirs(request.out, exist_ok=True)
-
+def _write(torch, np, request: Request, lowered, inputs, expected, expected64) -> dict:
     def arrays(tensors, pattern, what):
         described = []
         for i, tensor in enumerate(tensors):
@@ -288,9 +209,11 @@ def _write(np, request: Request, lowered, inputs, expected, expected64) -> dict:
 
     inputs_, expected_ = arrays(inputs, "input{}.npy", "input"), arrays(expected, "expected{}.npy", "output")
     wide = arrays(expected64, "expected64_{}.npy", "output") if expected64 is not None else None
-    # Hook: weights stay in the MLIR text (hexadecimal, twice their size). Moving large ones to an .irpa archive
-    # would happen here, on `lowered`, before it is printed.
+    archive = lowered.archive
+    if lowered.parameters:
+        archive = write_archive(torch, request.out, lowered.parameters)
     mlir = f"{request.function}.mlir"
     # Last: where it is, everything is.
-    write_atomically(os.path.join(request.out, mlir), lambda f: lowered.operation.print(file=f, binary=True))
-    return {"mlir": mlir, "inputs": inputs_, "expected": expected_, "expected64": wide}
+    write_atomically(os.path.join(request.out, mlir), lowered.write)
+    parameters = [{"scope": SCOPE, "path": archive}] if archive else []
+    return {"mlir": mlir, "parameters": parameters, "inputs": inputs_, "expected": expected_, "expected64": wide}

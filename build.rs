@@ -1,0 +1,50 @@
+//! Lists the export package, so that a new zoo model is one new file and nothing else.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The package that is embedded, below the manifest.
+const PACKAGE: &str = "python/benchgate_export";
+const ZOO: &str = "zoo/";
+
+fn main() -> io::Result<()> {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join(PACKAGE);
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let mut files = Vec::new();
+    collect(&root, "", &mut files)?;
+    files.sort();
+    let mut package = String::from("&[\n");
+    for file in &files {
+        let path = root.join(file);
+        _ = writeln!(package, "    ({file:?}, include_str!({path:?})),");
+    }
+    package.push_str("]\n");
+    fs::write(out.join("export_package.rs"), package)?;
+
+    // A model's file is its key, with `_` for `-`; other files of the folder begin with `_`.
+    let models = files.iter().filter_map(|file| file.strip_prefix(ZOO)?.strip_suffix(".py"));
+    let keys: Vec<String> =
+        models.filter(|name| !name.starts_with('_')).map(|name| name.replace('_', "-")).collect();
+    fs::write(out.join("zoo_keys.rs"), format!("/// Sorted.\npub(super) static KEYS: &[&str] = &{keys:?};\n"))
+}
+
+/// Every Python file below `folder`, as a path with `/` below the package. A folder is watched, so that a
+/// new file is seen.
+fn collect(folder: &Path, prefix: &str, files: &mut Vec<String>) -> io::Result<()> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            if name != "__pycache__" {
+                collect(&entry.path(), &format!("{prefix}{name}/"), files)?;
+            }
+        } else if name.ends_with(".py") {
+            files.push(format!("{prefix}{name}"));
+        }
+    }
+    Ok(())
+}

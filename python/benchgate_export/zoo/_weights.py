@@ -1,0 +1,66 @@
+"""Where a model's weights come from.
+
+    weights = "random"     seeded; the default of `small`, and the only choice where no weights were ever published
+    weights = "hub"        the published ones, from torchvision's or Hugging Face's own cache, or the network
+    weights = PATH         a state dict (`.pt`, `.pth`, `.safetensors`), or a folder as save_pretrained() writes it
+
+The default of `full` is "hub". State dicts are loaded as weights only, folders without the code that they may bring.
+"""
+
+from __future__ import annotations
+
+import os
+
+PRESETS = ("small", "full")
+
+
+def choose(preset: str, weights: str | None, hub: bool = True) -> str:
+    """The choice for a preset, checked."""
+    if preset not in PRESETS:
+        raise ValueError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
+    weights = weights or ("hub" if preset == "full" and hub else "random")
+    if weights == "hub" and not hub:
+        raise ValueError("this model has no published weights: use weights = 'random', or a file")
+    if weights == "hub" and preset == "small":
+        raise ValueError("the published weights fit the preset full only")
+    return weights
+
+
+def load(module, path: str):
+    """Puts a state dict from a file into the module: every key fits, or it is an error."""
+    import torch
+
+    if path.endswith(".safetensors"):
+        from safetensors.torch import load_file
+
+        state = load_file(path)
+    else:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    module.load_state_dict(state)
+    return module
+
+
+def own(module, weights: str):
+    """A module of ours: as it was seeded, or with the state dict of a file."""
+    return module if weights == "random" else load(module, weights)
+
+
+def torchvision(make, published, weights: str, **small):
+    """A model of torchvision. `published` is the entry that names the weights and their hash."""
+    if weights == "hub":
+        return make(weights=published)
+    return own(make(weights=None, **small), weights)
+
+
+def transformers(model_class, config, weights: str, hub: str | None = None, revision: str | None = None):
+    """A model of Hugging Face, made from a configuration, a folder, or the hub at a revision."""
+    if weights == "random":
+        return model_class(config)
+    settings = {"trust_remote_code": False, "use_safetensors": True, "attn_implementation": "eager"}
+    if weights == "hub":
+        if revision is None:
+            raise ValueError(f"say which revision of {hub}: options = {{ weights = 'hub', revision = '<commit>' }}")
+        return model_class.from_pretrained(hub, revision=revision, **settings)
+    if not os.path.isdir(weights):
+        return load(model_class(config), weights)
+    return model_class.from_pretrained(weights, local_files_only=True, **settings)

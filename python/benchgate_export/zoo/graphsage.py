@@ -1,0 +1,11 @@
+"""GraphSAGE of PyTorch Geometric: the mean of the neighbours beside the node itself."""
+
+from torch_geometric.nn import SAGEConv
+
+from . import _graph, _weights
+
+
+def make(preset="small", weights=None):
+    *_, features, hidden, classes = _graph.SIZES[preset]
+    model = _graph.TwoLayers(SAGEConv(features, hidden), SAGEConv(hidden, classes))
+    return _weights.own(model, _weights.choose(preset, weights, hub=False)), _graph.graph(preset)

@@ -1,0 +1,230 @@
+//! The Python interpreters that export models, and the package they run.
+//!
+//! Importing torch costs seconds, so one interpreter serves many models; another one of the same environment is
+//! started only when a model waits and a processor is free for it. Interpreters of different environments work
+//! side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+
+use crate::process::{Command, Reply, Session};
+use crate::toolchain::{Environment, PythonEnv};
+
+use super::PipelineError;
+use super::cache::{KeyBuilder, Lookup};
+use super::prepare::{Context, StageFailure};
+
+/// The protocol this driver speaks; the interpreter says its own in its first line.
+const PROTOCOL: &str = "benchgate-export/2";
+
+/// Models for which starting one more interpreter pays: each start costs the import of torch.
+const MODELS_PER_START: usize = 4;
+
+/// The export package, compiled into the binary so that the two can't drift apart.
+#[derive(Debug, Clone, Copy)]
+pub struct ExporterSource;
+
+impl ExporterSource {
+    /// File name and content, sorted by name.
+    pub const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/export_package.rs"));
+
+    pub(super) fn digest() -> String {
+        Self::FILES
+            .iter()
+            .fold(KeyBuilder::new("exporter/1"), |key, (name, content)| key.text(name, content))
+            .finish()
+    }
+}
+
+/// The environments of a run, or why one could not be made.
+pub(super) type Environments = BTreeMap<Environment, Result<PythonEnv, String>>;
+
+/// Every interpreter of a run.
+pub(super) struct Interpreters {
+    environments: Environments,
+    pools: BTreeMap<Environment, Pool>,
+}
+
+/// The interpreters of one environment.
+struct Pool {
+    /// Interpreters at once.
+    leases: Semaphore,
+    /// Started, and waiting for a model.
+    idle: Mutex<Vec<Interpreter>>,
+}
+
+/// A running interpreter and its own temporary folder.
+pub(super) struct Interpreter {
+    pub(super) session: Session,
+    temporary: tempfile::TempDir,
+}
+
+/// The right to use one interpreter of an environment.
+pub(super) struct Lease<'a> {
+    pool: &'a Pool,
+    python: &'a PythonEnv,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Interpreters {
+    /// For at most `jobs` tools at once and so many models of each environment.
+    pub(super) fn new(
+        environments: Environments,
+        jobs: usize,
+        models: &BTreeMap<Environment, usize>,
+    ) -> Self {
+        // The other half of the processors compiles what has been exported.
+        let share = (jobs / 2 / environments.len().max(1)).max(1);
+        let pools = environments.keys().map(|environment| {
+            let wanted = models.get(environment).copied().unwrap_or(0).div_ceil(MODELS_PER_START).max(1);
+            let pool = Pool { leases: Semaphore::new(share.min(wanted)), idle: Mutex::new(Vec::new()) };
+            (*environment, pool)
+        });
+        Self { pools: pools.collect(), environments }
+    }
+
+    /// The environment, or why there is none.
+    pub(super) fn environment(&self, environment: Environment) -> Result<&PythonEnv, String> {
+        match self.environments.get(&environment) {
+            Some(Ok(python)) => Ok(python),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err(format!("no Python environment {} was prepared", environment.name())),
+        }
+    }
+
+    /// Waits for the right to use an interpreter.
+    pub(super) async fn lease<'a>(
+        &'a self,
+        context: &Context<'_>,
+        environment: Environment,
+    ) -> Result<Option<Lease<'a>>, PipelineError> {
+        let (Some(pool), Some(Ok(python))) =
+            (self.pools.get(&environment), self.environments.get(&environment))
+        else {
+            return Ok(None);
+        };
+        tokio::select! {
+            // The semaphore is never closed, so this is the turn.
+            turn = pool.leases.acquire() => {
+                let permit = turn.map_err(|_| PipelineError::Interrupted)?;
+                Ok(Some(Lease { pool, python, _permit: permit }))
+            }
+            () = context.cancel.requested() => Err(PipelineError::Interrupted),
+        }
+    }
+
+    /// Ends every interpreter. They have nothing left to lose, so how they end is not news.
+    pub(super) async fn stop(&self) {
+        // A moment for torch's own threads.
+        const LIMIT: Duration = Duration::from_secs(5);
+        for pool in self.pools.values() {
+            for interpreter in pool.idle.lock().await.drain(..) {
+                drop(interpreter.session.finish(LIMIT).await);
+            }
+        }
+    }
+}
+
+impl Lease<'_> {
+    /// An interpreter that waits, or a new one that speaks this protocol.
+    pub(super) async fn interpreter(
+        &self,
+        context: &Context<'_>,
+        log: &Path,
+        timeout: Duration,
+    ) -> Result<Result<Interpreter, StageFailure>, PipelineError> {
+        if let Some(interpreter) = self.pool.idle.lock().await.pop() {
+            return Ok(Ok(interpreter));
+        }
+        let package = install_package(context)?;
+        let temporary = context.cache.stage()?;
+        let command = Command::new(&self.python.python, timeout)
+            .args(["-m", "benchgate_export"])
+            // `-m` looks in the current folder first: a torch.py beside a model must not shadow torch.
+            .cwd(&package)
+            // torch-mlir leaves reproducers here; nobody else's.
+            .env("TMPDIR", temporary.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            // Hash order decides the order of some passes' output; one order for one content.
+            .env("PYTHONHASHSEED", "0")
+            // One processor an interpreter: several work side by side, and beside the compiler.
+            .env("OMP_NUM_THREADS", "1")
+            .env("MKL_NUM_THREADS", "1")
+            // What torch-xla traces for; it looks for a TPU otherwise.
+            .env("PJRT_DEVICE", "CPU")
+            .log(log);
+        let mut session = Session::start(&command).await?;
+        let hello = session.receive(context.cancel).await?;
+        match hello {
+            Reply::Line(line) if is_hello(&line) => {}
+            Reply::Interrupted => return Err(PipelineError::Interrupted),
+            other => return Ok(Err(crashed(session, other, "start").await?)),
+        }
+        Ok(Ok(Interpreter { session, temporary }))
+    }
+
+    /// Gives an interpreter back that can export another model.
+    pub(super) async fn give_back(&self, interpreter: Interpreter) {
+        self.pool.idle.lock().await.push(interpreter);
+    }
+}
+
+impl Interpreter {
+    /// How a lost interpreter ended, as the failure of the model it was exporting.
+    pub(super) async fn crashed(self, reply: Reply, stage: &str) -> Result<StageFailure, PipelineError> {
+        let failure = crashed(self.session, reply, stage).await;
+        drop(self.temporary);
+        failure
+    }
+}
+
+fn is_hello(line: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(line).is_ok_and(|hello| hello["hello"] == PROTOCOL)
+}
+
+async fn crashed(session: Session, reply: Reply, stage: &str) -> Result<StageFailure, PipelineError> {
+    let ended = if reply == Reply::TimedOut {
+        session.kill().await
+    } else {
+        session.finish(Duration::from_secs(5)).await
+    };
+    let how = match (&reply, ended) {
+        (Reply::TimedOut, _) => "took too long and was stopped".to_owned(),
+        (_, Ok(finished)) => {
+            let last =
+                finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            format!("{}{}{last}", finished.exit, if last.is_empty() { "" } else { ": " })
+        }
+        (_, Err(error)) => error.to_string(),
+    };
+    Ok(StageFailure::new(format!("{stage}: the exporter {how}")))
+}
+
+/// Writes the package into the cache, once per version of benchgate.
+fn install_package(context: &Context<'_>) -> Result<PathBuf, PipelineError> {
+    const NAME: &str = "benchgate_export";
+    let key = ExporterSource::digest();
+    if let Lookup::Hit(entry) = context.cache.lookup("exporter", &key)? {
+        return Ok(entry.folder);
+    }
+    let staged = context.cache.stage()?;
+    let folder = staged.path().join(NAME);
+    let mut made = BTreeSet::new();
+    let mut files = Vec::new();
+    for (name, content) in ExporterSource::FILES {
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(&folder).to_owned();
+        if !made.contains(&parent) {
+            fs::create_dir_all(&parent).map_err(PipelineError::io("create", &parent))?;
+            made.insert(parent);
+        }
+        fs::write(&path, content).map_err(PipelineError::io("write", &path))?;
+        files.push(format!("{NAME}/{name}"));
+    }
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    Ok(context.cache.store("exporter", &key, staged, &files, serde_json::Value::Null)?.folder)
+}
