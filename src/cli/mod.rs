@@ -4,6 +4,7 @@
 mod announce;
 mod baseline;
 mod baseline_show;
+mod beside;
 mod compare;
 mod completions;
 mod convert;

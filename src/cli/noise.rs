@@ -168,6 +168,8 @@ fn recorded(args: &Args, file: &str) -> Result<Session, CliError> {
 /// An A/A session of the suite's head.
 fn measured(args: &Args, terminal: &Terminal) -> Result<Session, CliError> {
     let mut config = args.measure.load()?;
+    // Context for a report that a calibration does not have.
+    config.backends.clear();
     config.policy = args.measure.limit(config.policy);
     let policy = config.policy.clone();
     let Some(head) = side(SideName::Head, &config)? else {

@@ -8,6 +8,7 @@ use crate::pipeline::Session;
 use crate::record::StageStatus;
 use crate::report::{Outcomes, TerminalOptions, outcomes_json, outcomes_table};
 
+use super::beside::BesideArgs;
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal};
 
@@ -28,6 +29,8 @@ Exit codes: 0 measured and right, 2 usage or config, 13 an output is wrong,
 pub struct Args {
     #[command(flatten)]
     measure: MeasureArgs,
+    #[command(flatten)]
+    beside: BesideArgs,
     /// Where the result goes
     #[arg(long, short, value_name = "FILE", default_value = "run.json")]
     output: PathBuf,
@@ -49,6 +52,7 @@ fn parse_side(text: &str) -> Result<SideName, String> {
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut config = args.measure.load()?;
     config.policy = args.measure.limit(config.policy);
+    args.beside.apply(&mut config);
     let wanted = |name: SideName| args.side.is_none_or(|side| side == name);
     let mut sides = Vec::new();
     for name in SideName::BOTH.into_iter().filter(|name| wanted(*name)) {
@@ -60,8 +64,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             hint: Some("add it, or run --side head".to_owned()),
         });
     }
-    let session = args.measure.measure(&sides, &args.output, terminal)?;
+    let session = args.measure.measure_beside(&sides, &args.output, &args.beside, terminal)?;
     terminal.print(&summary(&session, args, terminal));
+    args.beside.append(&session.file, terminal)?;
     Ok(exit_code(&session))
 }
 

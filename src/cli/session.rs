@@ -9,6 +9,7 @@ use crate::model::SideName;
 use crate::pipeline::{self, CalibrationSource, Filter, Session, SideInput};
 use crate::toolchain::Lock;
 
+use super::beside::BesideArgs;
 use super::{CliError, Terminal};
 
 /// Options of every command that measures.
@@ -89,8 +90,19 @@ impl MeasureArgs {
         output: &Path,
         terminal: &Terminal,
     ) -> Result<Session, CliError> {
+        self.measure_beside(sides, output, &BesideArgs::default(), terminal)
+    }
+
+    /// As [`MeasureArgs::measure`], with what the command line says of other backends.
+    pub fn measure_beside(
+        &self,
+        sides: &[SideInput],
+        output: &Path,
+        beside: &BesideArgs,
+        terminal: &Terminal,
+    ) -> Result<Session, CliError> {
         let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
-        self.measured(sides, output, None, calibration, terminal)
+        self.measured(sides, output, None, calibration, beside, terminal)
     }
 
     /// As [`MeasureArgs::measure`], with this many blocks where the sides are identical, for a
@@ -102,7 +114,7 @@ impl MeasureArgs {
         blocks: u32,
         terminal: &Terminal,
     ) -> Result<Session, CliError> {
-        self.measured(sides, output, Some(blocks), CalibrationSource::None, terminal)
+        self.measured(sides, output, Some(blocks), CalibrationSource::None, &BesideArgs::default(), terminal)
     }
 
     fn measured(
@@ -111,6 +123,7 @@ impl MeasureArgs {
         output: &Path,
         identical_blocks: Option<u32>,
         calibration: CalibrationSource,
+        beside: &BesideArgs,
         terminal: &Terminal,
     ) -> Result<Session, CliError> {
         let Some(side) = sides.last() else {
@@ -124,6 +137,8 @@ impl MeasureArgs {
         })?;
         let options = pipeline::Options {
             cache: super::paths::cache_dir(self.cache_dir.as_deref())?,
+            axes: beside.axes()?,
+            dumps: beside.dumps(&work)?,
             work,
             output: output.to_owned(),
             filter,

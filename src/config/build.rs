@@ -7,8 +7,8 @@ use super::problems::{Collector, did_you_mean, shown};
 use super::sections::POLICY_KEYS;
 use super::view::View;
 use super::{
-    Clock, CommentWhen, Config, GitHub, Measure, Store, Target, defaults, flags, functions, model, policy,
-    side,
+    Clock, CommentWhen, Config, GitHub, Measure, Store, Target, backend, defaults, flags, functions, model,
+    policy, side,
 };
 use crate::model::Disclose;
 
@@ -40,6 +40,7 @@ pub(super) fn build(root: View<'_, '_>, file: &Path, problems: &mut Collector) -
     let models = functions::of_modules(root.get("model"), models, &mut files, problems);
     flags::check(root, problems);
     let (base, head) = side::sides(root, problems);
+    let backends = backend::backends(root, &models, file, problems);
     let measure = measure(root.get("measure"), problems);
     let policy_file = root.get("policy").text().map(PathBuf::from);
     if policy_file.is_some() {
@@ -64,6 +65,7 @@ pub(super) fn build(root: View<'_, '_>, file: &Path, problems: &mut Collector) -
             head,
             models,
             targets,
+            backends,
             measure,
             policy: part.policy,
             numerics: part.numerics,
@@ -203,6 +205,7 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
     }
     Measure {
         repetitions: view.get("repetitions").integer().unwrap_or(defaults::REPETITIONS),
+        iterations: view.get("iterations-per-run").integer(),
         min_time: duration("min-time", defaults::MIN_TIME),
         warmup: duration("warmup", defaults::WARMUP),
         processes: view.get("processes").integer().unwrap_or(defaults::PROCESSES),

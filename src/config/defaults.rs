@@ -15,6 +15,12 @@ pub(super) const WARMUP: Duration = Duration::from_millis(20);
 /// Enough for an estimate of the spread between processes with seven degrees of freedom.
 pub(super) const PROCESSES: u32 = 8;
 
+/// Backends are context: three processes show the spread without doubling the time of a run.
+pub(super) const BACKEND_PROCESSES: u32 = 3;
+
+/// torch.compile takes minutes for large models.
+pub(super) const BACKEND_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
 /// Generous: a hang is minutes, a slow model is seconds.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 

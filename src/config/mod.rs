@@ -4,6 +4,7 @@
 //! description, the second (`build` and the files beside it) makes values and checks the rules between
 //! them, and `load` looks at the files that are named. Only a [`Config`] without problems leaves.
 
+mod backend;
 mod build;
 mod check;
 mod defaults;
@@ -27,6 +28,7 @@ mod values;
 mod view;
 mod zoo;
 
+pub use backend::{Backend, BackendKind, Test};
 pub use load::{load, load_judging, load_policy, load_policy_within, load_within};
 pub use parse::parse;
 pub use policy::PolicyPart;

@@ -1,5 +1,6 @@
 //! Every table of `benchgate.toml` and every key in it.
 
+use super::backend::BackendKind;
 use super::fields::{Field, Kind, Section, defaulted, optional, required};
 
 const COUNT: Kind = Kind::Integer { min: 1, max: 100_000 };
@@ -20,6 +21,7 @@ pub(super) static ROOT: Section = Section {
         optional("side", Kind::Table(&SIDES), "What differs between base and head."),
         required("model", Kind::Tables(&MODEL), "The models to measure."),
         required("target", Kind::Tables(&TARGET), "The devices to measure them on."),
+        optional("backend", Kind::Tables(&BACKEND), "Other backends to measure the models on, for context."),
         optional("measure", Kind::Table(&MEASURE), "How measuring is done."),
         optional("gate", Kind::Table(&GATE), "What counts as a regression."),
         optional("waiver", Kind::Tables(&WAIVER), "Reviewed exceptions."),
@@ -223,12 +225,67 @@ static TARGET: Section = Section {
     ],
 };
 
+static BACKEND: Section = Section {
+    title: "[[backend]]",
+    doc: "The same models on a backend beside IREE, for context: never judged, and a backend that fails or is not \
+          installed is a row with its reason. The axes are multiplied out; `--axis NAME=VALUE` keeps some of them. \
+          They run after everything that is judged, one process at a time, on the same processors.",
+    fields: &[
+        required("name", Kind::Choice(&BackendKind::NAMES), "Which backend; each at most once."),
+        defaulted("models", NAMES, "[]", "Names of the models it runs; all of them when empty."),
+        defaulted(
+            "test",
+            Kind::OneOrMore(&Kind::Choice(&["eval", "train"])),
+            "\"eval\"",
+            "Axis: a forward without gradients, or forward, loss and backward (no optimiser).",
+        ),
+        defaulted(
+            "batch-size",
+            Kind::List(&COUNT),
+            "[]",
+            "Axis: given to the constructor as `batch_size` or `batch`; the model's own when empty.",
+        ),
+        defaulted(
+            "dtype",
+            Kind::OneOrMore(&Kind::Choice(&["f64", "f32", "f16", "bf16"])),
+            "[]",
+            "Axis: what weights and floating-point inputs are cast to; the model's own when empty.",
+        ),
+        defaulted(
+            "matmul-precision",
+            Kind::OneOrMore(&Kind::Choice(&["highest", "high", "medium"])),
+            "[]",
+            "Axis: `torch.set_float32_matmul_precision`; torch's own when empty.",
+        ),
+        defaulted("processes", COUNT, "3", "Fresh processes of each experiment."),
+        optional("repetitions", COUNT, "Repetitions inside one process; those of `[measure]` by default."),
+        optional(
+            "iterations-per-run",
+            COUNT,
+            "Iterations of one repetition; by default as many as fill `min-time` of `[measure]`.",
+        ),
+        defaulted("timeout", Kind::Duration, "\"10m\"", "Of one process, its compiler included."),
+        optional(
+            "python",
+            Kind::AnyPath,
+            "An interpreter of your own with torch and the backend, instead of benchgate's environment: for \
+             example TensorRT in a vendor's container. Relative paths start at this file.",
+        ),
+        defaulted("env", Kind::Texts, "{}", "Environment variables of its processes."),
+    ],
+};
+
 static MEASURE: Section = Section {
     title: "[measure]",
     doc: "",
     fields: &[
         defaulted("repetitions", COUNT, "8", "Repetitions inside one process."),
         defaulted("min-time", Kind::Duration, "\"40ms\"", "Least time of one repetition."),
+        optional(
+            "iterations-per-run",
+            COUNT,
+            "Iterations of one repetition, instead of as many as fill `min-time`.",
+        ),
         defaulted("warmup", Kind::Duration, "\"20ms\"", "Untimed warm-up of each process."),
         defaulted("processes", COUNT, "8", "Processes per benchmark when one side is measured alone."),
         defaulted(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::gate::{NumericsTolerance, Policy};
 use crate::model::{Disclose, SideName};
 
-use super::{PolicyPart, defaults};
+use super::{Backend, PolicyPart, defaults};
 
 /// A whole, valid `benchgate.toml`.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Config {
     pub head: Side,
     pub models: Vec<Model>,
     pub targets: Vec<Target>,
+    /// `[[backend]]`, in the order of the file.
+    pub backends: Vec<Backend>,
     pub measure: Measure,
     pub policy: Policy,
     /// One tolerance for every element type, defaults included.
@@ -204,6 +206,8 @@ pub struct Target {
 pub struct Measure {
     /// Repetitions inside one process.
     pub repetitions: u32,
+    /// Iterations of one repetition, instead of `min_time`.
+    pub iterations: Option<u32>,
     /// Least time of one repetition.
     pub min_time: Duration,
     /// Untimed warm-up before the first repetition.

@@ -31,7 +31,7 @@ mod torchbench;
 
 pub use detect::detect;
 pub use error::IngestError;
-pub use export::{ExportFormat, Exported, export};
+pub use export::{Appended, ExportFormat, Exported, appended, export};
 pub use format::Format;
 pub use join::{Joiner, join};
 pub use read::{read, read_detected, read_sides};

@@ -119,7 +119,10 @@ impl Execution {
             args.push(format!("--batch_size={}", self.dispatch_repeats).into());
         }
         args.push(format!("--benchmark_repetitions={}", timing.repetitions).into());
-        args.push(format!("--benchmark_min_time={}s", seconds(timing.min_time)).into());
+        args.push(match timing.iterations {
+            Some(count) => format!("--benchmark_min_time={count}x").into(),
+            None => format!("--benchmark_min_time={}s", seconds(timing.min_time)).into(),
+        });
         args.push(format!("--benchmark_min_warmup_time={}", seconds(timing.warmup)).into());
         args.push(joined("--benchmark_out=", output));
         args.push("--benchmark_out_format=json".into());
@@ -131,6 +134,7 @@ impl Execution {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timing {
     pub(super) repetitions: u32,
+    pub(super) iterations: Option<u32>,
     pub(super) min_time: Duration,
     pub(super) warmup: Duration,
 }
@@ -194,8 +198,12 @@ mod tests {
 
     #[test]
     fn a_benchmark_command_names_module_data_and_timing() {
-        let timing =
-            Timing { repetitions: 8, min_time: Duration::from_millis(40), warmup: Duration::from_millis(5) };
+        let timing = Timing {
+            repetitions: 8,
+            iterations: None,
+            min_time: Duration::from_millis(40),
+            warmup: Duration::from_millis(5),
+        };
         assert_eq!(
             text(execution("local-task").benchmark(&timing, Path::new("/o.json"))),
             [
@@ -227,7 +235,8 @@ mod tests {
             flags: Vec::new(),
         };
         assert!(spec.flags().contains(&"--iree-hal-benchmark-dispatch-repeat-count=10".to_owned()));
-        let timing = Timing { repetitions: 8, min_time: Duration::ZERO, warmup: Duration::ZERO };
+        let timing =
+            Timing { repetitions: 8, iterations: None, min_time: Duration::ZERO, warmup: Duration::ZERO };
         let args =
             text(Execution { dispatch_repeats: 10, ..execution("cuda") }.benchmark(&timing, Path::new("o")));
         assert!(args.contains(&"--batch_size=10".to_owned()), "{args:?}");

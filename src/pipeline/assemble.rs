@@ -52,6 +52,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         seed: frame.measure.seed,
         measure: MeasureRecord {
             repetitions: frame.measure.repetitions,
+            iterations: frame.measure.iterations,
             min_time_ns: nanoseconds(frame.measure.min_time),
             warmup_ns: nanoseconds(frame.measure.warmup),
             processes: (!paired).then_some(frame.measure.processes),
@@ -62,6 +63,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         testbed: TestbedRecord::from(frame.testbed),
         metrics: described(frame).iter().map(MetricRecord::from).collect(),
         sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
+        backends: Vec::new(),
         calibration: frame.calibration.cloned(),
         lints: frame.lints.iter().map(LintRecord::from).collect(),
     }

@@ -359,7 +359,7 @@ fn absolute(path: &Path) -> Result<PathBuf, PipelineError> {
 }
 
 /// Options travel as text; a number or a truth value is meant as one.
-fn typed(value: &str) -> serde_json::Value {
+pub(super) fn typed(value: &str) -> serde_json::Value {
     match serde_json::from_str::<serde_json::Value>(value) {
         Ok(scalar @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => scalar,
         _ => serde_json::Value::String(value.to_owned()),

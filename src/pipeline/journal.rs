@@ -137,6 +137,11 @@ impl Journal {
         self.folder.join("processes").join(format!("{order:05}.{ending}"))
     }
 
+    /// Where the processes of other backends are kept.
+    pub(super) fn backends(&self) -> PathBuf {
+        self.folder.join("backends")
+    }
+
     /// Writes a finished process to disk; it is there when this returns.
     pub(super) fn add(&mut self, side: SideName, entry: Entry) -> Result<(), PipelineError> {
         write_json(&self.file(entry.process.order, "json"), &entry)?;

@@ -240,6 +240,7 @@ impl Measuring<'_, '_> {
         remove_if_there(&log)?;
         let timing = Timing {
             repetitions: self.settings.repetitions,
+            iterations: self.settings.iterations,
             min_time: self.settings.min_time,
             warmup: self.settings.warmup,
         };

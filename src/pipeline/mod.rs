@@ -6,6 +6,7 @@
 
 mod argv;
 mod assemble;
+mod backends;
 mod cache;
 mod calibration;
 mod compile;
@@ -25,6 +26,7 @@ mod statistics;
 mod targets;
 mod verify;
 
+pub use backends::{Axes, BackendsSource, Dumps};
 pub use cache::Cache;
 pub use calibration::{CalibrationSource, keep_calibration};
 pub use error::PipelineError;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::config::{Input, ModelSource, Parameters};
-use crate::device::{Gpus, Watched};
+use crate::device::{Choice, Gpus, Watched};
 use crate::model::{
     Artifact, BenchmarkName, Event, Lint, LintCode, Outcome, Progress, Stage, Testbed, Verification,
     VerifyCode,
@@ -48,6 +48,8 @@ pub(super) struct Context<'a> {
     pub(super) cpus: Option<Vec<usize>>,
     /// The GPUs of this machine; empty where no target needs one.
     pub(super) gpus: Arc<Gpus>,
+    /// What each target's device is among them.
+    pub(super) choices: Vec<Choice>,
 }
 
 impl Context<'_> {

@@ -16,7 +16,9 @@ use crate::record::RunFile;
 use crate::toolchain::{self, Environment, Installed, Lock};
 
 use super::PipelineError;
+use super::argv::InputArg;
 use super::assemble::{self, Frame, PreparedSide};
+use super::backends::{self, Axes, Dumps, Experiment, Interpreters};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
 use super::devices;
@@ -43,6 +45,9 @@ pub struct Options {
     pub calibration: CalibrationSource,
     /// Keep the IR of every phase of the compiler in the working folder.
     pub dump_ir: bool,
+    /// Which experiments on other backends are run.
+    pub axes: Axes,
+    pub dumps: Dumps,
 }
 
 /// A finished run.
@@ -74,6 +79,9 @@ pub async fn run(
     let plans: Vec<Vec<Planned<'_>>> = sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
     let names = plan::names(&plans)?;
 
+    let lead_at = sides.iter().position(|side| std::ptr::eq(side, lead)).unwrap_or(0);
+    let mut experiments = backends::experiments(&plans[lead_at], &lead.config.backends, &options.axes)?;
+
     let cache = Cache::open(&options.cache)?;
     let models: BTreeMap<Environment, usize> = exported_models(&plans);
     let steps = sides.len() + models.len();
@@ -81,6 +89,8 @@ pub async fn run(
     let tools =
         try_join_all(sides.iter().map(|side| tools_of(side, &options.cache, progress, cancel))).await?;
     let environments = environments(&models, &lead.lock, &options.cache, progress, cancel).await?;
+    let interpreters =
+        backends::interpreters(&experiments, &lead.lock, &options.cache, progress, cancel).await?;
     progress.on(Event::StageFinished { stage: Stage::Toolchain });
 
     let targets = || plans.iter().flatten().map(|planned| planned.target);
@@ -106,6 +116,7 @@ pub async fn run(
         logs: options.work.join("logs"),
         cpus: settings.cpus.clone().or_else(device::default_cpus),
         gpus: Arc::clone(&gpus),
+        choices,
     };
     let effort = Effort::begin();
     let prepared = prepare_all(&context, sides, plans, &tools).await?;
@@ -115,7 +126,33 @@ pub async fn run(
         progress.on(Event::Note(&format!("the IR of every phase is in {}", ir.display())));
     }
 
-    measure_and_record(&context, lead, &prepared, &tools, &names, &choices, options).await
+    for experiment in &mut experiments {
+        experiment.inputs = exported_inputs(&prepared[lead_at], experiment.model_name());
+    }
+    let beside = Beside { experiments: &experiments, interpreters: &interpreters };
+    measure_and_record(&context, lead, &prepared, &tools, &names, &beside, options).await
+}
+
+/// What runs beside IREE.
+struct Beside<'a> {
+    experiments: &'a [Experiment<'a>],
+    interpreters: &'a Interpreters,
+}
+
+/// The inputs that a model's module is measured with, where the exporter wrote them.
+fn exported_inputs(side: &PreparedSide<'_>, model: &str) -> Vec<PathBuf> {
+    let is_model = |prepared: &&Prepared| {
+        prepared.labels.iter().any(|(label, value)| label == "model" && value == model)
+    };
+    let execution = side.benchmarks.iter().filter(is_model).find_map(|prepared| prepared.execution.as_ref());
+    let inputs = execution.map(|execution| execution.inputs.as_slice()).unwrap_or_default();
+    inputs
+        .iter()
+        .filter_map(|input| match input {
+            InputArg::Npy(path) => Some(path.clone()),
+            InputArg::Literal(_) => None,
+        })
+        .collect()
 }
 
 /// What preparing costs, so that idle processors are seen.
@@ -230,14 +267,14 @@ async fn measure_and_record(
     prepared: &[PreparedSide<'_>],
     tools: &[Arc<Installed>],
     names: &[BenchmarkName],
-    choices: &[device::Choice],
+    beside: &Beside<'_>,
     options: &Options,
 ) -> Result<Session, PipelineError> {
     let alone = device::lock_host(context.progress, context.cancel).await?;
     devices::undo_leftovers(&context.gpus, context.progress, &alone);
     let asked = lead.config.measure.lock_clocks;
     // Held until this function ends, however it does.
-    let (held, lints) = devices::hold(&context.gpus, choices, asked, context.progress, &alone);
+    let (held, lints) = devices::hold(&context.gpus, &context.choices, asked, context.progress, &alone);
     // At another clock it is another machine.
     let testbed = match asked.filter(|_| held.is_some()) {
         Some(clock) => device::with_fact(context.testbed, "gpu-clock", clock.to_string()),
@@ -286,7 +323,17 @@ async fn measure_and_record(
     };
     measuring.run().await?;
 
-    let file = assemble::run_file(&frame, &journal, true);
+    let mut file = assemble::run_file(&frame, &journal, true);
+    file.backends = backends::run(
+        context,
+        lead,
+        beside.experiments,
+        beside.interpreters,
+        &journal,
+        &options.dumps,
+        frame.relative_to,
+    )
+    .await?;
     write_atomically(&options.output, &file.to_json())?;
     journal.complete()?;
     let (base, head) = assemble::runs(&file, &label);
@@ -348,6 +395,7 @@ fn plan_digest(frame: &Frame<'_>, testbed: &Testbed, identical_blocks: u32) -> S
         .text("suite", frame.suite)
         .text("testbed", &testbed.id)
         .text("repetitions", &measure.repetitions.to_string())
+        .text("iterations", &format!("{:?}", measure.iterations))
         .text("min-time", &format!("{:?}", measure.min_time))
         .text("warmup", &format!("{:?}", measure.warmup))
         .text("processes", &measure.processes.to_string())

@@ -118,7 +118,7 @@ fn compare(
 }
 
 /// Reads all files, or says which one is no tensor.
-fn tensors(paths: &[PathBuf]) -> Result<Result<Vec<Tensor>, String>, PipelineError> {
+pub(super) fn tensors(paths: &[PathBuf]) -> Result<Result<Vec<Tensor>, String>, PipelineError> {
     let mut tensors = Vec::with_capacity(paths.len());
     for path in paths {
         let bytes = fs::read(path).map_err(PipelineError::io("read", path))?;

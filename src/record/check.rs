@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{SideName, Stage};
 
 use super::{
-    BaselineFile, BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord, RecordError, RunFile,
+    BackendRecord, BaselineFile, BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord, RecordError,
+    RunFile,
 };
 
 fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
@@ -28,6 +29,9 @@ pub(super) fn run(file: &RunFile) -> Result<(), RecordError> {
         [_] | [SideName::Base, SideName::Head] => {}
         _ => return Err(wrong("sides", "neither one side nor base followed by head")),
     }
+    for (at, backend) in file.backends.iter().enumerate() {
+        self::backend(&format!("backends[{at}]"), backend)?;
+    }
     // A slot is one process: no two of a benchmark, on whatever side, stand in the same place.
     let mut slots: BTreeMap<&str, BTreeSet<(u32, u8)>> = BTreeMap::new();
     for (side_at, side) in file.sides.iter().enumerate() {
@@ -49,6 +53,18 @@ pub(super) fn run(file: &RunFile) -> Result<(), RecordError> {
                     return Err(wrong(format!("{at}.slot"), what));
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+fn backend(at: &str, backend: &BackendRecord) -> Result<(), RecordError> {
+    outcome(at, &backend.outcome)?;
+    for (process_at, process) in backend.processes.iter().enumerate() {
+        let at = format!("{at}.processes[{process_at}]");
+        timestamp(&format!("{at}.started"), &process.started)?;
+        if backend.outcome.status == OutcomeStatus::Ok && process.failure.is_some() {
+            return Err(wrong(at, "the outcome is ok although this process failed"));
         }
     }
     Ok(())

@@ -6,6 +6,7 @@
 //! program does not understand must not be judged by it.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod backend_v1;
 mod baseline_convert;
 mod baseline_v1;
 mod check;
@@ -21,6 +22,7 @@ mod telemetry_v1;
 mod tests;
 mod word;
 
+pub use backend_v1::{BackendProcessRecord, BackendRecord, MemoryRecord};
 pub use baseline_v1::{
     AcceptanceFile, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause, QuarantineRecord,
     SummaryRecord,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Better, LintCode, MetricKind, SideName, Stage, VerifyCode};
 
-use super::{Number, RecordError, RunSchema, TelemetryRecord, Word, check, schema};
+use super::{BackendRecord, Number, RecordError, RunSchema, TelemetryRecord, Word, check, schema};
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +32,9 @@ pub struct RunFile {
     pub metrics: Vec<MetricRecord>,
     /// One (head) or two (base, head).
     pub sides: Vec<SideRecord>,
+    /// The same models on backends beside IREE: context for people, never judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<BackendRecord>,
     /// Calibration travels inside the run, so that a verdict needs nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationRecord>,
@@ -82,6 +85,9 @@ pub enum Design {
 pub struct MeasureRecord {
     /// Repetitions inside one process.
     pub repetitions: u32,
+    /// Iterations of one repetition, where a count was asked for instead of a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u32>,
     /// Least time of one repetition.
     pub min_time_ns: u64,
     /// Untimed warm-up before the first repetition.

@@ -4,6 +4,7 @@
 //! them out. Names, logs and reasons come from strangers: a view keeps them raw and apart from its own
 //! sentences, and every renderer makes them harmless in its own way.
 
+mod beside;
 mod csv;
 mod human;
 mod json;
@@ -21,6 +22,7 @@ mod view;
 mod withhold;
 mod words;
 
+pub use beside::{Beside, BesideRow, Latency, backends_markdown, backends_table};
 pub use csv::csv;
 pub use human::{duration, percent, quantity};
 pub use json::{comparison_file, json};

@@ -82,6 +82,7 @@ fn paired(ratio: f64) -> RunFile {
         seed: 1,
         measure: MeasureRecord {
             repetitions: 8,
+            iterations: None,
             min_time_ns: 50_000_000,
             warmup_ns: 0,
             processes: None,
@@ -92,6 +93,7 @@ fn paired(ratio: f64) -> RunFile {
         testbed: TestbedRecord { id: "t1".to_owned(), ..TestbedRecord::default() },
         metrics: vec![MetricRecord::from(&Metric::LATENCY)],
         sides: SideName::BOTH.map(side).into(),
+        backends: Vec::new(),
         calibration: None,
         lints: Vec::new(),
     }

@@ -1,9 +1,12 @@
 //! The way back: a run as a file other tools read.
 
+mod appended;
 mod csv;
 mod google_benchmark;
 mod results_jsonl;
 mod run_json;
+
+pub use appended::{Appended, appended};
 
 use std::fmt;
 

@@ -41,6 +41,7 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
         seed: 0,
         measure: MeasureRecord {
             repetitions: u32::try_from(repetitions).unwrap_or(u32::MAX),
+            iterations: None,
             min_time_ns: 0,
             warmup_ns: 0,
             processes: None,
@@ -60,6 +61,7 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
             context: Some(ContextRecord::from(&run.context)),
             benchmarks,
         }],
+        backends: Vec::new(),
         calibration: run.calibration.as_ref().map(CalibrationRecord::from),
         lints: run.lints.iter().map(LintRecord::from).collect(),
     };

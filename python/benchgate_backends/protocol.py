@@ -1,0 +1,147 @@
+"""What benchgate asks of one process, and what the process answers.
+
+The request is a JSON object in a file. The answer is a file of JSON lines, each written before the work that it
+announces, so that whoever reads them knows what a crash was doing:
+
+    {"hello": "benchgate-backends/1", "python": "3.11.7"}
+    {"stage": "import"}                                       and so on through STAGES
+    {"status": "ok" | "unsupported" | "failed", …}            the answer: see `answer`
+
+A file and not a pipe: stdout and stderr belong to the model and to the compilers it calls, and go to the log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+STAGES = ("request", "import", "construct", "eager", "compile", "verify", "warmup", "measure", "dump")
+BACKENDS = ("eager", "torchscript", "inductor", "onnxruntime", "xla-lazy", "xla-dynamo", "tensorrt")
+TESTS = ("eval", "train")
+DTYPES = ("f64", "f32", "f16", "bf16")
+PRECISIONS = ("highest", "high", "medium")
+DUMPS = ("profile", "trace", "dynamo-counters", "xla-metrics")
+
+ERROR_LIMIT = 2_000
+TRACEBACK_LIMIT = 20_000
+
+
+class Unsupported(Exception):
+    """This backend cannot do this, by its own declaration: a reason, not a failure."""
+
+
+class Failed(Exception):
+    """A failure with a verification code of its own."""
+
+    def __init__(self, message: str, code: str | None = None):
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Request:
+    """One process of one experiment. `None` is always the model's own, or the library's own."""
+
+    source: str
+    symbol: str
+    backend: str
+    # Where outputs, references and the compilers' caches go; it exists.
+    out: str
+    test: str = "eval"
+    device: str = "cpu"
+    preset: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    # What the exporter wrote: the same inputs as the compiled module's.
+    inputs: list[str] = field(default_factory=list)
+    batch_size: int | None = None
+    dtype: str | None = None
+    matmul_precision: str | None = None
+    seed: int = 0
+    verify: bool = True
+    warmup_seconds: float = 0.02
+    repetitions: int = 8
+    # Of one repetition; without it, as many as fill `min_time_seconds`.
+    iterations: int | None = None
+    min_time_seconds: float = 0.04
+    dump: list[str] = field(default_factory=list)
+    dump_dir: str | None = None
+    label: str = "model"
+
+
+def parse_request(text: str) -> Request:
+    raw = json.loads(text)
+    if not isinstance(raw, dict):
+        raise ValueError("a request is a JSON object")
+    raw = {key.replace("-", "_"): value for key, value in raw.items()}
+    known = {f.name for f in fields(Request)}
+    unknown = sorted(set(raw) - known)
+    if unknown:
+        raise ValueError(f"unknown key {unknown[0]!r}")
+    for key in ("source", "symbol", "backend", "out"):
+        if not isinstance(raw.get(key), str) or not raw[key]:
+            raise ValueError(f"{key!r} is missing")
+    request = Request(**raw)
+    for value, choices, what in (
+        (request.backend, BACKENDS, "backend"),
+        (request.test, TESTS, "test"),
+        (request.dtype, (None, *DTYPES), "dtype"),
+        (request.matmul_precision, (None, *PRECISIONS), "matmul precision"),
+        *((dump, DUMPS, "dump") for dump in request.dump),
+    ):
+        if value not in choices:
+            raise ValueError(f"{what} {value!r} is none of {', '.join(str(c) for c in choices if c)}")
+    if request.repetitions < 1 or (request.iterations is not None and request.iterations < 1):
+        raise ValueError("nothing is measured by no repetition")
+    if request.dump and not request.dump_dir:
+        raise ValueError("'dump-dir' is missing")
+    return request
+
+
+def answer(status: str, **given: Any) -> dict[str, Any]:
+    """The last line. Every key is always there; what does not apply is null or empty."""
+    body: dict[str, Any] = {
+        "status": status,
+        "stage": None,
+        "error": None,
+        "code": None,
+        "traceback": None,
+        # Nanoseconds of one iteration, one value a repetition, in the order taken.
+        "samples": [],
+        "iterations": None,
+        # From the untouched model to the end of its first call; null where nothing is compiled.
+        "compile-seconds": None,
+        # Whether the backend's own cache was empty: only then is that a compile time.
+        "cold": True,
+        # One value a repetition, by name, in seconds or counts as the name says.
+        "metrics": {},
+        "versions": {},
+        # What was verified: the number of tensors written as actual{i}.npy, expected{i}.npy and, where the model can, expected64_{i}.npy.
+        "outputs": None,
+        "references64": 0,
+        # [[seconds since start, host bytes, device bytes | null, stage]]
+        "memory": [],
+        "dumped": [],
+    }
+    unknown = set(given) - {key.replace("-", "_") for key in body}
+    assert not unknown, unknown
+    for key, value in given.items():
+        body[key.replace("_", "-")] = value
+    for key, limit in (("error", ERROR_LIMIT), ("traceback", TRACEBACK_LIMIT)):
+        if body[key]:
+            # The end of a traceback says what happened, the beginning only how we got there.
+            body[key] = body[key][:limit] if key == "error" else body[key][-limit:]
+    return body
+
+
+class Answers:
+    """The answer file. Each line is on its way to the disk before the work goes on."""
+
+    def __init__(self, path: str):
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+
+    def send(self, message: dict[str, Any]) -> None:
+        data = (json.dumps(message, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n").encode("ascii")
+        while data:
+            data = data[os.write(self._fd, data) :]

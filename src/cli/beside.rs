@@ -1,0 +1,108 @@
+//! Options of what is measured beside IREE: axes, repetitions, dumps, files that are appended to.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::{Backend, BackendKind, Config};
+use crate::ingest;
+use crate::pipeline::{Axes, Dumps};
+use crate::record::RunFile;
+
+use super::{CliError, Terminal};
+
+/// Other backends and what is left of a run beside run.json.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Other backends")]
+pub struct BesideArgs {
+    /// Also run the models on this backend, as [[backend]] does; repeatable
+    #[arg(long, value_name = "NAME", value_parser = parse_backend)]
+    backend: Vec<BackendKind>,
+    /// Only experiments whose axis has this value (backend, test, batch-size, dtype, matmul-precision;
+    /// `default` is the model's own); repeatable, and several values of one axis select each of them
+    #[arg(long, value_name = "NAME=VALUE")]
+    axis: Vec<String>,
+    /// Repetitions inside one process, instead of [measure] repetitions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repeat: Option<u32>,
+    /// Iterations of one repetition, instead of as many as fill min-time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    iterations_per_run: Option<u32>,
+    /// Leave profiles of the other backends: profile, trace, dynamo-counters, xla-metrics
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = ["profile", "trace", "dynamo-counters", "xla-metrics"])]
+    dump: Vec<String>,
+    /// Where they go [default: dumps in the working folder]
+    #[arg(long, value_name = "FOLDER", requires = "dump")]
+    dump_dir: Option<PathBuf>,
+    /// Append to results.jsonl, latency.csv and iree_latency.csv in this folder
+    #[arg(long, value_name = "FOLDER")]
+    append_results: Option<PathBuf>,
+}
+
+fn parse_backend(text: &str) -> Result<BackendKind, String> {
+    BackendKind::parse(text).ok_or_else(|| format!("the backends are {}", BackendKind::NAMES.join(", ")))
+}
+
+impl BesideArgs {
+    /// Applies what the command line overrides.
+    pub fn apply(&self, config: &mut Config) {
+        for kind in &self.backend {
+            if !config.backends.iter().any(|known| known.kind == *kind) {
+                config.backends.push(Backend::new(*kind));
+            }
+        }
+        if let Some(repeat) = self.repeat {
+            config.measure.repetitions = repeat;
+        }
+        if self.iterations_per_run.is_some() {
+            config.measure.iterations = self.iterations_per_run;
+        }
+        for backend in &mut config.backends {
+            backend.repetitions = self.repeat.or(backend.repetitions);
+            backend.iterations = self.iterations_per_run.or(backend.iterations);
+        }
+    }
+
+    pub fn axes(&self) -> Result<Axes, CliError> {
+        Axes::new(&self.axis).map_err(|why| CliError::Usage {
+            message: format!("failed to read --axis: {why}"),
+            hint: Some("for example --axis test=train --axis dtype=bf16".to_owned()),
+        })
+    }
+
+    /// `work` is the working folder.
+    pub fn dumps(&self, work: &Path) -> Result<Dumps, CliError> {
+        let folder = self.dump_dir.clone().unwrap_or_else(|| work.join("dumps"));
+        // The processes that write there run in other folders.
+        let folder = std::path::absolute(&folder).map_err(|error| CliError::Usage {
+            message: format!("failed to find the folder {}: {error}", folder.display()),
+            hint: None,
+        })?;
+        Ok(Dumps { what: self.dump.clone(), folder })
+    }
+
+    /// Appends the run to the files that data frames and dashboards already read.
+    pub fn append(&self, file: &RunFile, terminal: &Terminal) -> Result<(), CliError> {
+        let Some(folder) = &self.append_results else { return Ok(()) };
+        let failed = |path: &Path, error: std::io::Error| CliError::Failed {
+            message: format!("failed to append to {}: {error}", path.display()),
+            hint: Some("the run itself is stored; name a folder that can be written to".to_owned()),
+        };
+        std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+        for appended in ingest::appended(file) {
+            let path = folder.join(appended.name);
+            append(&path, &appended.header, &appended.lines).map_err(|error| failed(&path, error))?;
+        }
+        terminal.note(&format!("appended the run to the files in {}", folder.display()));
+        Ok(())
+    }
+}
+
+/// One write for all lines: a reader, or a second run, sees each line whole.
+fn append(path: &Path, header: &str, lines: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    let text = if file.metadata()?.len() == 0 { format!("{header}{lines}") } else { lines.to_owned() };
+    file.write_all(text.as_bytes())
+}

@@ -1,0 +1,285 @@
+//! The files that runs append to: `results.jsonl` of the torchbench runner, and the suites' `latency.csv`
+//! and `iree_latency.csv`. One line a process, so that whoever reads them keeps the spread.
+
+use serde_json::{Map, Value, json};
+
+use crate::model::SideName;
+use crate::record::{
+    BackendProcessRecord, BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus,
+    ProcessRecord, RunFile, VerificationRecord,
+};
+
+const SECONDS: f64 = 1e-9;
+const MILLISECONDS: f64 = 1e-6;
+
+/// Lines for the end of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    pub name: &'static str,
+    /// What an empty file begins with; may be empty itself.
+    pub header: String,
+    pub lines: String,
+}
+
+/// What a run appends to each file.
+pub fn appended(file: &RunFile) -> Vec<Appended> {
+    vec![
+        Appended { name: "results.jsonl", header: String::new(), lines: results(file) },
+        Appended {
+            name: "latency.csv",
+            header: "timestamp,model,device,time_ms\n".to_owned(),
+            lines: file.backends.iter().filter(|record| is_plain_eager(record)).map(eager_rows).collect(),
+        },
+        Appended {
+            name: "iree_latency.csv",
+            header: "timestamp,model,target,time_ms\n".to_owned(),
+            lines: head(file).map(|benchmark| iree_rows(file, benchmark)).collect(),
+        },
+    ]
+}
+
+/// The side that is judged, or the only one.
+fn head(file: &RunFile) -> impl Iterator<Item = &BenchmarkRecord> {
+    let side = file.side(SideName::Head).or(file.sides.first());
+    side.into_iter().flat_map(|side| &side.benchmarks)
+}
+
+/// Four columns can't tell experiments apart: only what the suites' own script measures goes there.
+fn is_plain_eager(record: &BackendRecord) -> bool {
+    record.backend == "eager"
+        && record.test == "eval"
+        && record.batch_size.is_none()
+        && record.dtype.is_none()
+        && record.matmul_precision.is_none()
+}
+
+fn eager_rows(record: &BackendRecord) -> String {
+    let instead = instead(&record.outcome);
+    record
+        .processes
+        .iter()
+        .map(|process| {
+            let time = cell(instead, &process.latency);
+            format!("{},{},{},{time}\n", process.started, record.model, record.device)
+        })
+        .collect()
+}
+
+fn iree_rows(file: &RunFile, benchmark: &BenchmarkRecord) -> String {
+    let label = |name: &str| benchmark.labels.get(name).map_or(benchmark.name.as_str(), String::as_str);
+    let row =
+        |started: &str, time: String| format!("{started},{},{},{time}\n", label("model"), label("target"));
+    let instead = instead(&benchmark.outcome);
+    if benchmark.processes.is_empty() {
+        return row(&file.created, cell(instead, &[]));
+    }
+    let rows =
+        benchmark.processes.iter().map(|process| row(&process.started, cell(instead, latency(process))));
+    rows.collect()
+}
+
+/// What stands instead of a time.
+fn instead(outcome: &OutcomeRecord) -> Option<&'static str> {
+    match outcome.status {
+        OutcomeStatus::Ok => None,
+        OutcomeStatus::Unsupported | OutcomeStatus::Skipped => Some("unsupported"),
+        OutcomeStatus::Failed => Some("error"),
+    }
+}
+
+fn cell(instead: Option<&str>, samples: &[Number]) -> String {
+    match (instead, middle(samples)) {
+        (Some(word), _) => word.to_owned(),
+        (None, Some(value)) => format!("{}", value * MILLISECONDS),
+        (None, None) => "error".to_owned(),
+    }
+}
+
+fn latency(process: &ProcessRecord) -> &[Number] {
+    process.samples.get("latency").map_or(&[], Vec::as_slice)
+}
+
+/// The median of a process.
+fn middle(samples: &[Number]) -> Option<f64> {
+    let mut values: Vec<f64> = samples.iter().map(|value| value.0).collect();
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
+    Some(f64::midpoint(*low, *high))
+}
+
+fn results(file: &RunFile) -> String {
+    let mut lines = Vec::new();
+    for benchmark in head(file) {
+        iree_lines(file, benchmark, &mut lines);
+    }
+    for record in &file.backends {
+        backend_lines(file, record, &mut lines);
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// One line in the runner's own order of fields.
+struct Line<'a> {
+    model: &'a str,
+    accelerator: &'a str,
+    xla: bool,
+    dynamo: Option<&'a str>,
+    test: &'a str,
+    batch_size: Option<u32>,
+    /// What the runner has no field for; written only where it says something.
+    more: Vec<(&'static str, &'a str)>,
+    repeat: usize,
+    iterations: u64,
+    metrics: Map<String, Value>,
+    started: &'a str,
+    verification: Option<&'a VerificationRecord>,
+}
+
+impl Line<'_> {
+    fn write(self, file: &RunFile) -> Value {
+        let mut experiment = Map::new();
+        let mut put = |key: &str, value: Value| experiment.insert(key.to_owned(), value);
+        put("accelerator", json!(self.accelerator));
+        put("accelerator_model", json!(accelerator_model(file, self.accelerator)));
+        put("xla", if self.xla { json!("PJRT") } else { Value::Null });
+        put("xla_flags", Value::Null);
+        put("dynamo", json!(self.dynamo));
+        put("torch_xla2", Value::Null);
+        put("keep_model_data_on_cuda", json!(false));
+        put("test", json!(self.test));
+        put("batch_size", json!(self.batch_size));
+        for (key, value) in self.more {
+            put(key, json!(value));
+        }
+        let seconds = self.started.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_second).ok();
+        json!({
+            "model": { "suite_name": file.suite, "model_name": self.model },
+            "experiment": experiment,
+            "repeat": self.repeat,
+            "iterations_per_run": self.iterations,
+            // The runner's first repetitions warm up; these don't.
+            "warmup_repetitions": 0,
+            "metrics": self.metrics,
+            "timestamp": seconds,
+            "verification_code": self.verification.map_or("VERIFIER_SKIPPED", |v| v.code.0.as_str()),
+        })
+    }
+}
+
+/// The processor's name for CPU targets, the GPU's for the others, where the testbed knows it.
+fn accelerator_model(file: &RunFile, accelerator: &str) -> Option<String> {
+    let key = if accelerator.contains("cpu") || accelerator.starts_with("local") { "cpu" } else { "gpu" };
+    let facts = &file.testbed.facts;
+    let found = facts.get(&format!("{key}-model")).or_else(|| facts.get(key));
+    found.or_else(|| facts.iter().find(|(name, _)| name.starts_with(key)).map(|(_, value)| value)).cloned()
+}
+
+fn failed(outcome: &OutcomeRecord) -> Option<Map<String, Value>> {
+    let mut metrics = Map::new();
+    let why = outcome.why.clone().unwrap_or_default();
+    match outcome.status {
+        OutcomeStatus::Ok => return None,
+        OutcomeStatus::Failed => metrics.insert("error".to_owned(), json!(why)),
+        OutcomeStatus::Unsupported | OutcomeStatus::Skipped => {
+            // The runner's own word for what it does not run.
+            metrics.insert("error".to_owned(), json!("SKIP"));
+            metrics.insert("reason".to_owned(), json!(why))
+        }
+    };
+    Some(metrics)
+}
+
+fn times(samples: &[Number], iterations: f64) -> Map<String, Value> {
+    let per_iteration: Vec<f64> = samples.iter().map(|value| value.0 * SECONDS).collect();
+    let total: Vec<f64> = per_iteration.iter().map(|value| value * iterations).collect();
+    let mut metrics = Map::new();
+    metrics.insert("total_time".to_owned(), json!(total));
+    metrics.insert("per_iter_time".to_owned(), json!(per_iteration));
+    metrics
+}
+
+fn iree_lines(file: &RunFile, benchmark: &BenchmarkRecord, lines: &mut Vec<Value>) {
+    let label = |name: &str| benchmark.labels.get(name).map_or(benchmark.name.as_str(), String::as_str);
+    let line = |repeat, iterations, metrics, started: &str| {
+        let line = Line {
+            model: label("model"),
+            accelerator: label("target"),
+            xla: false,
+            dynamo: None,
+            test: "eval",
+            batch_size: None,
+            more: vec![("backend", "iree")],
+            repeat,
+            iterations,
+            metrics,
+            started,
+            verification: benchmark.verification.as_ref(),
+        };
+        line.write(file)
+    };
+    if let Some(metrics) = failed(&benchmark.outcome) {
+        lines.push(line(0, 1, metrics, &file.created));
+        return;
+    }
+    for process in &benchmark.processes {
+        let samples = latency(process);
+        let iterations = process.iterations.unwrap_or(1);
+        lines.push(line(samples.len(), iterations, times(samples, float(iterations)), &process.started));
+    }
+}
+
+fn backend_lines(file: &RunFile, record: &BackendRecord, lines: &mut Vec<Value>) {
+    let line = |repeat, iterations, metrics, started: &str| {
+        let (xla, dynamo) = match record.backend.as_str() {
+            "inductor" => (false, Some("inductor")),
+            "xla-lazy" => (true, None),
+            "xla-dynamo" => (true, Some("openxla")),
+            _ => (false, None),
+        };
+        let mut more = Vec::new();
+        if !matches!(record.backend.as_str(), "eager" | "inductor" | "xla-lazy" | "xla-dynamo") {
+            more.push(("backend", record.backend.as_str()));
+        }
+        more.extend(record.dtype.as_deref().map(|dtype| ("dtype", dtype)));
+        more.extend(record.matmul_precision.as_deref().map(|precision| ("matmul_precision", precision)));
+        let line = Line {
+            model: &record.model,
+            accelerator: &record.device,
+            xla,
+            dynamo,
+            test: &record.test,
+            batch_size: record.batch_size,
+            more,
+            repeat,
+            iterations,
+            metrics,
+            started,
+            verification: record.verification.as_ref(),
+        };
+        line.write(file)
+    };
+    if let Some(metrics) = failed(&record.outcome) {
+        let started =
+            record.processes.last().map_or(file.created.as_str(), |process| process.started.as_str());
+        lines.push(line(0, 1, metrics, started));
+        return;
+    }
+    for process in &record.processes {
+        let iterations = process.iterations.unwrap_or(1);
+        let mut metrics = times(&process.latency, float(iterations));
+        metrics.extend(own_metrics(process));
+        lines.push(line(process.latency.len(), iterations, metrics, &process.started));
+    }
+}
+
+/// Names of results.jsonl already, in the order of their names.
+fn own_metrics(process: &BackendProcessRecord) -> impl Iterator<Item = (String, Value)> {
+    let known = |name: &str| matches!(name, "total_time" | "per_iter_time" | "error");
+    let own = process.metrics.iter().filter(move |(name, _)| !known(name));
+    own.map(|(name, values)| (name.clone(), json!(values.iter().map(|value| value.0).collect::<Vec<_>>())))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "iterations are far below 2^53")]
+fn float(count: u64) -> f64 {
+    count as f64
+}

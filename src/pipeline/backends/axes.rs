@@ -1,0 +1,57 @@
+//! `--axis NAME=VALUE`: which combinations of a suite's axes are run.
+
+use std::collections::BTreeMap;
+
+use super::Experiment;
+
+/// The axes that experiments have.
+const NAMES: [&str; 5] = ["backend", "test", "batch-size", "dtype", "matmul-precision"];
+
+/// What an axis is called where the configuration leaves it to the model.
+const UNSET: &str = "default";
+
+/// The wanted values of some axes. Several values of one axis select what any of them matches; an axis
+/// that is not named selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Axes(BTreeMap<String, Vec<String>>);
+
+impl Axes {
+    /// Reads `NAME=VALUE` texts.
+    ///
+    /// # Errors
+    /// Text of another shape, or an axis that does not exist, in words.
+    pub fn new(texts: &[String]) -> Result<Self, String> {
+        let mut axes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for text in texts {
+            let Some((name, value)) = text.split_once('=').filter(|(_, value)| !value.is_empty()) else {
+                return Err(format!("expected NAME=VALUE, found `{text}`"));
+            };
+            if !NAMES.contains(&name) {
+                return Err(format!("there is no axis `{name}`; the axes are {}", NAMES.join(", ")));
+            }
+            axes.entry(name.to_owned()).or_default().push(value.to_owned());
+        }
+        Ok(Self(axes))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn selects(&self, experiment: &Experiment<'_>) -> bool {
+        self.0.iter().all(|(name, wanted)| {
+            let value = value(experiment, name).unwrap_or_else(|| UNSET.to_owned());
+            wanted.contains(&value)
+        })
+    }
+}
+
+fn value(experiment: &Experiment<'_>, axis: &str) -> Option<String> {
+    match axis {
+        "backend" => Some(experiment.backend.kind.as_str().to_owned()),
+        "test" => Some(experiment.test.as_str().to_owned()),
+        "batch-size" => experiment.batch_size.map(|size| size.to_string()),
+        "dtype" => experiment.dtype.clone(),
+        _ => experiment.matmul_precision.clone(),
+    }
+}

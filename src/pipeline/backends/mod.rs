@@ -1,0 +1,120 @@
+//! The same models on other backends, for context: never judged, and never a reason to fail a run.
+//!
+//! They run after everything that is judged, one process at a time, on the same processors, in rounds over
+//! all experiments, so that an hour's drift reaches every row alike. Each finished process is on disk before
+//! the next one starts.
+
+mod axes;
+mod environment;
+mod package;
+mod plan;
+mod process;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::model::{Event, Outcome, Stage};
+use crate::record::{BackendRecord, OutcomeRecord};
+
+use super::PipelineError;
+use super::journal::Journal;
+use super::plan::SideInput;
+use super::prepare::Context;
+
+pub use axes::Axes;
+pub(super) use environment::{Interpreters, interpreters};
+pub use package::BackendsSource;
+pub(super) use plan::{Experiment, experiments};
+pub(super) use process::Kept;
+
+/// What a person may want to look at afterwards, and where it goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dumps {
+    /// `profile`, `trace`, `dynamo-counters`, `xla-metrics`.
+    pub what: Vec<String>,
+    pub folder: PathBuf,
+}
+
+/// Runs every experiment and returns a record for each, in the order of the plan.
+pub(super) async fn run(
+    context: &Context<'_>,
+    lead: &SideInput,
+    experiments: &[Experiment<'_>],
+    interpreters: &Interpreters,
+    journal: &Journal,
+    dumps: &Dumps,
+    relative_to: &Path,
+) -> Result<Vec<BackendRecord>, PipelineError> {
+    if experiments.is_empty() {
+        return Ok(Vec::new());
+    }
+    let steps = experiments.iter().map(|experiment| experiment.backend.processes as usize).sum();
+    context.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
+    // The compilers' own caches live as long as the run: the first process of an experiment compiles.
+    let caches = context.cache.stage()?;
+    let mut kept: BTreeMap<usize, Vec<Kept>> = BTreeMap::new();
+    let most = experiments.iter().map(|experiment| experiment.backend.processes).max().unwrap_or(0);
+    for number in 0..most {
+        for (at, experiment) in experiments.iter().enumerate() {
+            let done = kept.entry(at).or_default();
+            if number >= experiment.backend.processes || done.iter().any(|kept| !kept.outcome().is_ok()) {
+                continue;
+            }
+            let what = format!("{experiment} process {}", number + 1);
+            context.progress.on(Event::StepStarted { stage: Stage::Benchmark, what: &what });
+            let started = Instant::now();
+            let job = process::Job {
+                context,
+                lead,
+                experiment,
+                number,
+                compiler_cache: caches.path().join(at.to_string()),
+                dumps,
+            };
+            let one = process::once(&job, interpreters, journal).await?;
+            context.progress.on(Event::StepFinished {
+                stage: Stage::Benchmark,
+                what: &what,
+                note: &one.note(),
+                took: started.elapsed(),
+            });
+            done.push(one);
+        }
+    }
+    context.progress.on(Event::StageFinished { stage: Stage::Benchmark });
+    let mut records = Vec::new();
+    for (at, experiment) in experiments.iter().enumerate() {
+        let kept = kept.remove(&at).unwrap_or_default();
+        process::join_profiles(experiment, dumps, kept.len())?;
+        records.push(record(experiment, kept, relative_to));
+    }
+    Ok(records)
+}
+
+fn record(experiment: &Experiment<'_>, kept: Vec<Kept>, relative_to: &Path) -> BackendRecord {
+    let outcome = kept.iter().map(Kept::outcome).find(|outcome| !outcome.is_ok()).unwrap_or(Outcome::Ok);
+    let verification = kept.iter().find_map(|kept| kept.verification.clone());
+    let versions = kept.iter().map(|kept| kept.versions.clone()).next().unwrap_or_default();
+    let mut processes: Vec<_> = kept.into_iter().filter_map(|kept| kept.process).collect();
+    for process in &mut processes {
+        if let Some(log) = &mut process.log {
+            let path = Path::new(log.as_str());
+            *log = path.strip_prefix(relative_to).unwrap_or(path).to_string_lossy().into_owned();
+        }
+    }
+    BackendRecord {
+        model: experiment.model.name.clone(),
+        beside: experiment.beside.clone(),
+        backend: experiment.backend.kind.as_str().to_owned(),
+        device: experiment.device.clone(),
+        test: experiment.test.as_str().to_owned(),
+        batch_size: experiment.batch_size,
+        dtype: experiment.dtype.clone(),
+        matmul_precision: experiment.matmul_precision.clone(),
+        outcome: OutcomeRecord::from(&outcome),
+        verification,
+        versions,
+        processes,
+    }
+}

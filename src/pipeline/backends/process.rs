@@ -1,0 +1,427 @@
+//! One fresh process of one experiment: its request, its answer, and what the answer is worth.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::ModelSource;
+use crate::model::{Outcome, Stage, Verification, VerifyCode};
+use crate::numerics;
+use crate::process::{Command, Exit, Finished};
+use crate::record::{BackendProcessRecord, MemoryRecord, Number, OutcomeRecord, VerificationRecord};
+
+use super::super::PipelineError;
+use super::super::cache::{KeyBuilder, write_atomically};
+use super::super::journal::Journal;
+use super::super::plan::SideInput;
+use super::super::prepare::Context;
+use super::super::verify::tensors;
+use super::environment::{Interpreter, Interpreters};
+use super::{BackendsSource, Dumps, Experiment, package};
+
+/// What the package says first.
+const PROTOCOL: &str = "benchgate-backends/1";
+
+/// One process to run.
+pub(super) struct Job<'a, 'b> {
+    pub(super) context: &'a Context<'b>,
+    pub(super) lead: &'a SideInput,
+    pub(super) experiment: &'a Experiment<'a>,
+    pub(super) number: u32,
+    /// Shared by the processes of an experiment, and by nothing else.
+    pub(super) compiler_cache: PathBuf,
+    pub(super) dumps: &'a Dumps,
+}
+
+/// A process that ended, as it is kept on disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::pipeline) struct Kept {
+    pub(super) outcome: OutcomeRecord,
+    pub(super) verification: Option<VerificationRecord>,
+    pub(super) versions: BTreeMap<String, String>,
+    /// Absent where nothing was started.
+    pub(super) process: Option<BackendProcessRecord>,
+}
+
+impl Kept {
+    fn ended(outcome: &Outcome) -> Self {
+        Self {
+            outcome: OutcomeRecord::from(outcome),
+            verification: None,
+            versions: BTreeMap::new(),
+            process: None,
+        }
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        Outcome::from(&self.outcome)
+    }
+
+    /// For the person who waits.
+    pub(super) fn note(&self) -> String {
+        match self.outcome() {
+            Outcome::Unsupported { reason } | Outcome::Skipped { reason } => format!("unsupported: {reason}"),
+            Outcome::Failed { stage, why } => format!("failed: {stage}: {why}"),
+            Outcome::Ok => {
+                let mut values: Vec<f64> =
+                    self.process.iter().flat_map(|process| &process.latency).map(|value| value.0).collect();
+                values.sort_by(f64::total_cmp);
+                let code = self.verification.as_ref().map(|v| format!(", {}", v.code.0)).unwrap_or_default();
+                values
+                    .get(values.len() / 2)
+                    .map_or_else(String::new, |value| format!("{:.3} ms{code}", value / 1e6))
+            }
+        }
+    }
+}
+
+/// Runs the process, or finds what an interrupted session left of it.
+pub(super) async fn once(
+    job: &Job<'_, '_>,
+    interpreters: &Interpreters,
+    journal: &Journal,
+) -> Result<Kept, PipelineError> {
+    let experiment = job.experiment;
+    if let Some(reason) = unsupported(experiment) {
+        return Ok(Kept::ended(&Outcome::Unsupported { reason }));
+    }
+    let interpreter = match interpreters.of(experiment.backend.kind) {
+        Ok(interpreter) => interpreter,
+        Err(reason) => return Ok(Kept::ended(&Outcome::Unsupported { reason })),
+    };
+    let request = request(job);
+    let key = KeyBuilder::new("backend/1")
+        .text("package", &BackendsSource::digest())
+        .text("python", &interpreter.python.to_string_lossy())
+        .text("request", &request.to_string())
+        .finish();
+    let folder = journal.backends();
+    fs::create_dir_all(&folder).map_err(PipelineError::io("create", &folder))?;
+    let name = format!("{}-{}", &key[..16], job.number);
+    let file = folder.join(format!("{name}.json"));
+    if let Some(kept) = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+        return Ok(kept);
+    }
+    let log = folder.join(format!("{name}.log"));
+    let kept = started(job, interpreter, request, &log).await?;
+    let bytes = serde_json::to_vec_pretty(&kept)
+        .map_err(|error| PipelineError::io("write", &file)(std::io::Error::other(error)))?;
+    write_atomically(&file, &bytes)?;
+    Ok(kept)
+}
+
+/// What is known without starting anything.
+fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
+    if let ModelSource::Mlir(_) = &experiment.model.source {
+        return Some("the source is MLIR: there is no torch module to run".to_owned());
+    }
+    (!matches!(experiment.device.as_str(), "cpu" | "cuda"))
+        .then(|| format!("torch has no device {}", experiment.device))
+}
+
+/// The request without the folders, which differ from process to process.
+fn request(job: &Job<'_, '_>) -> serde_json::Value {
+    let (experiment, measure) = (job.experiment, &job.lead.config.measure);
+    let model = experiment.model;
+    let (source, symbol) = match &model.source {
+        ModelSource::Python { file, symbol } => (job.lead.side.sources.join(file), symbol.clone()),
+        ModelSource::Mlir(path) => (path.clone(), String::new()),
+    };
+    let options =
+        model.options.iter().map(|(name, value)| (name.clone(), super::super::export::typed(value)));
+    let backend = experiment.backend;
+    serde_json::json!({
+        "source": source,
+        "symbol": symbol,
+        "backend": backend.kind.as_str(),
+        "device": experiment.device,
+        "test": experiment.test.as_str(),
+        "preset": model.preset,
+        "options": options.collect::<serde_json::Map<_, _>>(),
+        "inputs": experiment.inputs,
+        "batch-size": experiment.batch_size,
+        "dtype": experiment.dtype,
+        "matmul-precision": experiment.matmul_precision,
+        "seed": 0,
+        // Once: the program is the same in every process.
+        "verify": job.number == 0,
+        "warmup-seconds": measure.warmup.as_secs_f64(),
+        "repetitions": backend.repetitions.unwrap_or(measure.repetitions),
+        "iterations": backend.iterations.or(measure.iterations),
+        "min-time-seconds": measure.min_time.as_secs_f64(),
+        "label": model.name,
+        "dump": job.dumps.what,
+    })
+}
+
+async fn started(
+    job: &Job<'_, '_>,
+    interpreter: &Interpreter,
+    mut request: serde_json::Value,
+    log: &Path,
+) -> Result<Kept, PipelineError> {
+    let context = job.context;
+    let packages = package::install(context)?;
+    let exporter = super::super::export::install_package(context)?;
+    let staged = context.cache.stage()?;
+    let out = staged.path();
+    fs::create_dir_all(&job.compiler_cache).map_err(PipelineError::io("create", &job.compiler_cache))?;
+    request["out"] = serde_json::json!(out);
+    if !job.dumps.what.is_empty() {
+        request["dump-dir"] =
+            serde_json::json!(dump_folder(job.experiment, job.dumps).join(job.number.to_string()));
+    }
+    let (asked, answered) = (out.join("request.json"), out.join("answer.jsonl"));
+    fs::write(&asked, request.to_string()).map_err(PipelineError::io("write", &asked))?;
+    match fs::remove_file(log) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(PipelineError::io("remove", log)(error));
+        }
+        _ => {}
+    }
+    let backend = job.experiment.backend;
+    let command = Command::new(&interpreter.python, backend.timeout)
+        .args(["-m", "benchgate_backends"])
+        .arg(&asked)
+        .arg(&answered)
+        .cwd(&packages)
+        .env("PYTHONPATH", &exporter)
+        .env("BENCHGATE_PACKAGES", std::env::join_paths(&interpreter.packages).unwrap_or_default())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONHASHSEED", "0")
+        .env("TMPDIR", out)
+        .env("TORCHINDUCTOR_CACHE_DIR", job.compiler_cache.join("inductor"))
+        .env("TRITON_CACHE_DIR", job.compiler_cache.join("triton"))
+        .cpus(context.cpus.clone().filter(|_| job.experiment.device == "cpu"))
+        .log(log);
+    let command = backend.env.iter().fold(command, |command, (name, value)| command.env(name, value));
+    let load_avg = crate::device::load_average();
+    let started = jiff::Timestamp::now().to_string();
+    let finished = context.run(&command).await?;
+    context.fail_on_full_disk(&finished, out)?;
+    let text = fs::read_to_string(&answered).unwrap_or_default();
+    let answer = Answer::read(&text, &finished);
+    let verification = verification(job, &answer, out)?;
+    let failure = (answer.status == Status::Failed).then(|| answer.why());
+    let process = BackendProcessRecord {
+        started,
+        seconds: Number(finished.wall.as_secs_f64()),
+        failure,
+        peak_memory_bytes: finished.peak_memory_bytes,
+        load_avg: load_avg.into_iter().map(Number).collect(),
+        log: Some(log.to_string_lossy().into_owned()),
+        iterations: answer.iterations,
+        compile_seconds: answer.compile_seconds.filter(|_| answer.cold).map(Number),
+        latency: answer.samples.iter().copied().map(Number).collect(),
+        metrics: answer
+            .metrics
+            .iter()
+            .map(|(name, values)| (name.clone(), values.iter().copied().map(Number).collect()))
+            .collect(),
+        memory: answer.memory.iter().map(MemoryRecord::from).collect(),
+    };
+    Ok(Kept {
+        outcome: OutcomeRecord::from(&answer.outcome()),
+        verification: verification.as_ref().map(VerificationRecord::from),
+        versions: answer.versions,
+        process: Some(process),
+    })
+}
+
+/// How the request was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Status {
+    Ok,
+    Unsupported,
+    Failed,
+}
+
+/// The last line of the answer.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Answer {
+    status: Status,
+    stage: Option<String>,
+    error: Option<String>,
+    code: Option<String>,
+    #[serde(default)]
+    samples: Vec<f64>,
+    iterations: Option<u64>,
+    compile_seconds: Option<f64>,
+    #[serde(default)]
+    cold: bool,
+    #[serde(default)]
+    metrics: BTreeMap<String, Vec<f64>>,
+    #[serde(default)]
+    versions: BTreeMap<String, String>,
+    /// Tensors that were written for comparison.
+    outputs: Option<usize>,
+    #[serde(default)]
+    references64: usize,
+    #[serde(default)]
+    memory: Vec<(f64, u64, Option<u64>, String)>,
+}
+
+impl From<&(f64, u64, Option<u64>, String)> for MemoryRecord {
+    fn from((seconds, host_bytes, device_bytes, stage): &(f64, u64, Option<u64>, String)) -> Self {
+        Self {
+            seconds: Number(*seconds),
+            host_bytes: *host_bytes,
+            device_bytes: *device_bytes,
+            stage: stage.clone(),
+        }
+    }
+}
+
+impl Answer {
+    fn failed(stage: Option<String>, error: String) -> Self {
+        Self {
+            status: Status::Failed,
+            stage,
+            error: Some(error),
+            code: None,
+            samples: Vec::new(),
+            iterations: None,
+            compile_seconds: None,
+            cold: false,
+            metrics: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            outputs: None,
+            references64: 0,
+            memory: Vec::new(),
+        }
+    }
+
+    /// The last line, or what the lines before it and the process's end say where there is none.
+    fn read(text: &str, finished: &Finished) -> Self {
+        let mut stage = None;
+        for line in text.lines() {
+            let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+            if let Some(hello) = message["hello"].as_str().filter(|hello| *hello != PROTOCOL) {
+                return Self::failed(None, format!("the package speaks {hello}, not {PROTOCOL}"));
+            }
+            if message["status"].is_string() {
+                let answer = serde_json::from_value::<Self>(message);
+                return answer.map(Self::checked).unwrap_or_else(|error| {
+                    Self::failed(None, format!("the answer can't be read: {error}"))
+                });
+            }
+            stage = message["stage"].as_str().map(str::to_owned).or(stage);
+        }
+        let last =
+            finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let how = match finished.exit {
+            Exit::Success => "ended without an answer".to_owned(),
+            exit => exit.to_string(),
+        };
+        let separator = if last.is_empty() { "" } else { ": " };
+        Self::failed(stage, format!("the backend {how}{separator}{last}"))
+    }
+
+    /// An answer without a time, or with one that is none, is no measurement.
+    fn checked(self) -> Self {
+        let timed =
+            !self.samples.is_empty() && self.samples.iter().all(|value| value.is_finite() && *value > 0.0);
+        if self.status == Status::Ok && !timed {
+            return Self::failed(Some("measure".to_owned()), "the backend measured no time".to_owned());
+        }
+        self
+    }
+
+    fn why(&self) -> String {
+        let error = self.error.as_deref().unwrap_or("the backend gave no reason");
+        // Compilers explain themselves over pages; the log has them.
+        const LONGEST: usize = 300;
+        let line: String = error
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default()
+            .chars()
+            .take(LONGEST)
+            .collect();
+        match (&self.stage, self.status) {
+            (Some(stage), Status::Failed) => format!("{stage}: {line}"),
+            _ => line,
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let why = self.why();
+        match self.status {
+            Status::Ok => Outcome::Ok,
+            Status::Unsupported => Outcome::Unsupported { reason: why },
+            Status::Failed => {
+                let stage = match self.stage.as_deref() {
+                    Some("compile") => Stage::Compile,
+                    Some("verify") => Stage::Verify,
+                    Some("warmup" | "measure" | "dump") => Stage::Benchmark,
+                    Some("import") => Stage::Toolchain,
+                    // Making the model and running it eagerly is what an export begins with.
+                    _ => Stage::Export,
+                };
+                Outcome::Failed { stage, why }
+            }
+        }
+    }
+}
+
+/// The written tensors against eager's, under the suite's own tolerances.
+fn verification(
+    job: &Job<'_, '_>,
+    answer: &Answer,
+    out: &Path,
+) -> Result<Option<Verification>, PipelineError> {
+    let with = |code, why| Some(Verification { code, outputs: Vec::new(), why: Some(why) });
+    if let Some(code) = answer.code.as_deref().and_then(VerifyCode::parse) {
+        let why = match code {
+            VerifyCode::NondeterministicEagerRun => "two eager runs on the same input differ".to_owned(),
+            _ => answer.why(),
+        };
+        return Ok(with(code, why));
+    }
+    let Some(count) = answer.outputs else {
+        let in_verifier = answer.status == Status::Failed && answer.stage.as_deref() == Some("verify");
+        return Ok(if in_verifier { with(VerifyCode::ExceptionRaised, answer.why()) } else { None });
+    };
+    // Only names that are made here, so that an answer can't lead out of the folder.
+    let paths = |count: usize, pattern: &str| -> Vec<PathBuf> {
+        (0..count).map(|index| out.join(pattern.replace("{}", &index.to_string()))).collect()
+    };
+    let read = |count, pattern| tensors(&paths(count, pattern));
+    let sets = (
+        read(count, "actual{}.npy")?,
+        read(count, "expected{}.npy")?,
+        read(answer.references64, "expected64_{}.npy")?,
+    );
+    Ok(match sets {
+        (Ok(actual), Ok(expected), Ok(wide)) => {
+            Some(numerics::verify(&actual, &expected, &wide, &job.lead.config.numerics))
+        }
+        (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => with(VerifyCode::VerifierDidntRun, why),
+    })
+}
+
+fn dump_folder(experiment: &Experiment<'_>, dumps: &Dumps) -> PathBuf {
+    dumps.folder.join(&experiment.model.name).join(experiment.slug())
+}
+
+/// One table for all processes of an experiment, one after another, as the torchbench runner leaves it.
+pub(super) fn join_profiles(
+    experiment: &Experiment<'_>,
+    dumps: &Dumps,
+    processes: usize,
+) -> Result<(), PipelineError> {
+    if !dumps.what.iter().any(|what| what == "profile") {
+        return Ok(());
+    }
+    let folder = dump_folder(experiment, dumps);
+    let name = format!("pytorch-profile-{}.txt", experiment.model.name);
+    let mut all = String::new();
+    for number in 0..processes {
+        all.push_str(&fs::read_to_string(folder.join(number.to_string()).join(&name)).unwrap_or_default());
+    }
+    if all.is_empty() { Ok(()) } else { write_atomically(&folder.join(&name), all.as_bytes()) }
+}

@@ -1,0 +1,93 @@
+//! Experiments on backends beside IREE, as `run.json` holds them: context for people, never judged.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Number, OutcomeRecord, VerificationRecord};
+
+/// One experiment: a model on a backend, with its axes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackendRecord {
+    /// Name of the suite's model.
+    pub model: String,
+    /// The benchmarks of the same model on the same device, which it stands beside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
+    /// `eager`, `torchscript`, `inductor`, `onnxruntime`, `xla-lazy`, `xla-dynamo`, `tensorrt`.
+    pub backend: String,
+    /// `cpu` or `cuda`.
+    pub device: String,
+    /// `eval`, or `train`: forward, loss and backward.
+    pub test: String,
+    /// Absent for the model's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_size: Option<u32>,
+    /// Absent for the model's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<String>,
+    /// Absent for torch's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matmul_precision: Option<String>,
+    pub outcome: OutcomeRecord,
+    /// Outputs, or the loss and every gradient, against eager.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<VerificationRecord>,
+    /// What was imported, by package.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<BackendProcessRecord>,
+}
+
+/// One fresh start of the backend.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackendProcessRecord {
+    /// RFC 3339.
+    pub started: String,
+    /// Wall-clock time from start to end of the process.
+    pub seconds: Number,
+    /// Why it failed; absent where it worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+    /// 1, 5 and 15 minute load averages when it began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_avg: Vec<Number>,
+    /// Path of the log, relative to the run file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// Iterations in each repetition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
+    /// From the untouched model to the end of its first call, where the backend compiles and its cache
+    /// was empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_seconds: Option<Number>,
+    /// Nanoseconds of one iteration, one value per repetition, in the order taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<Number>,
+    /// The backend's own metrics by the names of results.jsonl, one value per repetition.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, Vec<Number>>,
+    /// Memory at the edges of its stages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryRecord>,
+}
+
+/// Memory held at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryRecord {
+    /// Since the process began its work.
+    pub seconds: Number,
+    pub host_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_bytes: Option<u64>,
+    /// The stage that had just ended.
+    pub stage: String,
+}
