@@ -69,6 +69,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("git2", &["git"]),
     ("comfy_table", &["report"]),
     ("plotters", &["report"]),
+    ("resvg", &["report"]),
     ("clap", &["cli"]),
     ("csv", &["ingest", "report"]),
     ("tokio", &["process", "device", "github", "pipeline", "cli", "toolchain"]),

@@ -20,6 +20,11 @@ pub struct Input {
 }
 
 impl Input {
+    /// The file, or `-`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// `exists` says whether a file has exactly this name: a name that ends in `#head` may be a name.
     fn parse(text: &str, exists: impl Fn(&str) -> bool) -> Self {
         for side in SideName::BOTH {

@@ -21,6 +21,7 @@ mod progress;
 mod publish;
 mod rendering;
 mod reporting;
+mod report;
 mod run;
 mod runtime;
 mod session;
@@ -91,6 +92,7 @@ pub enum Command {
     Baseline(baseline::Args),
     Noise(noise::Args),
     Convert(convert::Args),
+    Report(report::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -116,6 +118,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Baseline(args) => baseline::run(args, &terminal),
         Command::Noise(args) => noise::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),
+        Command::Report(args) => report::run(args, &terminal),
         Command::Doctor(args) => doctor::run(args, &terminal),
         Command::Completions(args) => completions::run(args, &terminal),
     };

@@ -6,7 +6,7 @@ use crate::exit_code::ExitCode;
 use crate::model::{Outcome, Run, SideName, VerifyCode};
 use crate::pipeline::Session;
 use crate::record::StageStatus;
-use crate::report::{Outcomes, TerminalOptions, outcomes_json, outcomes_table};
+use crate::report::{self, Outcomes, TerminalOptions, outcomes_json, outcomes_table};
 
 use super::beside::BesideArgs;
 use super::session::{MeasureArgs, side};
@@ -110,7 +110,9 @@ fn summary(session: &Session, args: &Args, terminal: &Terminal) -> String {
         OutcomeFormat::Terminal => {
             let options =
                 TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
-            format!("{}wrote {}\n", outcomes_table(&outcomes, options), args.output.display())
+            let beside = report::backends_table(&session.file);
+            let beside = if beside.is_empty() { beside } else { format!("{beside}\n") };
+            format!("{}{beside}wrote {}\n", outcomes_table(&outcomes, options), args.output.display())
         }
     }
 }

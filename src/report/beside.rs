@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
-
 use crate::model::{SideName, Stage, Unit};
 use crate::record::{
     BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus, RunFile, StageStatus,
@@ -155,7 +153,7 @@ fn backend_latency(record: &BackendRecord) -> Option<Latency> {
     typical(worked.map(|process| process.latency.as_slice())).filter(|_| ok)
 }
 
-fn typical<'a>(processes: impl Iterator<Item = &'a [Number]>) -> Option<Latency> {
+pub(super) fn typical<'a>(processes: impl Iterator<Item = &'a [Number]>) -> Option<Latency> {
     let mut medians: Vec<f64> = processes
         .filter_map(|samples| median(&mut samples.iter().map(|value| value.0).collect::<Vec<_>>()))
         .filter(|value| value.is_finite() && *value > 0.0)
@@ -165,7 +163,7 @@ fn typical<'a>(processes: impl Iterator<Item = &'a [Number]>) -> Option<Latency>
 }
 
 /// Sorts, and takes the middle.
-fn median(values: &mut [f64]) -> Option<f64> {
+pub(super) fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
     Some(f64::midpoint(values[last / 2], values[values.len() / 2]))
@@ -205,7 +203,7 @@ impl BesideRow {
         }
     }
 
-    fn compile(&self) -> String {
+    pub(super) fn compile(&self) -> String {
         self.compile_seconds.map_or_else(String::new, |seconds| quantity(seconds * 1e9, &Unit::Nanoseconds))
     }
 
@@ -219,53 +217,64 @@ pub(super) fn times(ratio: Option<f64>) -> String {
     ratio.map_or_else(String::new, |ratio| format!("{ratio:.2} ×"))
 }
 
-const HEADER: [&str; 8] = ["model", "backend", "on", "test", "latency", "compile", "IREE is", "over eager"];
-const LEGEND: &str = "IREE is: how many times IREE's speed is this backend's; above 1 × IREE is faster. \
+const HEADER: [&str; 7] = ["backend", "test", "latency", "compile", "IREE is", "over eager", "outputs"];
+pub(super) const LEGEND: &str = "IREE is: how many times IREE's speed is this backend's; above 1 × IREE is faster. \
                       Latency: median over fresh processes, ± half their range.";
 
-fn cells(row: &BesideRow) -> [String; 8] {
+fn cells(row: &BesideRow) -> [String; 7] {
     let latency = row.time().map(|time| format!("{time}{}", row.spread())).unwrap_or_default();
     [
-        row.model.clone(),
         row.backend.clone(),
-        row.on.clone(),
         row.work(),
         latency,
         row.compile(),
         times(row.iree_is),
         times(row.over_eager),
+        row.code.unwrap_or("not verified").to_owned(),
     ]
 }
 
-/// The outcome's last column: verified, or why not measured.
-fn outcome(row: &BesideRow) -> String {
-    row.why.clone().unwrap_or_else(|| row.code.unwrap_or("not verified").to_owned())
+/// What rows stand under: `mlp on cpu`.
+fn heading(row: &BesideRow) -> String {
+    format!("{} on {}", row.model, row.on)
 }
 
-/// For a terminal of this many columns; empty where nothing stands beside IREE.
-pub fn backends_table(file: &RunFile, width: u16) -> String {
+/// For a terminal; empty where nothing stands beside IREE. Why something was not measured follows on its row,
+/// however long it is: in a column it would squeeze the numbers.
+pub fn backends_table(file: &RunFile) -> String {
     let beside = Beside::new(file);
     if beside.is_empty() {
         return String::new();
     }
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    table.set_header(HEADER.iter().chain(&["outputs"]).map(|title| Cell::new(*title)));
-    for row in &beside.rows {
-        let mut line: Vec<Cell> = cells(row)
-            .into_iter()
-            .enumerate()
-            .map(|(at, text)| {
-                let cell = Cell::new(clean(&text));
-                if at >= 4 { cell.set_alignment(CellAlignment::Right) } else { cell }
-            })
-            .collect();
-        line.push(Cell::new(clean(&outcome(row))));
-        table.add_row(line);
+    let rows: Vec<[String; 7]> =
+        beside.rows.iter().map(|row| cells(row).map(|cell| clean(&cell))).collect();
+    let width = |at: usize| {
+        let measured = beside.rows.iter().zip(&rows).filter(|(row, _)| at < 2 || row.why.is_none());
+        measured.map(|(_, row)| row[at].chars().count()).chain([HEADER[at].len()]).max().unwrap_or(0)
+    };
+    let widths: [usize; 7] = std::array::from_fn(width);
+    let line = |cells: &[String]| {
+        let padded = cells.iter().zip(widths).enumerate().map(|(at, (cell, width))| match at {
+            2..=5 => format!("{cell:>width$}"),
+            _ => format!("{cell:<width$}"),
+        });
+        format!("  {}", padded.collect::<Vec<_>>().join("  ")).trim_end().to_owned()
+    };
+    let mut text = String::new();
+    let mut model = None;
+    for (row, cells) in beside.rows.iter().zip(&rows) {
+        if model != Some(&row.model) {
+            model = Some(&row.model);
+            let header = HEADER.map(str::to_owned);
+            // Writing to a String can't fail.
+            let _ = writeln!(text, "\n{}\n{}", clean(&heading(row)), line(&header));
+        }
+        let _ = match &row.why {
+            Some(why) => writeln!(text, "{}  {}", line(&cells[..2]), clean(why)),
+            None => writeln!(text, "{}", line(cells)),
+        };
     }
-    let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    format!("\n{text}{LEGEND}\n")
+    format!("{text}\n{LEGEND}\n")
 }
 
 /// As GitHub Markdown, safe against hostile names; empty where nothing stands beside IREE.
@@ -274,12 +283,55 @@ pub fn backends_markdown(file: &RunFile) -> String {
     if beside.is_empty() {
         return String::new();
     }
-    let mut text = format!("| {} | outputs |\n|---|---|---|---|--:|--:|--:|--:|---|\n", HEADER.join(" | "));
+    let mut text = format!("| model | {} |\n|---|---|---|--:|--:|--:|--:|---|\n", HEADER.join(" | "));
     for row in &beside.rows {
-        let cells: Vec<String> = cells(row).iter().map(|cell| super::markdown::text(cell)).collect();
-        // Writing to a String can't fail.
-        let _ = writeln!(text, "| {} | {} |", cells.join(" | "), super::markdown::text(&outcome(row)));
+        let mut line: Vec<String> = cells(row).iter().map(|cell| super::markdown::text(cell)).collect();
+        if let (Some(why), Some(last)) = (&row.why, line.last_mut()) {
+            *last = super::markdown::cell(why);
+        }
+        let _ = writeln!(text, "| {} | {} |", super::markdown::cell(&row.model), line.join(" | "));
     }
     let _ = writeln!(text, "\n{LEGEND}");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> RunFile {
+        let text = include_str!("../../tests/fixtures/record/backends-v1.json");
+        RunFile::from_slice(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_table_says_how_many_times_faster_iree_is_and_why_a_row_is_empty() {
+        insta::assert_snapshot!(backends_table(&sample()));
+    }
+
+    #[test]
+    fn another_batch_size_or_a_backward_is_not_compared_with_iree() {
+        let beside = Beside::new(&sample());
+        let compared: Vec<_> = beside.rows.iter().filter(|row| row.iree_is.is_some()).collect();
+        assert!(compared.iter().all(|row| row.work() == "eval"), "{compared:?}");
+        assert_eq!(compared.len(), 3);
+    }
+
+    #[test]
+    fn a_hostile_reason_is_no_markdown_and_ends_no_cell() {
+        let mut run = sample();
+        run.backends[0].outcome.status = OutcomeStatus::Unsupported;
+        run.backends[0].outcome.why = Some("a | b @team [x](http://y)".to_owned());
+        let markdown = backends_markdown(&run);
+        let row = markdown.lines().find(|line| line.contains("team")).unwrap();
+        assert_eq!(row.matches('|').count(), 9, "{row}");
+        assert!(row.contains("`unsupported: a │ b @team [x](http://y)`"), "{row}");
+    }
+
+    #[test]
+    fn a_run_without_backends_has_no_table() {
+        let mut run = sample();
+        run.backends.clear();
+        assert_eq!((backends_table(&run), backends_markdown(&run)), (String::new(), String::new()));
+    }
 }

@@ -5,7 +5,9 @@
 //! sentences, and every renderer makes them harmless in its own way.
 
 mod beside;
+mod chart;
 mod csv;
+mod html;
 mod human;
 mod json;
 mod junit;
@@ -23,7 +25,9 @@ mod withhold;
 mod words;
 
 pub use beside::{Beside, BesideRow, Latency, backends_markdown, backends_table};
+pub use chart::{Picture, Theme, picture, png};
 pub use csv::csv;
+pub use html::html;
 pub use human::{duration, percent, quantity};
 pub use json::{comparison_file, json};
 pub use junit::junit;

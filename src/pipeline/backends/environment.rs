@@ -51,9 +51,11 @@ pub(in crate::pipeline) async fn interpreters(
             continue;
         }
         let interpreter = match &experiment.backend.python {
-            Some(python) if python.is_file() => {
-                Ok(Interpreter { python: python.clone(), packages: Vec::new() })
-            }
+            // Made absolute, because it is started in another folder, and not resolved: what a virtual
+            // environment's link points to is not that environment.
+            Some(python) if python.is_file() => std::path::absolute(python)
+                .map(|python| Interpreter { python, packages: Vec::new() })
+                .map_err(|error| format!("failed to find {}: {error}", python.display())),
             Some(python) => Err(format!("there is no interpreter {}", python.display())),
             None => match environment(kind, lock, cache, progress, cancel).await {
                 Err(ToolchainError::Interrupted) => return Err(PipelineError::Interrupted),

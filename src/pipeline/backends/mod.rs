@@ -9,6 +9,8 @@ mod environment;
 mod package;
 mod plan;
 mod process;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -199,7 +199,15 @@ async fn started(
     let command = backend.env.iter().fold(command, |command, (name, value)| command.env(name, value));
     let load_avg = crate::device::load_average();
     let started = jiff::Timestamp::now().to_string();
-    let finished = context.run(&command).await?;
+    let finished = match context.run(&command).await {
+        Ok(finished) => finished,
+        // An interpreter that does not start is that backend's row; a full disk is everybody's.
+        Err(PipelineError::Process(error)) if !error.is_disk_full() => {
+            let why = format!("failed to {error}");
+            return Ok(Kept::ended(&Outcome::Failed { stage: Stage::Toolchain, why }));
+        }
+        Err(error) => return Err(error),
+    };
     context.fail_on_full_disk(&finished, out)?;
     let text = fs::read_to_string(&answered).unwrap_or_default();
     let answer = Answer::read(&text, &finished);

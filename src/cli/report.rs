@@ -1,0 +1,144 @@
+//! `benchgate report`.
+
+use std::path::{Path, PathBuf};
+
+use crate::exit_code::ExitCode;
+use crate::gate::{self, CompareOptions, Policy};
+use crate::ingest::{self, ExportFormat, Format};
+use crate::record::RunFile;
+use crate::report::{self, Picture, Theme, View};
+
+use super::{CliError, Terminal, inputs};
+
+/// Pictures and a page from any runs
+///
+/// Draws latency, compile time, speed-up and memory, each light and dark, as SVG and PNG, and writes a
+/// self-contained HTML page. Reads run.json and every format that `compare` reads.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate report run.json --out pictures
+  benchgate report monday.json tuesday.json --out week --image svg
+  benchgate report run.json --html report.html")]
+pub struct Args {
+    /// The runs; globs are expanded
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<String>,
+    /// Folder for the pictures
+    #[arg(long, value_name = "FOLDER", required_unless_present = "html")]
+    out: Option<PathBuf>,
+    /// What the pictures are written as
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_values = ["svg", "png"])]
+    image: Vec<Image>,
+    /// Also write a page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Formats of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Image {
+    Svg,
+    Png,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let mut runs = Vec::new();
+    for input in inputs::expand(&args.runs)? {
+        let path = input.path();
+        let stem = Path::new(path).file_stem();
+        let name = stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned());
+        runs.push((name, load(path)?));
+    }
+    if let Some(folder) = &args.out {
+        let drawn = pictures(&runs, folder, &args.image)?;
+        if drawn.is_empty() {
+            return Err(CliError::Failed {
+                message: "failed to draw anything: the runs hold no time and no memory".to_owned(),
+                hint: None,
+            });
+        }
+        for path in &drawn {
+            terminal.print(&format!("{}\n", path.display()));
+        }
+    }
+    if let Some(file) = &args.html {
+        write(file, page(&runs).as_bytes())?;
+        terminal.print(&format!("{}\n", file.display()));
+    }
+    Ok(ExitCode::Pass)
+}
+
+/// A run of any format, as the record that reports are made of.
+fn load(path: &str) -> Result<RunFile, CliError> {
+    let unreadable = |why: String, hint: Option<&str>| CliError::Input {
+        message: format!("failed to read {path}: {why}"),
+        hint: hint.map(str::to_owned),
+    };
+    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string(), None))?;
+    match Format::detect(&bytes) {
+        Some(Format::RunJson) => {
+            RunFile::from_slice(&bytes).map_err(|error| unreadable(error.to_string(), None))
+        }
+        Some(format) => {
+            let run = ingest::read(&bytes, format, path)
+                .map_err(|error| CliError::Input { message: format!("failed to {error}"), hint: None })?;
+            let now = jiff::Timestamp::now().to_string();
+            let exported = ingest::export(&run, ExportFormat::RunJson, &now);
+            RunFile::from_slice(&exported.bytes).map_err(|error| unreadable(error.to_string(), None))
+        }
+        None => Err(unreadable(
+            "no format that benchgate knows".to_owned(),
+            Some("it reads its own run.json and every format that `benchgate compare` reads"),
+        )),
+    }
+}
+
+fn pictures(runs: &[(String, RunFile)], folder: &Path, images: &[Image]) -> Result<Vec<PathBuf>, CliError> {
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error.to_string()))?;
+    let mut drawn = Vec::new();
+    for picture in Picture::ALL {
+        for theme in Theme::BOTH {
+            let Some(svg) = report::picture(runs, picture, theme) else { continue };
+            for image in images {
+                let (ending, bytes) = match image {
+                    Image::Svg => ("svg", svg.clone().into_bytes()),
+                    Image::Png => ("png", report::png(&svg).map_err(|why| failed(folder, &why))?),
+                };
+                let path = folder.join(format!("{}{}.{ending}", picture.as_str(), theme.suffix()));
+                write(&path, &bytes)?;
+                drawn.push(path);
+            }
+        }
+    }
+    Ok(drawn)
+}
+
+/// The page, with the verdict of every run that has two sides, under the default policy.
+fn page(runs: &[(String, RunFile)]) -> String {
+    let policy = Policy::default();
+    let compared: Vec<_> = runs
+        .iter()
+        .filter(|(_, file)| file.complete && file.sides.len() == 2)
+        .filter_map(|(name, file)| match file.runs(name).as_slice() {
+            [(_, base), (_, head)] => {
+                Some((name.clone(), gate::compare(base, head, &policy, &CompareOptions::default())))
+            }
+            _ => None,
+        })
+        .collect();
+    let views: Vec<_> =
+        compared.iter().map(|(name, comparison)| (name.clone(), View::new(comparison, None))).collect();
+    report::html(runs, &views)
+}
+
+fn failed(path: &Path, why: &str) -> CliError {
+    CliError::Failed {
+        message: format!("failed to write {}: {why}", path.display()),
+        hint: Some("name a folder that can be written to".to_owned()),
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    std::fs::write(path, bytes).map_err(|error| failed(path, &error.to_string()))
+}

@@ -1,0 +1,210 @@
+//! Experiments with a fake interpreter: real processes, no torch.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::config::{self, BackendKind};
+use crate::model::{Event, Outcome, Progress, SideName, Testbed, VerifyCode};
+use crate::process::Cancel;
+use crate::record::BackendRecord;
+use crate::toolchain::Lock;
+
+use super::super::cache::Cache;
+use super::super::export::Exporter;
+use crate::config::ModelSource;
+
+use super::super::plan::{Filter, Planned, plan};
+use super::*;
+
+/// Plays `python -m benchgate_backends REQUEST ANSWER`; what it plays is the model's symbol.
+const FAKE: &str = r#"#!/usr/bin/env python3
+import json, os, struct, sys
+assert sys.argv[1:3] == ["-m", "benchgate_backends"], sys.argv
+request = json.load(open(sys.argv[3]))
+answers = open(sys.argv[4], "w")
+def send(**m): print(json.dumps({k.replace("_", "-"): v for k, v in m.items()}), file=answers, flush=True)
+def npy(name, values):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % len(values)
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    with open(os.path.join(request["out"], name), "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % len(values), *values))
+with open(os.path.join(os.path.dirname(sys.argv[0]), "calls"), "a") as f: f.write(json.dumps(request) + "\n")
+what = request["symbol"]
+send(hello="benchgate-backends/1", python="3")
+send(stage="import")
+if what == "unsupported": send(status="unsupported", stage="import", error="no such thing here"); sys.exit()
+send(stage="compile")
+if what == "crash": print("segfault coming", file=sys.stderr, flush=True); os.kill(os.getpid(), 11)
+if what == "raises": send(status="failed", stage="compile", error="ValueError: no\nmore"); sys.exit()
+if what == "eager": send(status="failed", stage="eager", error="it raises", code="EAGER_FAILED"); sys.exit()
+if what == "silent": sys.exit()
+if what == "zero": send(status="ok", samples=[0.0]); sys.exit()
+if request["verify"]:
+    npy("expected0.npy", [1, 2, 3]); npy("actual0.npy", [1, 2, 4] if what == "wrong" else [1, 2, 3])
+send(status="ok", samples=[1000.0, 1200.0], iterations=request["iterations"] or 7, compile_seconds=2.5, cold=request["verify"],
+     outputs=1 if request["verify"] else None, references64=0, versions={"torch": "9"}, metrics={"xla_CompileTime_number": [0, 0]},
+     memory=[[0.1, 5000, None, "import"]])
+"#;
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn on(&self, _: Event<'_>) {}
+}
+
+fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
+    let fake = folder.join("python");
+    std::fs::write(&fake, FAKE).unwrap();
+    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let text = format!(
+        "[suite]\nname = \"s\"\n[toolchain]\nversion = \"1.0\"\ncommit = \"{}\"\n\
+         [[model]]\nname = \"m\"\nsource = \"models.py:{symbol}\"\noptions = {{ width = 4 }}\n\
+         [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\n\
+         [[backend]]\nname = \"eager\"\nprocesses = 2\npython = \"{}\"\n{more}",
+        "1".repeat(40),
+        fake.display()
+    );
+    let config = config::parse(&text, &folder.join("benchgate.toml")).unwrap();
+    let side = config.head.clone();
+    SideInput { name: SideName::Head, config, side, lock: Lock::default(), commit: None, dirty: None }
+}
+
+/// Runs the suite's experiments; the fake's calls lie in the folder.
+fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord> {
+    let cache = Cache::open(&folder.join("cache")).unwrap();
+    let testbed = Testbed::default();
+    let cancel = Cancel::new();
+    let context = Context {
+        cache: &cache,
+        progress: &Quiet,
+        cancel: &cancel,
+        testbed: &testbed,
+        slots: tokio::sync::Semaphore::new(1),
+        exporter: tokio::sync::Mutex::new(Exporter::new(None)),
+        logs: folder.join("logs"),
+        cpus: None,
+    };
+    let axes: Vec<String> = axes.iter().map(|&axis| axis.to_owned()).collect();
+    let planned: Vec<Planned<'_>> = plan(side, &Filter::default());
+    let experiments = experiments(&planned, &side.config.backends, &Axes::new(&axes).unwrap()).unwrap();
+    let journal = Journal::open(&folder.join("sessions"), &"a".repeat(32), "2026-01-01T00:00:00Z").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let found = interpreters(&experiments, &side.lock, &folder.join("cache"), &Quiet, &cancel).await.unwrap();
+        let dumps = Dumps::default();
+        run(&context, side, &experiments, &found, &journal, &dumps, folder).await.unwrap()
+    })
+}
+
+fn one(symbol: &str) -> BackendRecord {
+    let folder = tempfile::tempdir().unwrap();
+    let side = suite(folder.path(), symbol, "");
+    records(folder.path(), &side, &[]).remove(0)
+}
+
+fn calls(folder: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(folder.join("calls")).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn each_process_is_fresh_and_only_the_first_verifies_and_compiles_cold() {
+    let folder = tempfile::tempdir().unwrap();
+    let side = suite(folder.path(), "works", "iterations-per-run = 5\n");
+    let record = records(folder.path(), &side, &[]).remove(0);
+    assert_eq!(Outcome::from(&record.outcome), Outcome::Ok);
+    assert_eq!(record.verification.unwrap().code.0, VerifyCode::Pass);
+    assert_eq!((record.beside, record.versions["torch"].as_str()), (vec!["m/cpu/main".to_owned()], "9"));
+    let [first, second] = record.processes.as_slice() else { panic!("two processes") };
+    assert_eq!((first.latency.len(), first.iterations), (2, Some(5)));
+    assert_eq!((first.compile_seconds.is_some(), second.compile_seconds.is_some()), (true, false));
+    assert_eq!(first.memory[0].host_bytes, 5000);
+    assert!(first.log.as_ref().unwrap().starts_with("sessions/"), "{:?}", first.log);
+    let calls = calls(folder.path());
+    assert_eq!(calls.iter().map(|call| call["verify"].as_bool()).collect::<Vec<_>>(), [Some(true), Some(false)]);
+    assert_eq!(calls[0]["options"], serde_json::json!({ "width": 4 }));
+    assert!(calls[0]["batch-size"].is_null() && calls[0]["source"].as_str().unwrap().ends_with("models.py"));
+}
+
+#[test]
+fn what_an_interrupted_session_finished_is_not_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let side = suite(folder.path(), "works", "");
+    let first = records(folder.path(), &side, &[]);
+    let second = records(folder.path(), &side, &[]);
+    assert_eq!(first, second);
+    assert_eq!(calls(folder.path()).len(), 2);
+}
+
+#[test]
+fn a_wrong_output_is_measured_and_said() {
+    let record = one("wrong");
+    assert_eq!(Outcome::from(&record.outcome), Outcome::Ok);
+    assert_eq!(record.verification.unwrap().code.0, VerifyCode::Fail);
+    assert_eq!(record.processes.len(), 2);
+}
+
+#[test]
+fn every_way_to_fail_is_a_row_with_its_reason_after_one_process() {
+    for (symbol, stage, part) in [
+        ("crash", Stage::Compile, "SIGSEGV): segfault coming"),
+        ("raises", Stage::Compile, "compile: ValueError: no"),
+        ("eager", Stage::Export, "eager: it raises"),
+        ("silent", Stage::Compile, "ended without an answer"),
+        ("zero", Stage::Benchmark, "measured no time"),
+    ] {
+        let record = one(symbol);
+        let Outcome::Failed { stage: failed, why } = Outcome::from(&record.outcome) else {
+            panic!("{symbol}: {:?}", record.outcome)
+        };
+        assert_eq!(failed, stage, "{symbol}: {why}");
+        assert!(why.contains(part), "{symbol}: {why}");
+        assert_eq!(record.processes.len(), 1, "{symbol}");
+    }
+    assert_eq!(one("eager").verification.unwrap().code.0, VerifyCode::EagerFailed);
+    let Outcome::Unsupported { reason } = Outcome::from(&one("unsupported").outcome) else { panic!() };
+    assert_eq!(reason, "no such thing here");
+}
+
+#[test]
+fn an_interpreter_that_is_not_there_is_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut side = suite(folder.path(), "works", "");
+    side.config.backends[0].python = Some(folder.path().join("none"));
+    let record = records(folder.path(), &side, &[]).remove(0);
+    let Outcome::Unsupported { reason } = Outcome::from(&record.outcome) else { panic!("{:?}", record.outcome) };
+    assert!(reason.contains("there is no interpreter"), "{reason}");
+}
+
+#[test]
+fn axes_are_multiplied_out_and_filtered_by_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = "test = [\"eval\", \"train\"]\nbatch-size = [1, 8]\ndtype = [\"f32\", \"bf16\"]\n";
+    let side = suite(folder.path(), "works", more);
+    assert_eq!(records(folder.path(), &side, &[]).len(), 8);
+    let some = records(folder.path(), &side, &["test=train", "dtype=bf16", "batch-size=1", "batch-size=8"]);
+    let found: Vec<_> = some.iter().map(|r| (r.test.as_str(), r.batch_size, r.dtype.as_deref())).collect();
+    assert_eq!(found, [("train", Some(1), Some("bf16")), ("train", Some(8), Some("bf16"))]);
+    assert!(Axes::new(&["colour=red".to_owned()]).unwrap_err().contains("no axis `colour`"));
+    let none = Axes::new(&["backend=inductor".to_owned()]).unwrap();
+    let error = experiments(&plan(&side, &Filter::default()), &side.config.backends, &none).unwrap_err();
+    assert!(error.to_string().contains("--axis"), "{error}");
+}
+
+#[test]
+fn a_model_of_mlir_has_no_module_for_a_backend() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut side = suite(folder.path(), "works", "");
+    side.config.models[0].source = ModelSource::Mlir("a.mlir".into());
+    let record = records(folder.path(), &side, &[]).remove(0);
+    let Outcome::Unsupported { reason } = Outcome::from(&record.outcome) else { panic!("{:?}", record.outcome) };
+    assert!(reason.contains("no torch module"), "{reason}");
+    assert!(calls(folder.path()).is_empty(), "nothing was started");
+}
+
+#[test]
+fn the_names_of_backends_are_those_of_the_package() {
+    let protocol = BackendsSource::FILES.iter().find(|(name, _)| *name == "protocol.py").unwrap().1;
+    let names = BackendKind::NAMES.map(|name| format!("\"{name}\"")).join(", ");
+    assert!(protocol.contains(&format!("BACKENDS = ({names})")), "{names}");
+}

@@ -1,0 +1,181 @@
+//! Horizontal bars in groups, each group on its own scale: models differ by orders of magnitude, and what is
+//! compared is what runs one of them.
+
+use super::Theme;
+use super::data::{Bar, Chart, Group, Who};
+use super::svg::{Anchor, Palette, Svg, WIDTH, fitted, width_of};
+
+const ROW: f64 = 24.0;
+const BAR: f64 = 15.0;
+const HEAD: f64 = 64.0;
+const GROUP_HEAD: f64 = 30.0;
+/// More where a scale stands between the title and the bars.
+const SCALE_HEAD: f64 = 48.0;
+const GROUP_GAP: f64 = 10.0;
+const MARGIN: f64 = 20.0;
+const SIZE: f64 = 13.0;
+/// What the text after the longest bar may need.
+const VALUE: f64 = 86.0;
+/// A chart longer than this is no picture any more; the tables have the rest.
+const MOST_ROWS: usize = 240;
+
+pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
+    let rows: usize = chart.groups.iter().map(|group| group.bars.len()).sum();
+    if rows == 0 || chart.groups.iter().flat_map(|group| &group.bars).all(|bar| bar.value.is_none()) {
+        return None;
+    }
+    let (groups, left_out) = shown(&chart.groups);
+    let head = if chart.ratios { SCALE_HEAD } else { GROUP_HEAD };
+    let rows: usize = groups.iter().map(|group| group.bars.len()).sum();
+    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
+    let height = HEAD
+        + rows as f64 * ROW
+        + groups.len() as f64 * (head + GROUP_GAP)
+        + MARGIN
+        + if left_out > 0 { ROW } else { 0.0 };
+    let mut svg = Svg::new(height, theme);
+    let palette = svg.palette;
+    svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, chart.title);
+    svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, chart.subtitle);
+    let widest =
+        groups.iter().flat_map(|group| &group.bars).map(|bar| width_of(&bar.label, SIZE)).fold(60.0, f64::max);
+    let left = MARGIN + widest.min(300.0) + 12.0;
+    let mut y = HEAD;
+    for group in groups {
+        svg.text((MARGIN, y + 18.0), 14.0, Anchor::Start, palette.ink, &fitted(&group.title, 14.0, WIDTH - 2.0 * MARGIN));
+        y += head;
+        if chart.ratios {
+            ratios(&mut svg, group, left, y);
+        } else {
+            amounts(&mut svg, group, left, y);
+        }
+        for _ in &group.bars {
+            y += ROW;
+        }
+        y += GROUP_GAP;
+    }
+    if left_out > 0 {
+        let text = format!("and {left_out} more rows, which the tables have");
+        svg.text((MARGIN, y + 14.0), SIZE, Anchor::Start, palette.muted, &text);
+    }
+    Some(svg.finish(&format!("{}: {}", chart.title, chart.subtitle)))
+}
+
+/// Whole groups from the start, as many as a picture can hold, and the number of rows that are not shown.
+fn shown(groups: &[Group]) -> (&[Group], usize) {
+    let mut rows = 0;
+    for (at, group) in groups.iter().enumerate() {
+        rows += group.bars.len();
+        if rows > MOST_ROWS && at > 0 {
+            let left_out = groups[at..].iter().map(|group| group.bars.len()).sum();
+            return (&groups[..at], left_out);
+        }
+    }
+    (groups, 0)
+}
+
+const fn fill(palette: &Palette, who: Who) -> &'static str {
+    match who {
+        Who::Iree => palette.iree,
+        Who::IreeBase => palette.base,
+        Who::Other => palette.other,
+    }
+}
+
+fn label(svg: &mut Svg, bar: &Bar, left: f64, y: f64) {
+    let ink = svg.palette.ink;
+    let text = fitted(&bar.label, SIZE, left - MARGIN - 10.0);
+    svg.text((left - 10.0, y + BAR - 2.0), SIZE, Anchor::End, ink, &text);
+}
+
+/// The thin line from the fastest to the slowest process.
+fn whisker(svg: &mut Svg, from: f64, to: f64, y: f64) {
+    let (middle, ink) = (y + BAR / 2.0, svg.palette.ink);
+    svg.line((from, middle), (to, middle), ink, 1.2);
+    for x in [from, to] {
+        svg.line((x, middle - 3.5), (x, middle + 3.5), ink, 1.2);
+    }
+}
+
+fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
+    let most = group
+        .bars
+        .iter()
+        .flat_map(|bar| [bar.value, bar.range.map(|(_, most)| most)])
+        .flatten()
+        .fold(0.0, f64::max);
+    let room = WIDTH - left - MARGIN - VALUE;
+    let scale = |value: f64| if most > 0.0 { value / most * room } else { 0.0 };
+    let palette = svg.palette;
+    let mut y = top;
+    for bar in &group.bars {
+        label(svg, bar, left, y);
+        if let Some(value) = bar.value {
+            svg.rect(left, y, scale(value), BAR, fill(&palette, bar.who));
+            let mut end = left + scale(value);
+            if let Some((least, most)) = bar.range {
+                whisker(svg, left + scale(least), left + scale(most), y);
+                end = end.max(left + scale(most));
+            }
+            svg.text((end + 8.0, y + BAR - 2.0), SIZE, Anchor::Start, palette.ink, &bar.text);
+        } else {
+            let text = fitted(&bar.text, 12.0, WIDTH - left - MARGIN - 6.0);
+            svg.text((left + 6.0, y + BAR - 2.0), 12.0, Anchor::Start, palette.muted, &text);
+        }
+        y += ROW;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
+    let bottom = top + group.bars.len() as f64 * ROW - (ROW - BAR);
+    svg.line((left, top - 3.0), (left, bottom + 3.0), palette.muted, 1.0);
+}
+
+fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
+    let farthest = group
+        .bars
+        .iter()
+        .flat_map(|bar| [bar.value, bar.range.map(|(least, _)| least), bar.range.map(|(_, most)| most)])
+        .flatten()
+        .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+        .map(|ratio| ratio.log2().abs())
+        .fold(0.5, f64::max);
+    // Room for a number on both sides.
+    let half = (WIDTH - left - MARGIN) / 2.0;
+    let (middle, room) = (left + half, half - 64.0);
+    let x = |ratio: f64| middle + (ratio.log2() / farthest).clamp(-1.0, 1.0) * room;
+    let palette = svg.palette;
+    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
+    let bottom = top + group.bars.len() as f64 * ROW - (ROW - BAR);
+    // One tick a doubling, or as many doublings apart as leave them readable; below one doubling, halves of it.
+    let step = if farthest < 1.0 { 0.5 } else { (farthest / 5.0).ceil() };
+    let mut power = -(farthest / step).floor() * step;
+    while power <= farthest {
+        let at = x(power.exp2());
+        svg.line((at, top - 4.0), (at, bottom + 4.0), palette.grid, 1.0);
+        let whole = power.fract() == 0.0;
+        let text = match power.exp2() {
+            ratio if !whole => format!("{ratio:.2} ×"),
+            ratio if power < 0.0 => format!("1/{} ×", ratio.recip()),
+            ratio => format!("{ratio} ×"),
+        };
+        svg.text((at, top - 8.0), 10.0, Anchor::Middle, palette.muted, &text);
+        power += step;
+    }
+    let mut y = top;
+    for bar in &group.bars {
+        label(svg, bar, left, y);
+        if let Some(ratio) = bar.value.filter(|ratio| ratio.is_finite() && *ratio > 0.0) {
+            let (from, to) = (x(ratio).min(middle), x(ratio).max(middle));
+            let colour = if ratio < 1.0 { palette.slower } else { fill(&palette, bar.who) };
+            svg.rect(from, y, to - from, BAR, colour);
+            let (mut least, mut most) = (from, to);
+            if let Some((low, high)) = bar.range {
+                whisker(svg, x(low), x(high), y);
+                (least, most) = (least.min(x(low)), most.max(x(high)));
+            }
+            let (at, anchor) = if ratio < 1.0 { (least - 7.0, Anchor::End) } else { (most + 7.0, Anchor::Start) };
+            svg.text((at, y + BAR - 2.0), SIZE, anchor, palette.ink, &bar.text);
+        }
+        y += ROW;
+    }
+    svg.line((middle, top - 4.0), (middle, bottom + 4.0), palette.muted, 1.2);
+}

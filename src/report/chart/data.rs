@@ -1,0 +1,222 @@
+//! What the bar charts show, before any layout: groups of rows from one or several runs.
+
+use crate::model::{SideName, Stage, Unit};
+use crate::record::{RunFile, StageStatus};
+
+use super::super::beside::{Beside, BesideRow, IREE, Latency, times, typical};
+use super::super::human::quantity;
+
+/// Whose bar it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    Iree,
+    IreeBase,
+    Other,
+}
+
+/// One bar.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bar {
+    pub(super) label: String,
+    pub(super) who: Who,
+    /// `None` where nothing was measured; then `text` says why.
+    pub(super) value: Option<f64>,
+    /// Fastest and slowest process.
+    pub(super) range: Option<(f64, f64)>,
+    pub(super) text: String,
+}
+
+/// What stands together because it does the same work.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Group {
+    pub(super) title: String,
+    pub(super) bars: Vec<Bar>,
+}
+
+/// A whole chart.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Chart {
+    pub(super) title: &'static str,
+    pub(super) subtitle: &'static str,
+    pub(super) groups: Vec<Group>,
+    /// Bars are ratios and start at one, on a scale where twice and half are equally far.
+    pub(super) ratios: bool,
+}
+
+const UNMEASURED: &str = "not measured";
+
+/// IREE's measured rows of a run: group, label, whose, latency, compile seconds.
+struct Own {
+    group: String,
+    label: String,
+    who: Who,
+    latency: Option<Latency>,
+    compile_seconds: Option<f64>,
+    why: Option<String>,
+}
+
+/// One run's own benchmarks, both sides.
+fn own(name: &str, run: &RunFile, several: bool) -> Vec<Own> {
+    let paired = run.sides.len() > 1;
+    let mut rows = Vec::new();
+    let names = run.sides.iter().flat_map(|side| &side.benchmarks).map(|benchmark| benchmark.name.as_str());
+    let mut seen: Vec<&str> = Vec::new();
+    for benchmark_name in names {
+        if seen.contains(&benchmark_name) {
+            continue;
+        }
+        seen.push(benchmark_name);
+        for side in &run.sides {
+            let Some(benchmark) = side.benchmarks.iter().find(|found| found.name == benchmark_name) else {
+                continue;
+            };
+            let mut label = IREE.to_owned();
+            if paired {
+                label = format!("{label} {}", side.name.0);
+            }
+            if several {
+                label = format!("{label} ({name})");
+            }
+            let worked = benchmark.processes.iter().filter(|process| process.failure.is_none());
+            let latency =
+                typical(worked.filter_map(|process| process.samples.get("latency")).map(Vec::as_slice));
+            let compiled = benchmark
+                .stages
+                .iter()
+                .find(|stage| stage.stage.0 == Stage::Compile && stage.status == StageStatus::Ok);
+            rows.push(Own {
+                group: benchmark_name.to_owned(),
+                label,
+                who: if side.name.0 == SideName::Base { Who::IreeBase } else { Who::Iree },
+                latency,
+                compile_seconds: compiled.map(|stage| stage.seconds.0),
+                why: benchmark.outcome.why.clone(),
+            });
+        }
+    }
+    rows
+}
+
+/// Backends' rows with the group they belong to: the benchmark for the same work, else a group of their own.
+fn beside(name: &str, run: &RunFile, several: bool) -> Vec<(String, String, BesideRow)> {
+    let mut rows = Vec::new();
+    for row in Beside::new(run).rows.into_iter().filter(|row| row.backend != IREE) {
+        let first = run.backends.iter().find(|record| record.model == row.model).and_then(|r| r.beside.first());
+        let group = match first {
+            Some(first) if row.work() == "eval" => first.clone(),
+            _ => format!("{}, {}", row.model, row.work()),
+        };
+        let label = if several { format!("{} ({name})", row.backend) } else { row.backend.clone() };
+        rows.push((group, label, row));
+    }
+    rows
+}
+
+fn put(groups: &mut Vec<Group>, title: String, bar: Bar) {
+    match groups.iter_mut().find(|group| group.title == title) {
+        Some(group) => group.bars.push(bar),
+        None => groups.push(Group { title, bars: vec![bar] }),
+    }
+}
+
+fn latency_bar(label: String, who: Who, latency: Option<Latency>, why: Option<&str>) -> Bar {
+    let text = match latency {
+        Some(latency) => quantity(latency.typical, &Unit::Nanoseconds),
+        None => why.unwrap_or(UNMEASURED).to_owned(),
+    };
+    Bar {
+        label,
+        who,
+        value: latency.map(|latency| latency.typical),
+        range: latency.filter(|latency| latency.processes > 1).map(|latency| (latency.least, latency.most)),
+        text,
+    }
+}
+
+pub(super) fn latency(runs: &[(String, RunFile)]) -> Chart {
+    let mut groups = Vec::new();
+    let several = runs.len() > 1;
+    for (name, run) in runs {
+        for row in own(name, run, several) {
+            let bar = latency_bar(row.label, row.who, row.latency, row.why.as_deref());
+            put(&mut groups, row.group, bar);
+        }
+    }
+    for (name, run) in runs {
+        for (group, label, row) in beside(name, run, several) {
+            put(&mut groups, group, latency_bar(label, Who::Other, row.latency, row.why.as_deref()));
+        }
+    }
+    Chart {
+        title: "Latency",
+        subtitle: "median over fresh processes; the whisker spans them; shorter is better",
+        groups,
+        ratios: false,
+    }
+}
+
+pub(super) fn compile_time(runs: &[(String, RunFile)]) -> Chart {
+    let mut groups = Vec::new();
+    let several = runs.len() > 1;
+    let mut bar = |group: String, label: String, who, seconds: Option<f64>| {
+        // Eager compiles nothing, and a cached compile has no time: no bar at all.
+        if let Some(seconds) = seconds {
+            let text = quantity(seconds * 1e9, &Unit::Nanoseconds);
+            put(&mut groups, group, Bar { label, who, value: Some(seconds), range: None, text });
+        }
+    };
+    for (name, run) in runs {
+        for row in own(name, run, several) {
+            bar(row.group, row.label, row.who, row.compile_seconds);
+        }
+    }
+    for (name, run) in runs {
+        for (group, label, row) in beside(name, run, several) {
+            bar(group, label, Who::Other, row.compile_seconds);
+        }
+    }
+    Chart {
+        title: "Compile time",
+        subtitle: "from the model to the end of its first call; IREE: iree-compile, where it was not cached",
+        groups,
+        ratios: false,
+    }
+}
+
+/// Against eager where it was measured, else against the base side, else against the first row.
+pub(super) fn speedup(runs: &[(String, RunFile)]) -> Chart {
+    let chart = latency(runs);
+    let mut groups = Vec::new();
+    for group in chart.groups {
+        let measured = |bar: &&Bar| bar.value.is_some();
+        let reference = group
+            .bars
+            .iter()
+            .find(|bar| bar.label.starts_with("eager") && bar.value.is_some())
+            .or_else(|| group.bars.iter().filter(measured).find(|bar| bar.who == Who::IreeBase))
+            .or_else(|| group.bars.iter().find(measured));
+        let Some((name, base)) = reference.and_then(|bar| Some((bar.label.clone(), bar.value?))) else {
+            continue;
+        };
+        let bars: Vec<Bar> = group
+            .bars
+            .iter()
+            .filter(|bar| bar.label != name)
+            .filter_map(|bar| {
+                let ratio = base / bar.value?;
+                let range = bar.range.map(|(least, most)| (base / most, base / least));
+                Some(Bar { value: Some(ratio), range, text: times(Some(ratio)), ..bar.clone() })
+            })
+            .collect();
+        if !bars.is_empty() {
+            groups.push(Group { title: format!("{} against {name}", group.title), bars });
+        }
+    }
+    Chart {
+        title: "Speed-up",
+        subtitle: "how many times as fast; right of 1 × is faster",
+        groups,
+        ratios: true,
+    }
+}
+

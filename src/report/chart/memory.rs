@@ -1,0 +1,166 @@
+//! Memory over the run: each process as a hill, where it stood in time.
+//!
+//! A process that noted its memory stage by stage is drawn so; of the others the peak is known, and drawn as a
+//! plateau for as long as they ran.
+
+use std::collections::BTreeMap;
+
+use crate::record::RunFile;
+
+use super::super::beside::IREE;
+use super::super::human::quantity;
+use super::Theme;
+use super::svg::{Anchor, Svg, WIDTH, fitted, width_of};
+use crate::model::Unit;
+
+const HEIGHT: f64 = 380.0;
+const MARGIN: f64 = 20.0;
+const LEFT: f64 = 84.0;
+const TOP: f64 = 96.0;
+const BOTTOM: f64 = 46.0;
+/// Seconds without a process that are drawn as such.
+const LONGEST_GAP: f64 = 10.0;
+
+/// One process in time: seconds since the first began, and bytes.
+struct Hill {
+    who: String,
+    host: Vec<(f64, f64)>,
+    device: Vec<(f64, f64)>,
+}
+
+pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
+    let mut hills: Vec<Hill> = Vec::new();
+    // Runs of other hours follow one another, without the hours between them.
+    let mut offset = 0.0;
+    for (_, run) in runs {
+        let of_run = hills_of(run, offset);
+        offset = of_run.iter().flat_map(|hill| &hill.host).map(|(at, _)| *at).fold(offset, f64::max);
+        hills.extend(of_run);
+    }
+    let most = hills.iter().flat_map(|hill| hill.host.iter().chain(&hill.device)).map(|(_, y)| *y).fold(0.0, f64::max);
+    if most <= 0.0 || offset <= 0.0 {
+        return None;
+    }
+    let mut svg = Svg::new(HEIGHT, theme);
+    let palette = svg.palette;
+    let title = "Memory over the run";
+    let subtitle = "of each process in turn, by its stages where it noted them, else its peak";
+    svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, title);
+    svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, subtitle);
+    let step = round_step(most / 4.0);
+    let top = (most / step).ceil() * step;
+    let floor = HEIGHT - BOTTOM;
+    let x = |seconds: f64| LEFT + seconds / offset * (WIDTH - LEFT - MARGIN);
+    let y = |bytes: f64| floor - bytes / top * (floor - TOP);
+    let mut level = 0.0;
+    while level <= top * 1.001 {
+        svg.line((LEFT, y(level)), (WIDTH - MARGIN, y(level)), palette.grid, 1.0);
+        let text = if level == 0.0 { "0".to_owned() } else { quantity(level, &Unit::Bytes) };
+        svg.text((LEFT - 8.0, y(level) + 4.0), 12.0, Anchor::End, palette.muted, &text);
+        level += step;
+    }
+    let step = round_tens(offset / 6.0);
+    let mut second = 0.0;
+    while second <= offset {
+        let text = quantity(second * 1e9, &Unit::Nanoseconds);
+        let text = if second == 0.0 { "0".to_owned() } else { text };
+        svg.line((x(second), floor), (x(second), floor + 4.0), palette.muted, 1.0);
+        svg.text((x(second), floor + 20.0), 12.0, Anchor::Middle, palette.muted, &text);
+        second += step;
+    }
+    svg.line((LEFT, floor), (WIDTH - MARGIN, floor), palette.muted, 1.0);
+    let mut colours: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut legend = Vec::new();
+    for hill in &hills {
+        if !colours.contains_key(hill.who.as_str()) {
+            let colour = palette.lines[colours.len() % palette.lines.len()];
+            colours.insert(&hill.who, colour);
+            legend.push((hill.who.as_str(), colour));
+        }
+        let colour = colours.get(hill.who.as_str()).copied().unwrap_or(palette.other);
+        let points: Vec<(f64, f64)> = hill.host.iter().map(|(at, bytes)| (x(*at), y(*bytes))).collect();
+        svg.area(&points, floor, colour);
+    }
+    if hills.iter().any(|hill| !hill.device.is_empty()) {
+        for hill in &hills {
+            let points: Vec<(f64, f64)> = hill.device.iter().map(|(at, bytes)| (x(*at), y(*bytes))).collect();
+            svg.area(&points, floor, palette.ink);
+        }
+        legend.push(("device memory", palette.ink));
+    }
+    let mut at = LEFT;
+    for (who, colour) in legend {
+        let text = fitted(who, 12.0, 160.0);
+        svg.rect(at, 66.0, 11.0, 11.0, colour);
+        svg.text((at + 16.0, 76.0), 12.0, Anchor::Start, palette.ink, &text);
+        at += 16.0 + width_of(&text, 12.0) + 18.0;
+    }
+    Some(svg.finish(&format!("{title}: {subtitle}")))
+}
+
+fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
+    let seconds = |text: &str| {
+        text.parse::<jiff::Timestamp>().ok().map(|at| at.duration_since(jiff::Timestamp::UNIX_EPOCH).as_secs_f64())
+    };
+    // Start, end, name, peak, and what it noted itself: (seconds, host, device).
+    type Noted = Vec<(f64, f64, Option<f64>)>;
+    let mut found: Vec<(f64, f64, String, Option<f64>, Noted)> = Vec::new();
+    #[expect(clippy::cast_precision_loss, reason = "bytes of memory are below 2^53")]
+    let float = |bytes: u64| bytes as f64;
+    for side in &run.sides {
+        for process in side.benchmarks.iter().flat_map(|benchmark| &benchmark.processes) {
+            if let Some(began) = seconds(&process.started) {
+                let peak = process.peak_memory_bytes.map(float);
+                found.push((began, process.seconds.0, IREE.to_owned(), peak, Vec::new()));
+            }
+        }
+    }
+    for record in &run.backends {
+        for process in &record.processes {
+            if let Some(began) = seconds(&process.started) {
+                let noted = process.memory.iter().map(|point| {
+                    (point.seconds.0, float(point.host_bytes), point.device_bytes.map(float))
+                });
+                let peak = process.peak_memory_bytes.map(float);
+                found.push((began, process.seconds.0, record.backend.clone(), peak, noted.collect()));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let Some(first) = found.first().map(|(began, ..)| *began) else { return Vec::new() };
+    // An interrupted run that went on hours later, or a wait for the host: nothing of it happened there.
+    let (mut skipped, mut ended) = (0.0, first);
+    found
+        .into_iter()
+        .filter_map(|(began, lasted, who, peak, noted)| {
+            if began - ended > LONGEST_GAP {
+                skipped += began - ended - LONGEST_GAP;
+            }
+            ended = f64::max(ended, began + lasted);
+            let at = offset + began - first - skipped;
+            let mut host = vec![(at, 0.0)];
+            if noted.is_empty() {
+                let peak = peak?;
+                host.extend([(at, peak), (at + lasted, peak)]);
+            } else {
+                host.extend(noted.iter().map(|(seconds, bytes, _)| (at + seconds, *bytes)));
+                let last = host.last().map_or(0.0, |(_, bytes)| *bytes);
+                host.push((at + lasted, last));
+            }
+            host.push((at + lasted, 0.0));
+            let device = noted.iter().filter_map(|(seconds, _, bytes)| Some((at + seconds, (*bytes)?))).collect();
+            Some(Hill { who, host, device })
+        })
+        .collect()
+}
+
+/// A power of two of bytes near `least`, so that labels are whole.
+fn round_step(least: f64) -> f64 {
+    least.max(1.0).log2().ceil().exp2()
+}
+
+/// 1, 2 or 5 times a power of ten, not below `least`.
+fn round_tens(least: f64) -> f64 {
+    let power = 10f64.powf(least.max(1e-6).log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|times| times * power).find(|step| *step >= least).unwrap_or(least)
+}

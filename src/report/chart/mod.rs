@@ -1,0 +1,71 @@
+//! Pictures of a run: SVG, and PNG rendered from that very SVG.
+//!
+//! The SVG is written by hand: a bar chart is rectangles and text, and what a library would choose about
+//! them (margins, labels, colours in the dark) is all that makes one readable at the width of a comment. The PNG
+//! uses a font that is embedded, because a machine that measures has often none.
+
+mod bars;
+mod data;
+mod memory;
+mod png;
+mod svg;
+
+use crate::record::RunFile;
+
+pub use png::png;
+
+/// Light or dark, as the page around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    Light,
+    Dark,
+}
+
+impl Theme {
+    pub const BOTH: [Self; 2] = [Self::Light, Self::Dark];
+
+    /// What a file's name ends with before its extension.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::Light => "",
+            Self::Dark => "-dark",
+        }
+    }
+}
+
+/// The pictures there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Picture {
+    Latency,
+    CompileTime,
+    Speedup,
+    Memory,
+}
+
+impl Picture {
+    pub const ALL: [Self; 4] = [Self::Latency, Self::CompileTime, Self::Speedup, Self::Memory];
+
+    /// The file's name without theme and extension.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::CompileTime => "compile-time",
+            Self::Speedup => "speedup",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// Draws a picture of one or several runs, each with the name it is shown by; `None` where they hold nothing
+/// to draw.
+pub fn picture(runs: &[(String, RunFile)], picture: Picture, theme: Theme) -> Option<String> {
+    match picture {
+        Picture::Latency => bars::draw(&data::latency(runs), theme),
+        Picture::CompileTime => bars::draw(&data::compile_time(runs), theme),
+        Picture::Speedup => bars::draw(&data::speedup(runs), theme),
+        Picture::Memory => memory::draw(runs, theme),
+    }
+}
+
+#[cfg(test)]
+mod tests;

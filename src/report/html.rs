@@ -1,0 +1,186 @@
+//! One page for a run or several: pictures, tables and what the machine was. Self-contained: no script, no
+//! font and no file from anywhere else, so that it can be an artifact that opens years later.
+
+use std::fmt::Write;
+
+use crate::record::{OutcomeStatus, RunFile};
+
+use super::beside::{Beside, times, typical};
+use super::chart::{Picture, Theme, picture};
+use super::human::quantity;
+use super::view::View;
+use super::{clean, percent, words};
+use crate::model::Unit;
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1f2328;--muted:#59636e;--ground:#fff;--line:#d9dfe5;--bad:#b3261e}\
+body{font:15px/1.5 'DejaVu Sans',Verdana,sans-serif;color:var(--ink);background:var(--ground);max-width:940px;\
+margin:2em auto;padding:0 1em}\
+h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}\
+table{border-collapse:collapse;width:100%;font-size:13px}\
+th,td{text-align:left;padding:.3em .6em;border-bottom:1px solid var(--line);vertical-align:top}\
+th{color:var(--muted);font-weight:normal}td.n{text-align:right;white-space:nowrap}\
+p.note{color:var(--muted);font-size:13px}.bad{color:var(--bad)}\
+svg{max-width:100%;height:auto}.dark{display:none}\
+@media (prefers-color-scheme:dark){:root{--ink:#f0f6fc;--muted:#9198a1;--ground:#0d1117;--line:#2f363e;\
+--bad:#ff7b72}.dark{display:block}.light{display:none}}";
+
+/// The page. `views` are comparisons of the runs' two sides, by the run's name.
+pub fn html(runs: &[(String, RunFile)], views: &[(String, View<'_>)]) -> String {
+    let title = runs.first().map_or("benchgate", |(_, run)| run.suite.as_str());
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <title>{0}: benchgate</title><style>{STYLE}</style></head><body>\n<h1>{0}</h1>\n",
+        escape(title)
+    );
+    for (name, view) in views {
+        let _ = writeln!(page, "<h2>{}</h2>\n<p>{}</p>", escape(name), escape(&view.headline));
+        comparison(view, &mut page);
+    }
+    for which in Picture::ALL {
+        for theme in Theme::BOTH {
+            let Some(svg) = picture(runs, which, theme) else { continue };
+            let class = if theme == Theme::Dark { "dark" } else { "light" };
+            let _ = writeln!(page, "<div class=\"{class}\">{svg}</div>");
+        }
+    }
+    for (name, run) in runs {
+        benchmarks(name, run, &mut page);
+        backends(run, &mut page);
+        machine(run, &mut page);
+    }
+    page.push_str("</body></html>\n");
+    page
+}
+
+/// Text of strangers as text.
+fn escape(text: &str) -> String {
+    clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A table: cells that begin with a number mark are set to the right.
+fn table(page: &mut String, header: &[&str], rows: impl Iterator<Item = Vec<Cell>>) {
+    page.push_str("<table><tr>");
+    for title in header {
+        let _ = write!(page, "<th>{title}</th>");
+    }
+    page.push_str("</tr>\n");
+    for row in rows {
+        page.push_str("<tr>");
+        for Cell { text, class } in row {
+            let _ = write!(page, "<td class=\"{class}\">{}</td>", escape(&text));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</table>\n");
+}
+
+struct Cell {
+    text: String,
+    class: &'static str,
+}
+
+fn plain(text: impl Into<String>) -> Cell {
+    Cell { text: text.into(), class: "" }
+}
+
+fn number(text: impl Into<String>) -> Cell {
+    Cell { text: text.into(), class: "n" }
+}
+
+fn bad(text: impl Into<String>) -> Cell {
+    Cell { text: text.into(), class: "bad" }
+}
+
+fn comparison(view: &View<'_>, page: &mut String) {
+    let sections = [&view.diverged, &view.failed, &view.changed, &view.open, &view.told, &view.unchanged];
+    let rows = sections.into_iter().flatten().map(|row| {
+        let reason = words::reason(row.row);
+        let why = reason.detail.map_or(reason.sentence.clone(), |detail| format!("{}: {detail}", reason.sentence));
+        let name = row.metric.map_or(row.name.to_owned(), |metric| format!("{} {metric}", row.name));
+        vec![
+            plain(name),
+            plain(row.row.verdict.to_string()),
+            number(row.effect().unwrap_or_default()),
+            number(row.interval().unwrap_or_default()),
+            plain(why),
+        ]
+    });
+    table(page, &["benchmark", "verdict", "change", "interval", "why"], rows);
+    if let Some(legend) = &view.legend {
+        let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(legend));
+    }
+}
+
+fn benchmarks(name: &str, run: &RunFile, page: &mut String) {
+    let _ = writeln!(page, "<h2>Benchmarks of {}</h2>", escape(name));
+    let rows = run.sides.iter().flat_map(|side| {
+        side.benchmarks.iter().map(move |benchmark| {
+            let samples = benchmark.processes.iter().filter_map(|process| process.samples.get("latency"));
+            let latency = typical(samples.map(Vec::as_slice));
+            let spread = latency.map(|latency| (latency.most - latency.least) / 2.0 / latency.typical);
+            let outcome = match (&benchmark.outcome.status, &benchmark.outcome.why) {
+                (OutcomeStatus::Ok, _) => {
+                    let code = benchmark.verification.as_ref().map(|v| v.code.0.as_str());
+                    plain(code.unwrap_or("not verified"))
+                }
+                (OutcomeStatus::Failed, why) => bad(why.clone().unwrap_or_default()),
+                (_, why) => plain(why.clone().unwrap_or_default()),
+            };
+            vec![
+                plain(&benchmark.name),
+                plain(side.name.0.as_str()),
+                number(latency.map(|l| quantity(l.typical, &Unit::Nanoseconds)).unwrap_or_default()),
+                number(spread.map(|spread| format!("± {}", percent(spread))).unwrap_or_default()),
+                number(benchmark.processes.len().to_string()),
+                outcome,
+            ]
+        })
+    });
+    table(page, &["benchmark", "side", "latency", "processes' range", "processes", "outputs"], rows);
+}
+
+fn backends(run: &RunFile, page: &mut String) {
+    let beside = Beside::new(run);
+    if beside.is_empty() {
+        return;
+    }
+    page.push_str("<h2>Beside other backends</h2>\n");
+    let rows = beside.rows.iter().map(|row| {
+        let outcome = match &row.why {
+            Some(why) => plain(why),
+            None => plain(row.code.unwrap_or("not verified")),
+        };
+        vec![
+            plain(&row.model),
+            plain(&row.backend),
+            plain(row.work()),
+            number(row.time().unwrap_or_default()),
+            number(row.compile()),
+            number(times(row.iree_is)),
+            number(times(row.over_eager)),
+            outcome,
+        ]
+    });
+    let header = ["model", "backend", "test", "latency", "compile", "IREE is", "over eager", "outputs"];
+    table(page, &header, rows);
+    let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(super::beside::LEGEND));
+}
+
+fn machine(run: &RunFile, page: &mut String) {
+    page.push_str("<h2>Machine and tools</h2>\n");
+    let mut rows: Vec<Vec<Cell>> = vec![
+        vec![plain("measured"), plain(&run.created)],
+        vec![plain("testbed"), plain(&run.testbed.id)],
+    ];
+    rows.extend(run.testbed.facts.iter().map(|(name, value)| vec![plain(name), plain(value)]));
+    for side in &run.sides {
+        if let Some(tools) = &side.toolchain {
+            let text = format!("IREE {} ({})", tools.version, tools.compiler_commit);
+            rows.push(vec![plain(side.name.0.as_str()), plain(text)]);
+        }
+    }
+    table(page, &["", ""], rows.into_iter());
+}
