@@ -246,8 +246,7 @@ pub fn backends_table(file: &RunFile) -> String {
     if beside.is_empty() {
         return String::new();
     }
-    let rows: Vec<[String; 7]> =
-        beside.rows.iter().map(|row| cells(row).map(|cell| clean(&cell))).collect();
+    let rows: Vec<[String; 7]> = beside.rows.iter().map(|row| cells(row).map(|cell| clean(&cell))).collect();
     let width = |at: usize| {
         let measured = beside.rows.iter().zip(&rows).filter(|(row, _)| at < 2 || row.why.is_none());
         measured.map(|(_, row)| row[at].chars().count()).chain([HEADER[at].len()]).max().unwrap_or(0)

@@ -98,7 +98,8 @@ fn comparison(view: &View<'_>, page: &mut String) {
     let sections = [&view.diverged, &view.failed, &view.changed, &view.open, &view.told, &view.unchanged];
     let rows = sections.into_iter().flatten().map(|row| {
         let reason = words::reason(row.row);
-        let why = reason.detail.map_or(reason.sentence.clone(), |detail| format!("{}: {detail}", reason.sentence));
+        let why =
+            reason.detail.map_or(reason.sentence.clone(), |detail| format!("{}: {detail}", reason.sentence));
         let name = row.metric.map_or(row.name.to_owned(), |metric| format!("{} {metric}", row.name));
         vec![
             plain(name),
@@ -171,10 +172,8 @@ fn backends(run: &RunFile, page: &mut String) {
 
 fn machine(run: &RunFile, page: &mut String) {
     page.push_str("<h2>Machine and tools</h2>\n");
-    let mut rows: Vec<Vec<Cell>> = vec![
-        vec![plain("measured"), plain(&run.created)],
-        vec![plain("testbed"), plain(&run.testbed.id)],
-    ];
+    let mut rows: Vec<Vec<Cell>> =
+        vec![vec![plain("measured"), plain(&run.created)], vec![plain("testbed"), plain(&run.testbed.id)]];
     rows.extend(run.testbed.facts.iter().map(|(name, value)| vec![plain(name), plain(value)]));
     for side in &run.sides {
         if let Some(tools) = &side.toolchain {

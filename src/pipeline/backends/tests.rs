@@ -2,18 +2,19 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::config::{self, BackendKind};
+use crate::config::{self, BackendKind, ModelSource};
 use crate::model::{Event, Outcome, Progress, SideName, Testbed, VerifyCode};
 use crate::process::Cancel;
 use crate::record::BackendRecord;
 use crate::toolchain::Lock;
 
-use super::super::cache::Cache;
+use super::super::cache::{Cache, Digests};
 use super::super::export::Exporter;
-use crate::config::ModelSource;
-
 use super::super::plan::{Filter, Planned, plan};
+use super::super::slots::Slots;
+use super::super::targets::Devices;
 use super::*;
 
 /// Plays `python -m benchgate_backends REQUEST ANSWER`; what it plays is the model's symbol.
@@ -79,10 +80,15 @@ fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord>
         progress: &Quiet,
         cancel: &cancel,
         testbed: &testbed,
-        slots: tokio::sync::Semaphore::new(1),
+        slots: Slots::new(1),
+        digests: Digests::default(),
+        devices: Devices::default(),
         exporter: tokio::sync::Mutex::new(Exporter::new(None)),
+        ir: None,
         logs: folder.join("logs"),
         cpus: None,
+        gpus: Arc::default(),
+        choices: Vec::new(),
     };
     let axes: Vec<String> = axes.iter().map(|&axis| axis.to_owned()).collect();
     let planned: Vec<Planned<'_>> = plan(side, &Filter::default());
@@ -90,7 +96,8 @@ fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord>
     let journal = Journal::open(&folder.join("sessions"), &"a".repeat(32), "2026-01-01T00:00:00Z").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let found = interpreters(&experiments, &side.lock, &folder.join("cache"), &Quiet, &cancel).await.unwrap();
+        let found =
+            interpreters(&experiments, &side.lock, &folder.join("cache"), &Quiet, &cancel).await.unwrap();
         let dumps = Dumps::default();
         run(&context, side, &experiments, &found, &journal, &dumps, folder).await.unwrap()
     })
@@ -121,7 +128,10 @@ fn each_process_is_fresh_and_only_the_first_verifies_and_compiles_cold() {
     assert_eq!(first.memory[0].host_bytes, 5000);
     assert!(first.log.as_ref().unwrap().starts_with("sessions/"), "{:?}", first.log);
     let calls = calls(folder.path());
-    assert_eq!(calls.iter().map(|call| call["verify"].as_bool()).collect::<Vec<_>>(), [Some(true), Some(false)]);
+    assert_eq!(
+        calls.iter().map(|call| call["verify"].as_bool()).collect::<Vec<_>>(),
+        [Some(true), Some(false)]
+    );
     assert_eq!(calls[0]["options"], serde_json::json!({ "width": 4 }));
     assert!(calls[0]["batch-size"].is_null() && calls[0]["source"].as_str().unwrap().ends_with("models.py"));
 }
@@ -172,7 +182,9 @@ fn an_interpreter_that_is_not_there_is_a_reason() {
     let mut side = suite(folder.path(), "works", "");
     side.config.backends[0].python = Some(folder.path().join("none"));
     let record = records(folder.path(), &side, &[]).remove(0);
-    let Outcome::Unsupported { reason } = Outcome::from(&record.outcome) else { panic!("{:?}", record.outcome) };
+    let Outcome::Unsupported { reason } = Outcome::from(&record.outcome) else {
+        panic!("{:?}", record.outcome)
+    };
     assert!(reason.contains("there is no interpreter"), "{reason}");
 }
 
@@ -197,7 +209,9 @@ fn a_model_of_mlir_has_no_module_for_a_backend() {
     let mut side = suite(folder.path(), "works", "");
     side.config.models[0].source = ModelSource::Mlir("a.mlir".into());
     let record = records(folder.path(), &side, &[]).remove(0);
-    let Outcome::Unsupported { reason } = Outcome::from(&record.outcome) else { panic!("{:?}", record.outcome) };
+    let Outcome::Unsupported { reason } = Outcome::from(&record.outcome) else {
+        panic!("{:?}", record.outcome)
+    };
     assert!(reason.contains("no torch module"), "{reason}");
     assert!(calls(folder.path()).is_empty(), "nothing was started");
 }

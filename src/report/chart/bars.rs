@@ -37,12 +37,21 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
     let palette = svg.palette;
     svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, chart.title);
     svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, chart.subtitle);
-    let widest =
-        groups.iter().flat_map(|group| &group.bars).map(|bar| width_of(&bar.label, SIZE)).fold(60.0, f64::max);
+    let widest = groups
+        .iter()
+        .flat_map(|group| &group.bars)
+        .map(|bar| width_of(&bar.label, SIZE))
+        .fold(60.0, f64::max);
     let left = MARGIN + widest.min(300.0) + 12.0;
     let mut y = HEAD;
     for group in groups {
-        svg.text((MARGIN, y + 18.0), 14.0, Anchor::Start, palette.ink, &fitted(&group.title, 14.0, WIDTH - 2.0 * MARGIN));
+        svg.text(
+            (MARGIN, y + 18.0),
+            14.0,
+            Anchor::Start,
+            palette.ink,
+            &fitted(&group.title, 14.0, WIDTH - 2.0 * MARGIN),
+        );
         y += head;
         if chart.ratios {
             ratios(&mut svg, group, left, y);
@@ -172,7 +181,8 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
                 whisker(svg, x(low), x(high), y);
                 (least, most) = (least.min(x(low)), most.max(x(high)));
             }
-            let (at, anchor) = if ratio < 1.0 { (least - 7.0, Anchor::End) } else { (most + 7.0, Anchor::Start) };
+            let (at, anchor) =
+                if ratio < 1.0 { (least - 7.0, Anchor::End) } else { (most + 7.0, Anchor::Start) };
             svg.text((at, y + BAR - 2.0), SIZE, anchor, palette.ink, &bar.text);
         }
         y += ROW;

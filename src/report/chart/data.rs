@@ -101,7 +101,8 @@ fn own(name: &str, run: &RunFile, several: bool) -> Vec<Own> {
 fn beside(name: &str, run: &RunFile, several: bool) -> Vec<(String, String, BesideRow)> {
     let mut rows = Vec::new();
     for row in Beside::new(run).rows.into_iter().filter(|row| row.backend != IREE) {
-        let first = run.backends.iter().find(|record| record.model == row.model).and_then(|r| r.beside.first());
+        let first =
+            run.backends.iter().find(|record| record.model == row.model).and_then(|r| r.beside.first());
         let group = match first {
             Some(first) if row.work() == "eval" => first.clone(),
             _ => format!("{}, {}", row.model, row.work()),
@@ -219,4 +220,3 @@ pub(super) fn speedup(runs: &[(String, RunFile)]) -> Chart {
         ratios: true,
     }
 }
-

@@ -37,7 +37,11 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
         offset = of_run.iter().flat_map(|hill| &hill.host).map(|(at, _)| *at).fold(offset, f64::max);
         hills.extend(of_run);
     }
-    let most = hills.iter().flat_map(|hill| hill.host.iter().chain(&hill.device)).map(|(_, y)| *y).fold(0.0, f64::max);
+    let most = hills
+        .iter()
+        .flat_map(|hill| hill.host.iter().chain(&hill.device))
+        .map(|(_, y)| *y)
+        .fold(0.0, f64::max);
     if most <= 0.0 || offset <= 0.0 {
         return None;
     }
@@ -100,7 +104,9 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
 
 fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
     let seconds = |text: &str| {
-        text.parse::<jiff::Timestamp>().ok().map(|at| at.duration_since(jiff::Timestamp::UNIX_EPOCH).as_secs_f64())
+        text.parse::<jiff::Timestamp>()
+            .ok()
+            .map(|at| at.duration_since(jiff::Timestamp::UNIX_EPOCH).as_secs_f64())
     };
     // Start, end, name, peak, and what it noted itself: (seconds, host, device).
     type Noted = Vec<(f64, f64, Option<f64>)>;
@@ -118,9 +124,10 @@ fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
     for record in &run.backends {
         for process in &record.processes {
             if let Some(began) = seconds(&process.started) {
-                let noted = process.memory.iter().map(|point| {
-                    (point.seconds.0, float(point.host_bytes), point.device_bytes.map(float))
-                });
+                let noted = process
+                    .memory
+                    .iter()
+                    .map(|point| (point.seconds.0, float(point.host_bytes), point.device_bytes.map(float)));
                 let peak = process.peak_memory_bytes.map(float);
                 found.push((began, process.seconds.0, record.backend.clone(), peak, noted.collect()));
             }
@@ -148,7 +155,8 @@ fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
                 host.push((at + lasted, last));
             }
             host.push((at + lasted, 0.0));
-            let device = noted.iter().filter_map(|(seconds, _, bytes)| Some((at + seconds, (*bytes)?))).collect();
+            let device =
+                noted.iter().filter_map(|(seconds, _, bytes)| Some((at + seconds, (*bytes)?))).collect();
             Some(Hill { who, host, device })
         })
         .collect()

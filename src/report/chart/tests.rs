@@ -37,7 +37,9 @@ fn text_leaves_ink_in_the_png() {
 #[test]
 fn the_latency_chart_names_each_backend_its_time_and_why_one_has_none() {
     let svg = picture(&sample(), Picture::Latency, Theme::Light).unwrap();
-    for part in ["iree", "inductor", "eager", "unsupported: TensorRT runs on CUDA devices only", "mlp/cpu/main"] {
+    for part in
+        ["iree", "inductor", "eager", "unsupported: TensorRT runs on CUDA devices only", "mlp/cpu/main"]
+    {
         assert!(svg.contains(part), "{part} is missing:\n{svg}");
     }
 }
