@@ -98,6 +98,7 @@ def tensors(value) -> list:
 
 def construct(torch, request: Request) -> Case:
     from benchgate_export import source
+    from benchgate_export import protocol
     from benchgate_export.protocol import Failure
 
     def make(options):
@@ -111,12 +112,15 @@ def construct(torch, request: Request) -> Case:
         made = _with_batch(make, request, Failure)
     except Failure as e:
         raise Failed(str(e)) from e
+    except protocol.Unsupported as e:
+        raise Unsupported(str(e)) from e
+    name = request.symbol or request.source
     if not (isinstance(made, (tuple, list)) and len(made) == 2 and isinstance(made[0], torch.nn.Module)):
-        raise Failed(f"{request.symbol} must return (torch.nn.Module, inputs)")
+        raise Failed(f"{name} must return (torch.nn.Module, inputs)")
     model, inputs = made
     inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
     if not all(isinstance(t, torch.Tensor) for t in inputs):
-        raise Failed(f"the inputs that {request.symbol} returns must be tensors")
+        raise Failed(f"the inputs that {name} returns must be tensors")
     inputs = tuple(t.detach().cpu().contiguous() for t in inputs)
     if request.inputs and request.batch_size is None:
         inputs = _exported(torch, request.inputs, inputs)
@@ -143,7 +147,7 @@ def _with_batch(make, request: Request, failure):
         except failure as e:
             if getattr(e, "code", None) != "BAD_OPTIONS":
                 raise
-    raise Unsupported(f"{request.symbol} takes no batch size: it has no parameter {' or '.join(BATCH_OPTIONS)}")
+    raise Unsupported(f"{request.symbol or request.source} takes no batch size: it has no parameter {' or '.join(BATCH_OPTIONS)}")
 
 
 def _exported(torch, paths, constructed):

@@ -45,10 +45,13 @@ class Request:
     """One process of one experiment. `None` is always the model's own, or the library's own."""
 
     source: str
-    symbol: str
     backend: str
     # Where outputs, references and the compilers' caches go; it exists.
     out: str
+    # None for a model of the zoo, whose source is `zoo:KEY`.
+    symbol: str | None = None
+    # Where relative options of the zoo's models start.
+    folder: str | None = None
     test: str = "eval"
     device: str = "cpu"
     preset: str | None = None
@@ -79,7 +82,8 @@ def parse_request(text: str) -> Request:
     unknown = sorted(set(raw) - known)
     if unknown:
         raise ValueError(f"unknown key {unknown[0]!r}")
-    for key in ("source", "symbol", "backend", "out"):
+    zoo = str(raw.get("source")).startswith("zoo:")
+    for key in ("source", "backend", "out", *(() if zoo else ("symbol",))):
         if not isinstance(raw.get(key), str) or not raw[key]:
             raise ValueError(f"{key!r} is missing")
     request = Request(**raw)

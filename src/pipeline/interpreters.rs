@@ -205,7 +205,7 @@ async fn crashed(session: Session, reply: Reply, stage: &str) -> Result<StageFai
 }
 
 /// Writes the package into the cache, once per version of benchgate.
-fn install_package(context: &Context<'_>) -> Result<PathBuf, PipelineError> {
+pub(super) fn install_package(context: &Context<'_>) -> Result<PathBuf, PipelineError> {
     const NAME: &str = "benchgate_export";
     let key = ExporterSource::digest();
     if let Lookup::Hit(entry) = context.cache.lookup("exporter", &key)? {

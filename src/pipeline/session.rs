@@ -18,7 +18,7 @@ use crate::toolchain::{self, Environment, Installed, Lock};
 use super::PipelineError;
 use super::argv::InputArg;
 use super::assemble::{self, Frame, PreparedSide};
-use super::backends::{self, Axes, Dumps, Experiment, Interpreters};
+use super::backends::{self, Axes, Dumps, Experiment};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
 use super::devices;
@@ -136,7 +136,7 @@ pub async fn run(
 /// What runs beside IREE.
 struct Beside<'a> {
     experiments: &'a [Experiment<'a>],
-    interpreters: &'a Interpreters,
+    interpreters: &'a backends::Interpreters,
 }
 
 /// The inputs that a model's module is measured with, where the exporter wrote them.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::config::BackendKind;
 use crate::model::Progress;
 use crate::process::Cancel;
-use crate::toolchain::{self, Lock, ToolchainError};
+use crate::toolchain::{self, Environment, Lock, ToolchainError};
 
 use super::super::PipelineError;
 use super::Experiment;
@@ -74,7 +74,14 @@ async fn environment(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Interpreter, ToolchainError> {
-    let env = toolchain::ensure_python(toolchain::TORCH_MLIR, lock, cache, progress, cancel).await?;
-    let _ = kind;
+    let environment = match kind {
+        BackendKind::XlaLazy | BackendKind::XlaDynamo => Environment::TorchXla,
+        BackendKind::Eager
+        | BackendKind::TorchScript
+        | BackendKind::Inductor
+        | BackendKind::OnnxRuntime
+        | BackendKind::TensorRt => Environment::Torch,
+    };
+    let env = toolchain::ensure_python(environment, lock, cache, progress, cancel).await?;
     Ok(Interpreter { python: env.python, packages: Vec::new() })
 }

@@ -125,9 +125,13 @@ fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
 fn request(job: &Job<'_, '_>) -> serde_json::Value {
     let (experiment, measure) = (job.experiment, &job.lead.config.measure);
     let model = experiment.model;
+    let sources = &job.lead.side.sources;
     let (source, symbol) = match &model.source {
-        ModelSource::Python { file, symbol } => (job.lead.side.sources.join(file), symbol.clone()),
-        ModelSource::Mlir(path) => (path.clone(), String::new()),
+        ModelSource::Python { file, symbol } => {
+            (sources.join(file).to_string_lossy().into_owned(), Some(symbol))
+        }
+        ModelSource::Zoo(key) => (format!("zoo:{key}"), None),
+        ModelSource::Mlir(path) => (path.to_string_lossy().into_owned(), None),
     };
     let options =
         model.options.iter().map(|(name, value)| (name.clone(), super::super::export::typed(value)));
@@ -135,6 +139,7 @@ fn request(job: &Job<'_, '_>) -> serde_json::Value {
     serde_json::json!({
         "source": source,
         "symbol": symbol,
+        "folder": sources,
         "backend": backend.kind.as_str(),
         "device": experiment.device,
         "test": experiment.test.as_str(),
@@ -164,7 +169,7 @@ async fn started(
 ) -> Result<Kept, PipelineError> {
     let context = job.context;
     let packages = package::install(context)?;
-    let exporter = super::super::export::install_package(context)?;
+    let exporter = super::super::interpreters::install_package(context)?;
     let staged = context.cache.stage()?;
     let out = staged.path();
     fs::create_dir_all(&job.compiler_cache).map_err(PipelineError::io("create", &job.compiler_cache))?;

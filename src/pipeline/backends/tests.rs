@@ -11,7 +11,7 @@ use crate::record::BackendRecord;
 use crate::toolchain::Lock;
 
 use super::super::cache::{Cache, Digests};
-use super::super::export::Exporter;
+use super::super::interpreters;
 use super::super::plan::{Filter, Planned, plan};
 use super::super::slots::Slots;
 use super::super::targets::Devices;
@@ -83,7 +83,7 @@ fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord>
         slots: Slots::new(1),
         digests: Digests::default(),
         devices: Devices::default(),
-        exporter: tokio::sync::Mutex::new(Exporter::new(None)),
+        interpreters: interpreters::Interpreters::new(interpreters::Environments::new(), 1, &BTreeMap::new()),
         ir: None,
         logs: folder.join("logs"),
         cpus: None,
