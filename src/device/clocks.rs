@@ -84,7 +84,7 @@ pub fn hold_clocks(
         let pid = std::process::id();
         let boot = boot_id().unwrap_or_default();
         let written = Written { gpu: gpu.id.clone(), clock, pid, started: started(pid), boot };
-        let file = write_down(shared_folder(), &written)
+        let file = write_down(&shared_folder(), &written)
             .map_err(|error| format!("{}: what would be changed can't be written down: {error}", gpu.name))?;
         if let Err(why) = gpus.lock_clock(*index, clock) {
             // Nothing was changed, so nothing is to be undone.
@@ -136,7 +136,7 @@ impl Leftover {
 
 /// Locks that are written down. While a run goes on, its own are among them.
 pub fn leftover_locks() -> Vec<Leftover> {
-    leftovers_in(shared_folder())
+    leftovers_in(&shared_folder())
 }
 
 fn leftovers_in(folder: &Path) -> Vec<Leftover> {

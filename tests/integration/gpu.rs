@@ -80,10 +80,8 @@ impl Machine {
 
     /// What is written down about a lock of this GPU, for a later start to see.
     fn written_down(&self) -> Option<PathBuf> {
-        ["/run/lock", "/var/lock", "/tmp"]
-            .into_iter()
-            .map(|folder| Path::new(folder).join(format!("benchgate-clock-{}.json", self.uuid)))
-            .find(|file| file.exists())
+        Some(self.suite.world.locks().join(format!("benchgate-clock-{}.json", self.uuid)))
+            .filter(|file| file.exists())
     }
 
     /// Telemetry of the GPU in every process of the stored run.
@@ -94,14 +92,6 @@ impl Machine {
         let processes: Vec<Value> =
             benchmarks.flat_map(|benchmark| benchmark["processes"].as_array().unwrap().clone()).collect();
         processes.iter().map(|process| process["telemetry"]["gpus"][0].clone()).collect()
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        if let Some(file) = self.written_down() {
-            drop(std::fs::remove_file(file));
-        }
     }
 }
 

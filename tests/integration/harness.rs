@@ -14,7 +14,7 @@ pub struct World {
 impl World {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["home", "cache", "work"] {
+        for name in ["home", "cache", "work", "locks"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         Self { folder }
@@ -28,6 +28,11 @@ impl World {
     /// What the binary sees as `$XDG_CACHE_HOME`.
     pub fn cache(&self) -> PathBuf {
         self.folder.path().join("cache")
+    }
+
+    /// The folder of the machine's locks, as the binary sees it: a world waits for no other.
+    pub fn locks(&self) -> PathBuf {
+        self.folder.path().join("locks")
     }
 
     /// Writes a file below the working folder, and its parents.
@@ -59,6 +64,7 @@ impl World {
             .env_clear()
             .env("HOME", self.folder.path().join("home"))
             .env("XDG_CACHE_HOME", self.cache())
+            .env("BENCHGATE_LOCK_DIR", self.locks())
             .env("LC_ALL", "C.UTF-8");
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
