@@ -117,7 +117,7 @@ async fn pin(
         ));
         lock.put_tools(tools);
     }
-    for environment in Environment::needed(&config.models) {
+    for environment in Environment::needed(config) {
         for env in toolchain::pin_python(environment, cache, &*progress, cancel).await? {
             locked.push_str(&format!(
                 "{} for Python {}: {} wheels\n",
@@ -141,7 +141,7 @@ async fn install(
 ) -> Result<(), ToolchainError> {
     let progress = terminal.progress();
     let lock = Lock::read_beside(&config.file)?;
-    let environments = Environment::needed(&config.models);
+    let environments = Environment::needed(config);
     let steps = pins(config).len() + environments.len();
     progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
     for pin in pins(config) {

@@ -84,13 +84,15 @@ pub async fn run(
 
     let cache = Cache::open(&options.cache)?;
     let models: BTreeMap<Environment, usize> = exported_models(&plans);
-    let steps = sides.len() + models.len();
+    let needed: BTreeSet<Environment> =
+        models.keys().copied().chain(backends::needed(&experiments)).collect();
+    let steps = sides.len() + needed.len();
     progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
     let tools =
         try_join_all(sides.iter().map(|side| tools_of(side, &options.cache, progress, cancel))).await?;
-    let environments = environments(&models, &lead.lock, &options.cache, progress, cancel).await?;
-    let interpreters =
-        backends::interpreters(&experiments, &lead.lock, &options.cache, progress, cancel).await?;
+    let mut environments = environments(&needed, &lead.lock, &options.cache, progress, cancel).await?;
+    let interpreters = backends::interpreters(&experiments, &environments);
+    environments.retain(|environment, _| models.contains_key(environment));
     progress.on(Event::StageFinished { stage: Stage::Toolchain });
 
     let targets = || plans.iter().flatten().map(|planned| planned.target);
@@ -202,17 +204,17 @@ fn exported_models(plans: &[Vec<Planned<'_>>]) -> BTreeMap<Environment, usize> {
 }
 
 /// The environments that are needed. One that can't be had (no wheels for this machine, no network) fails
-/// the benchmarks that need it, each with that reason; the others are still measured. One that is not what
+/// the benchmarks and backends that need it, each with that reason; the others are still measured. One that is not what
 /// was locked stops the run: somebody changed something.
 async fn environments(
-    models: &BTreeMap<Environment, usize>,
+    needed: &BTreeSet<Environment>,
     lock: &Lock,
     cache: &Path,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Environments, PipelineError> {
     let mut environments = Environments::new();
-    for environment in models.keys() {
+    for environment in needed {
         let python = match toolchain::ensure_python(*environment, lock, cache, progress, cancel).await {
             Ok(python) => Ok(python),
             Err(error) if error.is_absence() => {

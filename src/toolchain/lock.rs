@@ -144,6 +144,7 @@ impl Lock {
         &self,
         name: &str,
         requirements_sha256: &str,
+        python: Option<&str>,
     ) -> Result<Vec<&LockedPython>, ToolchainError> {
         let mut fitting: Vec<&LockedPython> = self
             .python
@@ -152,6 +153,7 @@ impl Lock {
                 env.name == name
                     && env.platform == platform()
                     && env.requirements_sha256 == requirements_sha256
+                    && python.is_none_or(|python| env.python == python)
             })
             .collect();
         fitting.sort_by_key(|env| std::cmp::Reverse(minor(&env.python)));
@@ -162,7 +164,12 @@ impl Lock {
                 format!("{} ({}, Python {}{stale})", env.name, env.platform, env.python)
             });
             return Err(ToolchainError::NotLocked {
-                what: format!("the Python environment {name} for {}", platform()),
+                what: match python {
+                    Some(python) => {
+                        format!("the Python environment {name} for Python {python}, {}", platform())
+                    }
+                    None => format!("the Python environment {name} for {}", platform()),
+                },
                 found: listed(found),
                 lock: self.file.clone(),
             });

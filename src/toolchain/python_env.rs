@@ -1,4 +1,4 @@
-//! The Python environments that export models: virtual environments with exactly the locked wheels.
+//! The Python environments that export models and run other backends: virtual environments with exactly the locked wheels.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,19 @@ use super::pin::text_digest;
 use super::pip::{Pip, write_requirements};
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
-use crate::config::{Exporter, Model};
+use crate::config::{Backend, BackendKind, Config, Exporter};
 use crate::model::{Event, Progress, Stage};
 use crate::process::{self, Cancel, Command, Exit};
 
-/// A set of wheels that exporters share. Two only where their versions of torch exclude each other: each costs
-/// gigabytes.
+/// A set of wheels that exporters and backends share. Another copy of torch only where versions exclude each
+/// other: each costs gigabytes. Ordered so that an overlay comes after what it lies over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Environment {
     /// torch-mlir, iree-turbine and ONNX.
     Torch,
     TorchXla,
+    /// A runtime, laid over [`Self::Torch`].
+    OnnxRuntime,
 }
 
 impl Environment {
@@ -34,9 +36,37 @@ impl Environment {
         }
     }
 
-    /// The environments that these models need.
-    pub fn needed<'a>(models: impl IntoIterator<Item = &'a Model>) -> BTreeSet<Self> {
-        models.into_iter().filter_map(|model| model.exporter).map(Self::of).collect()
+    /// The one that has a backend's packages.
+    pub const fn beside(backend: BackendKind) -> Self {
+        match backend {
+            BackendKind::OnnxRuntime => Self::OnnxRuntime,
+            BackendKind::XlaLazy | BackendKind::XlaDynamo => Self::TorchXla,
+            BackendKind::Eager | BackendKind::TorchScript | BackendKind::Inductor | BackendKind::TensorRt => {
+                Self::Torch
+            }
+        }
+    }
+
+    /// What an overlay lies over: the environment whose Python is started, and whose packages are found first.
+    pub const fn over(self) -> Option<Self> {
+        match self {
+            Self::OnnxRuntime => Some(Self::Torch),
+            Self::Torch | Self::TorchXla => None,
+        }
+    }
+
+    /// This one, after what it lies over.
+    pub fn with_under(self) -> impl Iterator<Item = Self> {
+        self.over().into_iter().chain([self])
+    }
+
+    /// The environments that a suite's models and backends need.
+    pub fn needed(config: &Config) -> BTreeSet<Self> {
+        let exporters = config.models.iter().filter_map(|model| model.exporter).map(Self::of);
+        let own = |backend: &&Backend| backend.python.is_none();
+        let beside = config.backends.iter().filter(own);
+        let beside = beside.flat_map(|backend| Self::beside(backend.kind).with_under());
+        exporters.chain(beside).collect()
     }
 
     /// As `benchgate.lock` names it.
@@ -44,6 +74,7 @@ impl Environment {
         match self {
             Self::Torch => "torch",
             Self::TorchXla => "torch-xla",
+            Self::OnnxRuntime => "onnxruntime",
         }
     }
 
@@ -52,6 +83,7 @@ impl Environment {
         match self {
             Self::Torch => include_str!("../../python/requirements-torch.in"),
             Self::TorchXla => include_str!("../../python/requirements-torch-xla.in"),
+            Self::OnnxRuntime => include_str!("../../python/requirements-onnxruntime.in"),
         }
     }
 
@@ -68,6 +100,8 @@ const VENV_TIMEOUT: Duration = Duration::from_secs(300);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonEnv {
     pub python: PathBuf,
+    /// Where its packages lie.
+    pub packages: PathBuf,
     /// Of the wheels and the Python version.
     pub digest: String,
 }
@@ -84,14 +118,13 @@ pub async fn ensure_python(
     cancel: &Cancel,
 ) -> Result<PythonEnv, ToolchainError> {
     let name = environment.name();
-    let locked = lock.python(name, &environment.requirements_digest())?;
-    // One that is installed needs no search for a Python.
-    let installed = locked.iter().find(|env| place_of(env, cache).is_installed());
     let started = Instant::now();
-    let (env, interpreter) = match installed {
-        Some(env) => (*env, None),
-        None => choose(&locked, lock, cancel).await?,
+    // An overlay's packages are loaded by the Python it lies over: only wheels of that Python will do.
+    let under = match environment.over() {
+        Some(under) => Some(pick(under, None, lock, cache, cancel).await?.0.python.as_str()),
+        None => None,
     };
+    let (env, interpreter) = pick(environment, under, lock, cache, cancel).await?;
     let what = format!("Python {} with {name}", env.python);
     let place = place_of(env, cache);
     progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &what });
@@ -106,7 +139,26 @@ pub async fn ensure_python(
     .await?;
     let note = if interpreter.is_some() { "installed" } else { "verified" };
     progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &what, note, took: started.elapsed() });
-    Ok(PythonEnv { python: place.root.join("bin/python"), digest: digest(env) })
+    Ok(PythonEnv {
+        python: place.root.join("bin/python"),
+        packages: place.root.join(format!("lib/python{}/site-packages", env.python)),
+        digest: digest(env),
+    })
+}
+
+/// Which of the locked ones: one that is installed, which needs no search for a Python, else the newest that can be.
+async fn pick<'a>(
+    environment: Environment,
+    python: Option<&str>,
+    lock: &'a Lock,
+    cache: &Path,
+    cancel: &Cancel,
+) -> Result<(&'a LockedPython, Option<Interpreter>), ToolchainError> {
+    let locked = lock.python(environment.name(), &environment.requirements_digest(), python)?;
+    match locked.iter().find(|env| place_of(env, cache).is_installed()) {
+        Some(env) => Ok((*env, None)),
+        None => choose(&locked, lock, cancel).await,
+    }
 }
 
 fn place_of(env: &LockedPython, cache: &Path) -> Place {
@@ -214,4 +266,50 @@ async fn stage(
     pip.run(what, arguments, cancel).await?;
     let what = what.to_owned();
     blocking(&place.root, move || Manifest::take(&tree, what, Scope::Everything)?.write(&tree)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needed(backends: &str) -> Vec<&'static str> {
+        let commit = "1".repeat(40);
+        let text = format!(
+            "[suite]\nname = \"s\"\n[toolchain]\nversion = \"1.0\"\ncommit = \"{commit}\"\n\
+             [[model]]\nname = \"m\"\nsource = \"m.mlir\"\ninputs = [\"4xf32\"]\n\
+             [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\n{backends}"
+        );
+        let config = crate::config::parse(&text, Path::new("benchgate.toml")).unwrap();
+        Environment::needed(&config).into_iter().map(Environment::name).collect()
+    }
+
+    #[test]
+    fn an_overlay_has_the_python_it_lies_over() {
+        let mut lock = Lock::default();
+        for python in ["3.11", "3.13"] {
+            lock.put_python(LockedPython {
+                name: "onnxruntime".into(),
+                platform: super::super::lock::platform(),
+                python: python.into(),
+                requirements_sha256: Environment::OnnxRuntime.requirements_digest(),
+                wheels: Vec::new(),
+            });
+        }
+        let of = |python| lock.python("onnxruntime", &Environment::OnnxRuntime.requirements_digest(), python);
+        let pythons =
+            |found: Vec<&LockedPython>| found.iter().map(|env| env.python.clone()).collect::<Vec<_>>();
+        assert_eq!(pythons(of(None).unwrap()), ["3.13", "3.11"]);
+        assert_eq!(pythons(of(Some("3.11")).unwrap()), ["3.11"]);
+        let error = of(Some("3.12")).unwrap_err().to_string();
+        assert!(error.contains("the Python environment onnxruntime for Python 3.12"), "{error}");
+    }
+
+    #[test]
+    fn what_backends_need_is_locked_with_what_exporters_need() {
+        assert_eq!(needed(""), [""; 0]);
+        assert_eq!(needed("[[backend]]\nname = \"onnxruntime\"\n"), ["torch", "onnxruntime"]);
+        assert_eq!(needed("[[backend]]\nname = \"xla-dynamo\"\n"), ["torch-xla"]);
+        // An interpreter of the user's own has what it has.
+        assert_eq!(needed("[[backend]]\nname = \"onnxruntime\"\npython = \"own/python\"\n"), [""; 0]);
+    }
 }

@@ -1,15 +1,14 @@
 //! Which interpreter runs a backend. One that can't be had is a reason in the report, never an error.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use crate::config::BackendKind;
-use crate::model::Progress;
-use crate::process::Cancel;
-use crate::toolchain::{self, Environment, Lock, ToolchainError};
+use crate::toolchain::Environment;
 
-use super::super::PipelineError;
+use super::super::interpreters::Environments;
 use super::Experiment;
+use super::process::unsupported;
 
 /// An interpreter with what its backend imports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,55 +32,41 @@ impl Interpreters {
     }
 }
 
-/// Finds or installs what the experiments need, before anything is measured.
-///
-/// # Errors
-/// An interrupt; everything else is that backend's reason.
-pub(in crate::pipeline) async fn interpreters(
-    experiments: &[Experiment<'_>],
-    lock: &Lock,
-    cache: &Path,
-    progress: &dyn Progress,
-    cancel: &Cancel,
-) -> Result<Interpreters, PipelineError> {
-    let mut found = BTreeMap::new();
-    for experiment in experiments {
-        let kind = experiment.backend.kind;
-        if found.contains_key(&kind) {
-            continue;
-        }
-        let interpreter = match &experiment.backend.python {
-            // Made absolute, because it is started in another folder, and not resolved: what a virtual
-            // environment's link points to is not that environment.
-            Some(python) if python.is_file() => std::path::absolute(python)
-                .map(|python| Interpreter { python, packages: Vec::new() })
-                .map_err(|error| format!("failed to find {}: {error}", python.display())),
-            Some(python) => Err(format!("there is no interpreter {}", python.display())),
-            None => match environment(kind, lock, cache, progress, cancel).await {
-                Err(ToolchainError::Interrupted) => return Err(PipelineError::Interrupted),
-                other => other.map_err(|error| format!("failed to {error}")),
-            },
-        };
-        found.insert(kind, interpreter);
-    }
-    Ok(Interpreters(found))
+/// The environments whose packages the experiments import. What never starts needs none.
+pub(in crate::pipeline) fn needed(experiments: &[Experiment<'_>]) -> BTreeSet<Environment> {
+    let locked = experiments
+        .iter()
+        .filter(|experiment| experiment.backend.python.is_none() && unsupported(experiment).is_none());
+    locked.flat_map(|experiment| Environment::beside(experiment.backend.kind).with_under()).collect()
 }
 
-async fn environment(
-    kind: BackendKind,
-    lock: &Lock,
-    cache: &Path,
-    progress: &dyn Progress,
-    cancel: &Cancel,
-) -> Result<Interpreter, ToolchainError> {
-    let environment = match kind {
-        BackendKind::XlaLazy | BackendKind::XlaDynamo => Environment::TorchXla,
-        BackendKind::Eager
-        | BackendKind::TorchScript
-        | BackendKind::Inductor
-        | BackendKind::OnnxRuntime
-        | BackendKind::TensorRt => Environment::Torch,
+/// Finds each backend's interpreter among the environments of the run, or why there is none.
+pub(in crate::pipeline) fn interpreters(
+    experiments: &[Experiment<'_>],
+    environments: &Environments,
+) -> Interpreters {
+    let of = |experiment: &Experiment<'_>| match &experiment.backend.python {
+        // Made absolute, because it is started in another folder, and not resolved: what a virtual
+        // environment's link points to is not that environment.
+        Some(python) if python.is_file() => std::path::absolute(python)
+            .map(|python| Interpreter { python, packages: Vec::new() })
+            .map_err(|error| format!("failed to find {}: {error}", python.display())),
+        Some(python) => Err(format!("there is no interpreter {}", python.display())),
+        None => locked(Environment::beside(experiment.backend.kind), environments),
     };
-    let env = toolchain::ensure_python(environment, lock, cache, progress, cancel).await?;
-    Ok(Interpreter { python: env.python, packages: Vec::new() })
+    Interpreters(experiments.iter().map(|experiment| (experiment.backend.kind, of(experiment))).collect())
+}
+
+fn locked(environment: Environment, environments: &Environments) -> Result<Interpreter, String> {
+    let of = |environment: Environment| match environments.get(&environment) {
+        Some(env) => env.as_ref().map_err(Clone::clone),
+        None => Err(format!("no environment {} was prepared", environment.name())),
+    };
+    match environment.over() {
+        Some(under) => Ok(Interpreter {
+            python: of(under)?.python.clone(),
+            packages: vec![of(environment)?.packages.clone()],
+        }),
+        None => Ok(Interpreter { python: of(environment)?.python.clone(), packages: Vec::new() }),
+    }
 }

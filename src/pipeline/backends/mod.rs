@@ -25,7 +25,7 @@ use super::plan::SideInput;
 use super::prepare::Context;
 
 pub use axes::Axes;
-pub(super) use environment::{Interpreters, interpreters};
+pub(super) use environment::{Interpreters, interpreters, needed};
 pub use package::BackendsSource;
 pub(super) use plan::{Experiment, experiments};
 pub(super) use process::Kept;

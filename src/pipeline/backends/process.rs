@@ -113,7 +113,7 @@ pub(super) async fn once(
 }
 
 /// What is known without starting anything.
-fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
+pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
     if let ModelSource::Mlir(_) = &experiment.model.source {
         return Some("the source is MLIR: there is no torch module to run".to_owned());
     }

@@ -8,10 +8,10 @@ use crate::config::{self, BackendKind, ModelSource};
 use crate::model::{Event, Outcome, Progress, SideName, Testbed, VerifyCode};
 use crate::process::Cancel;
 use crate::record::BackendRecord;
-use crate::toolchain::Lock;
+use crate::toolchain::{Environment, Lock, PythonEnv};
 
 use super::super::cache::{Cache, Digests};
-use super::super::interpreters;
+use super::super::interpreters::{self as exporters, Environments};
 use super::super::plan::{Filter, Planned, plan};
 use super::super::slots::Slots;
 use super::super::targets::Devices;
@@ -29,6 +29,7 @@ def npy(name, values):
     head += " " * (63 - (10 + len(head)) % 64) + "\n"
     with open(os.path.join(request["out"], name), "wb") as f:
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % len(values), *values))
+request["packages"] = os.environ["BENCHGATE_PACKAGES"]
 with open(os.path.join(os.path.dirname(sys.argv[0]), "calls"), "a") as f: f.write(json.dumps(request) + "\n")
 what = request["symbol"]
 send(hello="benchgate-backends/1", python="3")
@@ -72,6 +73,15 @@ fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
 
 /// Runs the suite's experiments; the fake's calls lie in the folder.
 fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord> {
+    records_in(folder, side, axes, &Environments::new())
+}
+
+fn records_in(
+    folder: &Path,
+    side: &SideInput,
+    axes: &[&str],
+    environments: &Environments,
+) -> Vec<BackendRecord> {
     let cache = Cache::open(&folder.join("cache")).unwrap();
     let testbed = Testbed::default();
     let cancel = Cancel::new();
@@ -83,7 +93,7 @@ fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord>
         slots: Slots::new(1),
         digests: Digests::default(),
         devices: Devices::default(),
-        interpreters: interpreters::Interpreters::new(interpreters::Environments::new(), 1, &BTreeMap::new()),
+        interpreters: exporters::Interpreters::new(Environments::new(), 1, &BTreeMap::new()),
         ir: None,
         logs: folder.join("logs"),
         cpus: None,
@@ -96,8 +106,7 @@ fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord>
     let journal = Journal::open(&folder.join("sessions"), &"a".repeat(32), "2026-01-01T00:00:00Z").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let found =
-            interpreters(&experiments, &side.lock, &folder.join("cache"), &Quiet, &cancel).await.unwrap();
+        let found = interpreters(&experiments, environments);
         let dumps = Dumps::default();
         run(&context, side, &experiments, &found, &journal, &dumps, folder).await.unwrap()
     })
@@ -186,6 +195,31 @@ fn an_interpreter_that_is_not_there_is_a_reason() {
         panic!("{:?}", record.outcome)
     };
     assert!(reason.contains("there is no interpreter"), "{reason}");
+}
+
+#[test]
+fn a_backend_that_is_only_a_runtime_lies_over_torch() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut side = suite(folder.path(), "works", "");
+    side.config.backends[0].kind = BackendKind::OnnxRuntime;
+    let python = side.config.backends[0].python.take().unwrap();
+    let env = |python: &Path, packages: &str| {
+        Ok(PythonEnv { python: python.to_owned(), packages: packages.into(), digest: String::new() })
+    };
+    let mut environments = Environments::from([(Environment::Torch, env(&python, "/torch"))]);
+    let planned = plan(&side, &Filter::default());
+    let wanted = needed(&experiments(&planned, &side.config.backends, &Axes::default()).unwrap());
+    assert_eq!(wanted.into_iter().collect::<Vec<_>>(), [Environment::Torch, Environment::OnnxRuntime]);
+
+    environments.insert(Environment::OnnxRuntime, Err("failed to find it".to_owned()));
+    let record = records_in(folder.path(), &side, &[], &environments).remove(0);
+    let reason = || Outcome::Unsupported { reason: "failed to find it".to_owned() };
+    assert_eq!(Outcome::from(&record.outcome), reason());
+
+    environments.insert(Environment::OnnxRuntime, env(Path::new("/other/python"), "/runtime"));
+    let record = records_in(folder.path(), &side, &[], &environments).remove(0);
+    assert_eq!(Outcome::from(&record.outcome), Outcome::Ok);
+    assert_eq!(calls(folder.path())[0]["packages"], "/runtime");
 }
 
 #[test]
