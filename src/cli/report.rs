@@ -13,19 +13,20 @@ use super::{CliError, Terminal, inputs};
 /// Pictures and a page from any runs
 ///
 /// Draws latency, compile time, speed-up and memory, each light and dark, as SVG and PNG, and writes a
-/// self-contained HTML page. Reads run.json and every format that `compare` reads.
+/// self-contained HTML page, or IREE beside other backends as a table in Markdown. Reads run.json and every format that `compare` reads.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   benchgate report run.json --out pictures
   benchgate report monday.json tuesday.json --out week --image svg
-  benchgate report run.json --html report.html")]
+  benchgate report run.json --html report.html
+  benchgate report run.json --markdown - >> \"$GITHUB_STEP_SUMMARY\"")]
 pub struct Args {
     /// The runs; globs are expanded
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// Folder for the pictures
-    #[arg(long, value_name = "FOLDER", required_unless_present = "html")]
+    #[arg(long, value_name = "FOLDER", required_unless_present_any = ["html", "markdown"])]
     out: Option<PathBuf>,
     /// What the pictures are written as
     #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_values = ["svg", "png"])]
@@ -33,6 +34,9 @@ pub struct Args {
     /// Also write a page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write IREE beside other backends as a table in Markdown; `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
 }
 
 /// Formats of a picture.
@@ -65,6 +69,29 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(file) = &args.html {
         write(file, page(&runs).as_bytes())?;
         terminal.print(&format!("{}\n", file.display()));
+    }
+    if let Some(file) = &args.markdown {
+        let tables: Vec<String> = runs
+            .iter()
+            .map(|(_, run)| report::backends_markdown(run))
+            .filter(|text| !text.is_empty())
+            .collect();
+        if tables.is_empty() {
+            return Err(CliError::Failed {
+                message: "failed to write a table: the runs hold no other backend".to_owned(),
+                hint: Some(
+                    "name backends as `[[backend]]` in the suite, or with `benchgate run --backend`"
+                        .to_owned(),
+                ),
+            });
+        }
+        let text = tables.join("\n");
+        if file.as_os_str() == "-" {
+            terminal.print(&text);
+        } else {
+            write(file, text.as_bytes())?;
+            terminal.print(&format!("{}\n", file.display()));
+        }
     }
     Ok(ExitCode::Pass)
 }

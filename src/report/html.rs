@@ -160,12 +160,12 @@ fn backends(run: &RunFile, page: &mut String) {
             plain(row.work()),
             number(row.time().unwrap_or_default()),
             number(row.compile()),
-            number(times(row.iree_is)),
+            number(row.against_iree()),
             number(times(row.over_eager)),
             outcome,
         ]
     });
-    let header = ["model", "backend", "test", "latency", "compile", "IREE is", "over eager", "outputs"];
+    let header: Vec<&str> = ["model"].into_iter().chain(super::beside::HEADER).collect();
     table(page, &header, rows);
     let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(super::beside::LEGEND));
 }

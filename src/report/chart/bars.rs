@@ -166,7 +166,7 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
             ratio if power < 0.0 => format!("1/{} ×", ratio.recip()),
             ratio => format!("{ratio} ×"),
         };
-        svg.text((at, top - 8.0), 10.0, Anchor::Middle, palette.muted, &text);
+        svg.text((at, top - 8.0), 11.5, Anchor::Middle, palette.muted, &text);
         power += step;
     }
     let mut y = top;

@@ -59,15 +59,19 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
     let mut level = 0.0;
     while level <= top * 1.001 {
         svg.line((LEFT, y(level)), (WIDTH - MARGIN, y(level)), palette.grid, 1.0);
-        let text = if level == 0.0 { "0".to_owned() } else { quantity(level, &Unit::Bytes) };
+        let text = tick(level, &Unit::Bytes);
         svg.text((LEFT - 8.0, y(level) + 4.0), 12.0, Anchor::End, palette.muted, &text);
         level += step;
     }
-    let step = round_tens(offset / 6.0);
+    let step = round_seconds(offset / 6.0);
     let mut second = 0.0;
     while second <= offset {
-        let text = quantity(second * 1e9, &Unit::Nanoseconds);
-        let text = if second == 0.0 { "0".to_owned() } else { text };
+        let text = match step {
+            _ if second == 0.0 => "0".to_owned(),
+            3600.0.. => format!("{} h", second / 3600.0),
+            60.0.. => format!("{} min", second / 60.0),
+            _ => tick(second * 1e9, &Unit::Nanoseconds),
+        };
         svg.line((x(second), floor), (x(second), floor + 4.0), palette.muted, 1.0);
         svg.text((x(second), floor + 20.0), 12.0, Anchor::Middle, palette.muted, &text);
         second += step;
@@ -162,13 +166,53 @@ fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
         .collect()
 }
 
+/// A round number without the zeros that a measured one ends with: `256 MiB`, not `256.0 MiB`.
+fn tick(value: f64, unit: &Unit) -> String {
+    let text = quantity(value, unit);
+    match text.split_once(' ') {
+        _ if value == 0.0 => "0".to_owned(),
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
 /// A power of two of bytes near `least`, so that labels are whole.
 fn round_step(least: f64) -> f64 {
     least.max(1.0).log2().ceil().exp2()
+}
+
+/// What clocks are divided into, not below `least`.
+fn round_seconds(least: f64) -> f64 {
+    let clock = [20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0];
+    match least {
+        ..=10.0 => round_tens(least),
+        3_600.0.. => 3_600.0 * round_tens(least / 3_600.0),
+        _ => clock.into_iter().find(|step| *step >= least).unwrap_or(least),
+    }
 }
 
 /// 1, 2 or 5 times a power of ten, not below `least`.
 fn round_tens(least: f64) -> f64 {
     let power = 10f64.powf(least.max(1e-6).log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|times| times * power).find(|step| *step >= least).unwrap_or(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_divided_as_clocks_are() {
+        let steps = [0.7, 8.0, 11.0, 59.0, 250.0, 3_000.0, 9_000.0].map(round_seconds);
+        assert_eq!(steps, [1.0, 10.0, 20.0, 60.0, 300.0, 3_600.0, 18_000.0]);
+    }
+
+    #[test]
+    fn what_stands_on_an_axis_has_no_zeros_at_its_end() {
+        let bytes = |value| tick(value, &Unit::Bytes);
+        assert_eq!([bytes(0.0), bytes(268_435_456.0), bytes(1_610_612_736.0)], ["0", "256 MiB", "1.5 GiB"]);
+        assert_eq!(tick(2e10, &Unit::Nanoseconds), "20 s");
+    }
 }
