@@ -283,3 +283,139 @@ fn own_metrics(process: &BackendProcessRecord) -> impl Iterator<Item = (String, 
 fn float(count: u64) -> f64 {
     count as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::{Format, read};
+    use crate::model::{Benchmark, Process, Series};
+
+    fn sample() -> RunFile {
+        let text = include_str!("../../../tests/fixtures/record/backends-v1.json");
+        RunFile::from_slice(text.as_bytes()).unwrap()
+    }
+
+    /// One record for each combination of four axes.
+    fn multiplied() -> RunFile {
+        let mut file = sample();
+        let one = file.backends.iter().find(|record| record.backend == "eager").unwrap().clone();
+        file.backends.clear();
+        for test in ["eval", "train"] {
+            for (batch_size, dtype, precision) in [
+                (None, None, None),
+                (Some(8), Some("bf16"), None),
+                (None, Some("f32"), Some("medium")),
+                (Some(1), None, Some("high")),
+            ] {
+                file.backends.push(BackendRecord {
+                    test: test.to_owned(),
+                    batch_size,
+                    dtype: dtype.map(str::to_owned),
+                    matmul_precision: precision.map(str::to_owned),
+                    ..one.clone()
+                });
+            }
+        }
+        file
+    }
+
+    fn lines_of(file: &RunFile, name: &str) -> String {
+        appended(file).into_iter().find(|appended| appended.name == name).unwrap().lines
+    }
+
+    fn processes(benchmark: &Benchmark) -> &[Process] {
+        match &benchmark.metric("latency").unwrap().series {
+            Series::Processes(processes) => processes,
+            other => panic!("no processes: {other:?}"),
+        }
+    }
+
+    fn keys(value: &Value) -> Vec<&str> {
+        value.as_object().unwrap().keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn every_line_of_results_jsonl_has_the_runners_fields() {
+        let text = lines_of(&multiplied(), "results.jsonl");
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for line in &lines {
+            // As the runner's README shows a line.
+            for field in [
+                "model",
+                "experiment",
+                "repeat",
+                "iterations_per_run",
+                "metrics",
+                "timestamp",
+                "verification_code",
+            ] {
+                assert!(!line[field].is_null(), "{field}: {line}");
+            }
+            assert_eq!(keys(&line["model"]), ["suite_name", "model_name"]);
+            assert_eq!(
+                keys(&line["experiment"])[..9],
+                [
+                    "accelerator",
+                    "accelerator_model",
+                    "xla",
+                    "xla_flags",
+                    "dynamo",
+                    "torch_xla2",
+                    "keep_model_data_on_cuda",
+                    "test",
+                    "batch_size"
+                ]
+            );
+            let (total, one) = (&line["metrics"]["total_time"], &line["metrics"]["per_iter_time"]);
+            assert_eq!(total.as_array().unwrap().len() as u64, line["repeat"].as_u64().unwrap());
+            let ratio = total[0].as_f64().unwrap() / one[0].as_f64().unwrap();
+            assert!((ratio - line["iterations_per_run"].as_f64().unwrap()).abs() < 1e-6, "{line}");
+        }
+        let beside: Vec<_> = lines.iter().filter(|line| line["experiment"]["backend"] != "iree").collect();
+        let different: std::collections::BTreeSet<_> =
+            beside.iter().map(|line| line["experiment"].to_string()).collect();
+        assert_eq!(different.len(), 8, "an axis is not in the line:\n{different:#?}");
+    }
+
+    #[test]
+    fn what_did_not_run_says_so_in_the_runners_words() {
+        let text = lines_of(&sample(), "results.jsonl");
+        let found = |backend: &str| -> Value {
+            let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            lines.into_iter().find(|line| line["experiment"]["backend"] == backend).unwrap()
+        };
+        assert_eq!(found("tensorrt")["metrics"]["error"], "SKIP");
+        assert!(found("onnxruntime")["metrics"]["error"].as_str().unwrap().contains("1 inputs"));
+    }
+
+    #[test]
+    fn what_is_appended_reads_back_as_the_same_times() {
+        let file = sample();
+        let run =
+            read(lines_of(&file, "results.jsonl").as_bytes(), Format::ResultsJsonl, "results.jsonl").unwrap();
+        let eager = run
+            .benchmarks
+            .iter()
+            .find(|benchmark| {
+                let label = |name: &str| benchmark.labels.get(name).map(String::as_str);
+                label("test") == Some("eval")
+                    && label("dynamo").is_none()
+                    && label("backend").is_none()
+                    && label("xla").is_none()
+            })
+            .unwrap();
+        let record = file.backends.iter().find(|record| is_plain_eager(record)).unwrap();
+        let read_back = processes(eager);
+        assert_eq!(read_back.len(), record.processes.len());
+        for (read, written) in read_back.iter().zip(&record.processes) {
+            assert_eq!(read.samples.len(), written.latency.len());
+            assert!((read.samples[0] / written.latency[0].0 - 1.0).abs() < 1e-9);
+        }
+        for name in ["latency.csv", "iree_latency.csv"] {
+            let all = appended(&file).into_iter().find(|appended| appended.name == name).unwrap();
+            let text = format!("{}{}", all.header, all.lines);
+            let run = read(text.as_bytes(), Format::LatencyCsv, name).unwrap();
+            assert!(processes(&run.benchmarks[0]).iter().all(|process| process.samples[0] > 0.0), "{text}");
+        }
+    }
+}
