@@ -1,6 +1,7 @@
 //! The real exporter: torch, torch-mlir and IREE, from Python source to a verdict. Ignored in the plain
 //! run, because it installs several gigabytes; `.ci/run torch` runs it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{Outcome, World};
@@ -10,12 +11,15 @@ fn shared_cache() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("target/benchgate-cache")
 }
 
-/// A copy of the example, so that nothing is written into the source tree.
-fn example() -> World {
+/// A copy of an example, so that nothing is written into the source tree.
+fn example(name: &str) -> World {
     let world = World::new();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/torch");
-    for name in ["benchgate.toml", "benchgate.lock", "models.py"] {
-        world.write(name, std::fs::read(from.join(name)).unwrap());
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            world.write(path.file_name().unwrap().to_str().unwrap(), std::fs::read(&path).unwrap());
+        }
     }
     world
 }
@@ -36,7 +40,7 @@ fn run(world: &World, args: &[&str]) -> Outcome {
 #[test]
 #[ignore = "installs PyTorch (6 GB)"]
 fn torch_models_go_from_source_to_a_verdict_and_a_crash_is_one_models_failure() {
-    let world = example();
+    let world = example("torch");
     // Whether data tiling pays is the example's question; here any measured verdict will do.
     let outcome = run(&world, &["gate", "--max-blocks", "2"]);
     assert!(matches!(outcome.code, Some(0 | 10)), "{outcome:?}");
@@ -68,4 +72,54 @@ fn torch_models_go_from_source_to_a_verdict_and_a_crash_is_one_models_failure() 
     assert!(said.contains("crash/cpu/main: failed: export: construct: the exporter"), "{said}");
     assert!(said.contains("SIGSEGV"), "{said}");
     assert_eq!(said.matches("ok, PASS").count(), 2, "{said}");
+}
+
+/// Without PyTorch/XLA, whose environment is another copy of torch.
+#[test]
+#[ignore = "installs PyTorch (6 GB)"]
+fn other_backends_stand_beside_iree_and_each_combination_of_axes_is_a_line() {
+    let world = example("backends");
+    let some =
+        ["--axis", "backend=torchscript", "--axis", "backend=onnxruntime", "--axis", "backend=tensorrt"];
+    let mut args = vec!["run", "--filter", "mlp", "--axis", "backend=eager"];
+    args.extend(some);
+    let outcome = run(&world, &args);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let row = |start: &str| {
+        let rows = outcome.stdout.lines().filter(|line| line.trim_start().starts_with(start));
+        rows.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    for backend in ["eager", "torchscript", "onnxruntime"] {
+        let [eval, train] = &row(backend)[..] else { panic!("{backend}: {}", outcome.stdout) };
+        assert!(eval.contains(&format!("× {backend}")) && eval.ends_with("PASS"), "{eval}");
+        let trained = if backend == "onnxruntime" { "unsupported: the onnxruntime package" } else { "PASS" };
+        assert!(train.contains(trained), "{train}");
+    }
+    assert!(
+        row("tensorrt")[0].contains("unsupported: TensorRT runs on CUDA devices only"),
+        "{}",
+        outcome.stdout
+    );
+
+    let axes = ["--axis", "backend=eager", "--axis", "matmul-precision=medium", "--repeat", "2"];
+    let mut args = vec!["run", "--config", "axes.toml", "--append-results", "results"];
+    args.extend(axes);
+    let outcome = run(&world, &args);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let lines: Vec<serde_json::Value> =
+        world.read("results/results.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let beside = lines.iter().filter(|line| line["experiment"]["backend"] != "iree");
+    let experiments: BTreeSet<String> = beside
+        .map(|line| {
+            assert_eq!(
+                (line["verification_code"].as_str(), line["repeat"].as_u64()),
+                (Some("PASS"), Some(2)),
+                "{line}"
+            );
+            line["experiment"].to_string()
+        })
+        .collect();
+    assert_eq!(experiments.len(), 8, "{experiments:#?}");
+    let iree = world.read("results/iree_latency.csv");
+    assert!(iree.starts_with("timestamp,model,target,time_ms\n") && iree.lines().count() > 1, "{iree}");
 }
