@@ -1,0 +1,334 @@
+//! `benchgate action`: the inputs of action.yml become one of the other commands.
+//!
+//! Inputs arrive as `BENCHGATE_INPUT_*`, never inside a script, and leave as an argument list, never as a
+//! line of shell. What an event says about the base and about forks is decided here, so that workflows
+//! need no expressions for it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::exit_code::ExitCode;
+use crate::github::{Event, Job};
+
+use super::{CliError, Terminal, job, paths};
+
+/// Run the command that the inputs of the GitHub Action ask for
+///
+/// Reads BENCHGATE_INPUT_COMMAND, _CONFIG, _BASE, _HEAD, _BASELINE, _RUN, _FAIL_ON, _WARN_ONLY, _COMMENT,
+/// _CHECK_RUN and _FORK_RUNNER, as action.yml sets them, and the event of the job. docs/action.md
+/// describes each.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  BENCHGATE_INPUT_COMMAND=compare BENCHGATE_INPUT_BASE=a.json \\
+    BENCHGATE_INPUT_HEAD=b.json benchgate action --print
+
+Exit codes: those of the command, 2 for inputs that make no sense.")]
+pub struct Args {
+    /// Print the command and run nothing
+    #[arg(long)]
+    print: bool,
+}
+
+/// What the inputs came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Order {
+    arguments: Vec<String>,
+    /// The code that is measured is a stranger's.
+    untrusted: bool,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let inputs = Inputs::read(&|name| std::env::var(name).ok());
+    let job = job::current()?;
+    let hosted = std::env::var("RUNNER_ENVIRONMENT").is_ok_and(|found| found == "github-hosted");
+    let order = order(&inputs, job.as_ref(), hosted)?;
+    let mut arguments = order.arguments.clone();
+    if order.untrusted {
+        // What a stranger's code compiled must never be found by a trusted run.
+        let cache = paths::cache_dir(std::env::var_os("BENCHGATE_CACHE").map(PathBuf::from).as_deref())?;
+        arguments.extend(["--cache-dir".to_owned(), cache.join("untrusted").display().to_string()]);
+    }
+    let line = format!("benchgate {}", arguments.join(" "));
+    if args.print {
+        terminal.print(&format!("{}\n", crate::report::harmless(&line)));
+        return Ok(ExitCode::Pass);
+    }
+    terminal.note(&line);
+    let arguments = std::iter::once("benchgate".to_owned()).chain(arguments).map(OsString::from);
+    Ok(super::main(arguments))
+}
+
+/// The inputs that were given; an empty one is one that was left out.
+#[derive(Debug, Default)]
+struct Inputs(BTreeMap<&'static str, String>);
+
+impl Inputs {
+    const NAMES: [&'static str; 11] = [
+        "command",
+        "config",
+        "base",
+        "head",
+        "baseline",
+        "run",
+        "fail-on",
+        "warn-only",
+        "comment",
+        "check-run",
+        "fork-runner",
+    ];
+
+    fn read(variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let given = Self::NAMES.into_iter().filter_map(|name| {
+            let variable_name = format!("BENCHGATE_INPUT_{}", name.to_ascii_uppercase().replace('-', "_"));
+            let value = variable(&variable_name)?.trim().to_owned();
+            (!value.is_empty()).then_some((name, value))
+        });
+        Self(given.collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+/// Which inputs each command understands; one that would be ignored is a mistake that somebody believes in.
+const UNDERSTOOD: [(&str, &[&str]); 5] = [
+    ("gate", &["config", "base", "baseline", "run", "fail-on", "warn-only", "fork-runner"]),
+    ("run", &["config", "run", "fork-runner"]),
+    ("compare", &["config", "base", "head", "fail-on", "warn-only"]),
+    ("publish", &["config", "run", "fail-on", "warn-only", "comment", "check-run"]),
+    ("baseline-update", &["config", "run", "warn-only"]),
+];
+
+/// The values that some inputs are limited to.
+const CHOICES: [(&str, &[&str]); 5] = [
+    ("baseline", &["stored", "measured"]),
+    ("warn-only", &["true", "false"]),
+    ("comment", &["always", "on-change", "on-failure", "never"]),
+    ("check-run", &["true", "false"]),
+    ("fork-runner", &["ephemeral"]),
+];
+
+/// The arguments that the inputs ask for, or every problem with them at once.
+fn order(inputs: &Inputs, job: Option<&Job>, hosted: bool) -> Result<Order, CliError> {
+    let command = inputs.get("command").unwrap_or("gate");
+    let mut problems = problems(inputs, command);
+    let untrusted = measures(command) && job.is_some_and(Job::is_strangers);
+    if untrusted && !hosted && inputs.get("fork-runner") != Some("ephemeral") {
+        problems.push(
+            "a fork's code is not run on a self-hosted runner that is kept: declare one that is thrown away after \
+             the job with `fork-runner: ephemeral`"
+                .to_owned(),
+        );
+    }
+    if let Some(event) = job.map(|job| &job.event)
+        && measures(command)
+        && let Event::PullRequestTarget(_) | Event::WorkflowRun(_) = event
+    {
+        problems.push(
+            "pull_request_target and workflow_run hold a token that can write, and code is not measured beside one: \
+             measure on pull_request, and publish here"
+                .to_owned(),
+        );
+    }
+    if !problems.is_empty() {
+        return Err(CliError::Usage {
+            message: format!("failed to understand the inputs: {}", problems.join("; ")),
+            hint: Some("docs/action.md describes every input".to_owned()),
+        });
+    }
+    Ok(Order { arguments: arguments(inputs, command, job), untrusted })
+}
+
+/// Whether a command runs what the repository says.
+fn measures(command: &str) -> bool {
+    matches!(command, "gate" | "run")
+}
+
+fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let Some((_, understood)) = UNDERSTOOD.iter().find(|(name, _)| *name == command) else {
+        let known = UNDERSTOOD.map(|(name, _)| name).join(", ");
+        return vec![format!("command is {command:?}, and there are {known}")];
+    };
+    for (name, value) in &inputs.0 {
+        if *name != "command" && !understood.contains(name) {
+            problems.push(format!("{command} has no use for {name}"));
+        }
+        if let Some((_, known)) = CHOICES.iter().find(|(choice, _)| choice == name)
+            && !known.contains(&value.as_str())
+        {
+            problems.push(format!("{name} is {value:?}, and may be {}", known.join(" or ")));
+        }
+        // It would be taken for an option.
+        if value.starts_with('-') {
+            problems.push(format!("{name} begins with a dash"));
+        }
+    }
+    if command == "compare" {
+        for name in ["base", "head"] {
+            if inputs.get(name).is_none() {
+                problems.push(format!("compare needs {name}"));
+            }
+        }
+    }
+    problems
+}
+
+fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>) -> Vec<String> {
+    let mut arguments: Vec<String> = Vec::new();
+    let mut push = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+    let config = inputs.get("config");
+    let run = inputs.get("run").unwrap_or("run.json");
+    match command {
+        "gate" => {
+            push(&["gate", "--github", "--run-output", run]);
+            base(inputs, job, &mut push);
+        }
+        "run" => push(&["run", "--output", run]),
+        "compare" => {
+            push(&["compare", "--github"]);
+            push(&[inputs.get("base").unwrap_or_default(), inputs.get("head").unwrap_or_default()]);
+        }
+        "publish" => {
+            push(&["publish", run]);
+            for (name, option) in [("comment", "--comment"), ("check-run", "--check-run")] {
+                if let Some(value) = inputs.get(name) {
+                    push(&[&format!("{option}={value}")]);
+                }
+            }
+        }
+        _ => push(&["baseline", "update", "--run", run]),
+    }
+    if let Some(config) = config {
+        // compare and baseline update measure nothing: of the configuration they need the policy.
+        let option = if matches!(command, "compare" | "baseline-update") { "--policy" } else { "--config" };
+        push(&[option, config]);
+    }
+    if let Some(verdicts) = inputs.get("fail-on") {
+        push(&["--fail-on", verdicts]);
+    }
+    if inputs.get("warn-only") == Some("true") {
+        push(&["--warn-only"]);
+    }
+    arguments
+}
+
+/// What `gate` compares with: what the workflow says, else the commit that the event names.
+fn base(inputs: &Inputs, job: Option<&Job>, push: &mut impl FnMut(&[&str])) {
+    let named = inputs.get("base").map(str::to_owned);
+    let base = named.or_else(|| job.and_then(Job::base).map(|sha| sha.as_str().to_owned()));
+    let stored = inputs.get("baseline") == Some("stored");
+    if let Some(base) = &base {
+        push(&["--base", base]);
+    }
+    if stored {
+        push(&["--stored"]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(given: &[(&'static str, &str)]) -> Inputs {
+        Inputs(given.iter().map(|(name, value)| (*name, (*value).to_owned())).collect())
+    }
+
+    fn line(given: &[(&'static str, &str)], job: Option<&Job>) -> String {
+        order(&inputs(given), job, true).unwrap().arguments.join(" ")
+    }
+
+    fn refused(given: &[(&'static str, &str)], job: Option<&Job>, hosted: bool) -> String {
+        order(&inputs(given), job, hosted).unwrap_err().to_string()
+    }
+
+    const BASE: &str = "1111111111111111111111111111111111111111";
+
+    fn job(event: &str, payload: serde_json::Value) -> Job {
+        let variable = |name: &'static str| {
+            let value = match name {
+                "GITHUB_EVENT_NAME" => event,
+                "GITHUB_REPOSITORY" => "o/r",
+                "GITHUB_SHA" => "2222222222222222222222222222222222222222",
+                "GITHUB_API_URL" => "https://api.github.com",
+                "GITHUB_SERVER_URL" => "https://github.com",
+                "GITHUB_RUN_ID" | "GITHUB_RUN_ATTEMPT" => "1",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        Job::read(&variable, payload.to_string().as_bytes()).unwrap()
+    }
+
+    fn pull_request(head_repository: u64) -> Job {
+        let head = serde_json::json!({"sha": "2".repeat(40), "repo": {"id": head_repository}});
+        let base = serde_json::json!({"ref": "main", "sha": BASE, "repo": {"id": 1}});
+        let pull = serde_json::json!({"number": 7, "state": "open", "head": head, "base": base});
+        job("pull_request", serde_json::json!({"repository": {"id": 1}, "pull_request": pull}))
+    }
+
+    #[test]
+    fn a_pull_request_is_compared_with_its_base() {
+        let job = pull_request(1);
+        assert_eq!(line(&[], Some(&job)), format!("gate --github --run-output run.json --base {BASE}"));
+        assert_eq!(
+            line(&[("base", "origin/release"), ("warn-only", "true")], Some(&job)),
+            "gate --github --run-output run.json --base origin/release --warn-only"
+        );
+    }
+
+    #[test]
+    fn a_push_is_compared_with_what_was_there_before_and_a_new_branch_with_what_is_stored() {
+        let pushed = |before: &str| job("push", serde_json::json!({"before": before}));
+        assert!(line(&[], Some(&pushed(BASE))).ends_with(&format!("--base {BASE}")));
+        assert_eq!(line(&[], Some(&pushed(&"0".repeat(40)))), "gate --github --run-output run.json");
+        let group =
+            serde_json::json!({"merge_group": {"head_sha": "2".repeat(40), "base_sha": BASE}});
+        assert!(line(&[], Some(&job("merge_group", group))).ends_with(&format!("--base {BASE}")));
+        let nightly = job("schedule", serde_json::json!({}));
+        assert_eq!(
+            line(&[("baseline", "stored")], Some(&nightly)),
+            "gate --github --run-output run.json --stored"
+        );
+    }
+
+    #[test]
+    fn a_forks_code_runs_only_where_the_runner_is_thrown_away() {
+        let fork = pull_request(2);
+        assert!(refused(&[], Some(&fork), false).contains("fork-runner: ephemeral"));
+        let declared = order(&inputs(&[("fork-runner", "ephemeral")]), Some(&fork), false).unwrap();
+        assert!(declared.untrusted);
+        assert!(order(&inputs(&[]), Some(&fork), true).unwrap().untrusted);
+        // Publishing runs nothing of it.
+        assert!(!order(&inputs(&[("command", "publish")]), Some(&fork), false).unwrap().untrusted);
+    }
+
+    #[test]
+    fn nothing_is_measured_beside_a_token_that_can_write() {
+        let head = serde_json::json!({"sha": "2".repeat(40), "repo": {"id": 1}});
+        let base = serde_json::json!({"ref": "main", "sha": BASE, "repo": {"id": 1}});
+        let pull = serde_json::json!({"number": 7, "state": "open", "head": head, "base": base});
+        let job = job(
+            "pull_request_target",
+            serde_json::json!({"repository": {"id": 1}, "pull_request": pull}),
+        );
+        assert!(refused(&[], Some(&job), true).contains("pull_request_target"));
+        assert!(line(&[("command", "publish")], Some(&job)).starts_with("publish run.json"));
+    }
+
+    #[test]
+    fn every_problem_of_the_inputs_is_told_at_once() {
+        let told = refused(
+            &[("command", "compare"), ("base", "--help"), ("warn-only", "yes"), ("comment", "always")],
+            None,
+            true,
+        );
+        for problem in ["base begins with a dash", "warn-only is \"yes\"", "no use for comment", "needs head"] {
+            assert!(told.contains(problem), "{told}");
+        }
+        assert!(refused(&[("command", "gaet")], None, true).contains("gate, run, compare"));
+    }
+}
