@@ -6,11 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
+use crate::git::Repository;
 use crate::github::{Event, Job};
 
+use super::announce::{Story, Texts};
+use super::reporting::Reporting;
 use super::{CliError, Terminal, job, paths};
 
 /// Run the command that the inputs of the GitHub Action ask for
@@ -40,16 +43,16 @@ struct Order {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let inputs = Inputs::read(&|name| std::env::var(name).ok());
-    let job = job::current()?;
-    let hosted = std::env::var("RUNNER_ENVIRONMENT").is_ok_and(|found| found == "github-hosted");
-    let order = order(&inputs, job.as_ref(), hosted)?;
-    let mut arguments = order.arguments.clone();
-    if order.untrusted {
-        // What a stranger's code compiled must never be found by a trusted run.
-        let cache = paths::cache_dir(std::env::var_os("BENCHGATE_CACHE").map(PathBuf::from).as_deref())?;
-        arguments.extend(["--cache-dir".to_owned(), cache.join("untrusted").display().to_string()]);
-    }
+    let arguments = match arguments_of_this_job() {
+        Ok(arguments) => arguments,
+        Err(error) if args.print => return Err(error),
+        Err(error) => {
+            // A job whose inputs make no sense has no verdict, and says so where the others say theirs.
+            let texts = Texts::new(&Story::Failed(&error), None, true);
+            Reporting { job: true, out: None }.tell(&texts, None, None, terminal)?;
+            return Err(error);
+        }
+    };
     let line = format!("benchgate {}", arguments.join(" "));
     if args.print {
         terminal.print(&format!("{}\n", crate::report::harmless(&line)));
@@ -58,6 +61,30 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     terminal.note(&line);
     let arguments = std::iter::once("benchgate".to_owned()).chain(arguments).map(OsString::from);
     Ok(super::main(arguments))
+}
+
+fn arguments_of_this_job() -> Result<Vec<String>, CliError> {
+    let inputs = Inputs::read(&|name| std::env::var(name).ok());
+    let job = job::current()?;
+    let hosted = std::env::var("RUNNER_ENVIRONMENT").is_ok_and(|found| found == "github-hosted");
+    let merged = job.as_ref().and_then(|job| merged_onto(job, Path::new(".")));
+    let mut order = order(&inputs, job.as_ref(), merged.as_deref(), hosted)?;
+    if order.untrusted {
+        // What a stranger's code compiled must never be found by a trusted run.
+        let cache = paths::cache_dir(std::env::var_os("BENCHGATE_CACHE").map(PathBuf::from).as_deref())?;
+        order.arguments.extend(["--cache-dir".to_owned(), cache.join("untrusted").display().to_string()]);
+    }
+    Ok(order.arguments)
+}
+
+/// The commit that GitHub merged a pull request onto, where that merge is what lies here. The base that
+/// the event names may be older, and what the branch gained since would be blamed on the pull request.
+fn merged_onto(job: &Job, folder: &Path) -> Option<String> {
+    let Event::PullRequest(pull) = &job.event else { return None };
+    let repository = Repository::open(folder).ok()?;
+    let at = |reference: &str| repository.resolve(reference).ok();
+    let merge = at("HEAD")? == job.commit.as_str() && at("HEAD^2")? == pull.head.as_str();
+    if merge { at("HEAD^1") } else { None }
 }
 
 /// The inputs that were given; an empty one is one that was left out.
@@ -85,7 +112,9 @@ impl Inputs {
             let value = variable(&variable_name)?.trim().to_owned();
             (!value.is_empty()).then_some((name, value))
         });
-        Self(given.collect())
+        // That there is one is all that anything here needs to know.
+        let token = variable("GITHUB_TOKEN").filter(|token| !token.is_empty());
+        Self(given.chain(token.map(|_| ("github-token", "given".to_owned()))).collect())
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -95,16 +124,30 @@ impl Inputs {
 
 /// Which inputs each command understands; one that would be ignored is a mistake that somebody believes in.
 const UNDERSTOOD: [(&str, &[&str]); 5] = [
-    ("gate", &["config", "base", "baseline", "run", "fail-on", "warn-only", "fork-runner"]),
+    (
+        "gate",
+        &[
+            "config",
+            "base",
+            "baseline",
+            "run",
+            "fail-on",
+            "warn-only",
+            "fork-runner",
+            "github-token",
+            "comment",
+            "check-run",
+        ],
+    ),
     ("run", &["config", "run", "fork-runner"]),
     ("compare", &["config", "base", "head", "fail-on", "warn-only"]),
-    ("publish", &["config", "run", "fail-on", "warn-only", "comment", "check-run"]),
-    ("baseline-update", &["config", "run", "warn-only"]),
+    ("publish", &["config", "run", "fail-on", "warn-only", "github-token", "comment", "check-run"]),
+    ("baseline-update", &["config", "run", "warn-only", "github-token"]),
 ];
 
 /// The values that some inputs are limited to.
 const CHOICES: [(&str, &[&str]); 5] = [
-    ("baseline", &["stored", "measured"]),
+    ("baseline", &["stored"]),
     ("warn-only", &["true", "false"]),
     ("comment", &["always", "on-change", "on-failure", "never"]),
     ("check-run", &["true", "false"]),
@@ -112,7 +155,7 @@ const CHOICES: [(&str, &[&str]); 5] = [
 ];
 
 /// The arguments that the inputs ask for, or every problem with them at once.
-fn order(inputs: &Inputs, job: Option<&Job>, hosted: bool) -> Result<Order, CliError> {
+fn order(inputs: &Inputs, job: Option<&Job>, merged: Option<&str>, hosted: bool) -> Result<Order, CliError> {
     let command = inputs.get("command").unwrap_or("gate");
     let mut problems = problems(inputs, command);
     let untrusted = measures(command) && job.is_some_and(Job::is_strangers);
@@ -139,7 +182,7 @@ fn order(inputs: &Inputs, job: Option<&Job>, hosted: bool) -> Result<Order, CliE
             hint: Some("docs/action.md describes every input".to_owned()),
         });
     }
-    Ok(Order { arguments: arguments(inputs, command, job), untrusted })
+    Ok(Order { arguments: arguments(inputs, command, job, merged), untrusted })
 }
 
 /// Whether a command runs what the repository says.
@@ -167,6 +210,13 @@ fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
             problems.push(format!("{name} begins with a dash"));
         }
     }
+    if command == "gate" && inputs.get("github-token").is_none() {
+        for name in ["comment", "check-run"] {
+            if inputs.get(name).is_some() {
+                problems.push(format!("{name} needs github-token, because gate posts nothing without one"));
+            }
+        }
+    }
     if command == "compare" {
         for name in ["base", "head"] {
             if inputs.get(name).is_none() {
@@ -177,30 +227,38 @@ fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
     problems
 }
 
-fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>) -> Vec<String> {
+fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&str>) -> Vec<String> {
     let mut arguments: Vec<String> = Vec::new();
     let mut push = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+    let posting = [("comment", "--comment"), ("check-run", "--check-run")];
     let config = inputs.get("config");
     let run = inputs.get("run").unwrap_or("run.json");
     match command {
         "gate" => {
             push(&["gate", "--github", "--run-output", run]);
-            base(inputs, job, &mut push);
+            let named = inputs.get("base").or(merged);
+            if let Some(base) = named.or_else(|| Some(job?.base()?.as_str())) {
+                push(&["--base", base]);
+            }
+            if inputs.get("baseline") == Some("stored") {
+                push(&["--stored"]);
+            }
+            if inputs.get("github-token").is_some() {
+                push(&["--publish"]);
+            }
         }
         "run" => push(&["run", "--output", run]),
         "compare" => {
             push(&["compare", "--github"]);
             push(&[inputs.get("base").unwrap_or_default(), inputs.get("head").unwrap_or_default()]);
         }
-        "publish" => {
-            push(&["publish", run]);
-            for (name, option) in [("comment", "--comment"), ("check-run", "--check-run")] {
-                if let Some(value) = inputs.get(name) {
-                    push(&[&format!("{option}={value}")]);
-                }
-            }
-        }
+        "publish" => push(&["publish", run]),
         _ => push(&["baseline", "update", "--run", run]),
+    }
+    for (name, option) in posting {
+        if let Some(value) = inputs.get(name) {
+            push(&[&format!("{option}={value}")]);
+        }
     }
     if let Some(config) = config {
         // compare and baseline update measure nothing: of the configuration they need the policy.
@@ -216,19 +274,6 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>) -> Vec<String> {
     arguments
 }
 
-/// What `gate` compares with: what the workflow says, else the commit that the event names.
-fn base(inputs: &Inputs, job: Option<&Job>, push: &mut impl FnMut(&[&str])) {
-    let named = inputs.get("base").map(str::to_owned);
-    let base = named.or_else(|| job.and_then(Job::base).map(|sha| sha.as_str().to_owned()));
-    let stored = inputs.get("baseline") == Some("stored");
-    if let Some(base) = &base {
-        push(&["--base", base]);
-    }
-    if stored {
-        push(&["--stored"]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,11 +283,11 @@ mod tests {
     }
 
     fn line(given: &[(&'static str, &str)], job: Option<&Job>) -> String {
-        order(&inputs(given), job, true).unwrap().arguments.join(" ")
+        order(&inputs(given), job, None, true).unwrap().arguments.join(" ")
     }
 
     fn refused(given: &[(&'static str, &str)], job: Option<&Job>, hosted: bool) -> String {
-        order(&inputs(given), job, hosted).unwrap_err().to_string()
+        order(&inputs(given), job, None, hosted).unwrap_err().to_string()
     }
 
     const BASE: &str = "1111111111111111111111111111111111111111";
@@ -285,8 +330,7 @@ mod tests {
         let pushed = |before: &str| job("push", serde_json::json!({"before": before}));
         assert!(line(&[], Some(&pushed(BASE))).ends_with(&format!("--base {BASE}")));
         assert_eq!(line(&[], Some(&pushed(&"0".repeat(40)))), "gate --github --run-output run.json");
-        let group =
-            serde_json::json!({"merge_group": {"head_sha": "2".repeat(40), "base_sha": BASE}});
+        let group = serde_json::json!({"merge_group": {"head_sha": "2".repeat(40), "base_sha": BASE}});
         assert!(line(&[], Some(&job("merge_group", group))).ends_with(&format!("--base {BASE}")));
         let nightly = job("schedule", serde_json::json!({}));
         assert_eq!(
@@ -299,11 +343,11 @@ mod tests {
     fn a_forks_code_runs_only_where_the_runner_is_thrown_away() {
         let fork = pull_request(2);
         assert!(refused(&[], Some(&fork), false).contains("fork-runner: ephemeral"));
-        let declared = order(&inputs(&[("fork-runner", "ephemeral")]), Some(&fork), false).unwrap();
+        let declared = order(&inputs(&[("fork-runner", "ephemeral")]), Some(&fork), None, false).unwrap();
         assert!(declared.untrusted);
-        assert!(order(&inputs(&[]), Some(&fork), true).unwrap().untrusted);
+        assert!(order(&inputs(&[]), Some(&fork), None, true).unwrap().untrusted);
         // Publishing runs nothing of it.
-        assert!(!order(&inputs(&[("command", "publish")]), Some(&fork), false).unwrap().untrusted);
+        assert!(!order(&inputs(&[("command", "publish")]), Some(&fork), None, false).unwrap().untrusted);
     }
 
     #[test]
@@ -311,10 +355,8 @@ mod tests {
         let head = serde_json::json!({"sha": "2".repeat(40), "repo": {"id": 1}});
         let base = serde_json::json!({"ref": "main", "sha": BASE, "repo": {"id": 1}});
         let pull = serde_json::json!({"number": 7, "state": "open", "head": head, "base": base});
-        let job = job(
-            "pull_request_target",
-            serde_json::json!({"repository": {"id": 1}, "pull_request": pull}),
-        );
+        let job =
+            job("pull_request_target", serde_json::json!({"repository": {"id": 1}, "pull_request": pull}));
         assert!(refused(&[], Some(&job), true).contains("pull_request_target"));
         assert!(line(&[("command", "publish")], Some(&job)).starts_with("publish run.json"));
     }
@@ -326,7 +368,8 @@ mod tests {
             None,
             true,
         );
-        for problem in ["base begins with a dash", "warn-only is \"yes\"", "no use for comment", "needs head"] {
+        for problem in ["base begins with a dash", "warn-only is \"yes\"", "no use for comment", "needs head"]
+        {
             assert!(told.contains(problem), "{told}");
         }
         assert!(refused(&[("command", "gaet")], None, true).contains("gate, run, compare"));

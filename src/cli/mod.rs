@@ -1,6 +1,7 @@
 //! L5: arguments and one file per command. The only room that reads the environment, the clock and
 //! the terminal, and the only one that prints.
 
+mod action;
 mod announce;
 mod baseline;
 mod baseline_show;
@@ -13,6 +14,7 @@ mod error;
 mod gate;
 mod github_args;
 mod inputs;
+mod job;
 mod noise;
 mod paths;
 mod policy_args;
@@ -89,6 +91,7 @@ pub enum Command {
     Compare(Box<compare::Args>),
     Gate(Box<gate::Args>),
     Publish(Box<publish::Args>),
+    Action(action::Args),
     Baseline(baseline::Args),
     Noise(noise::Args),
     Convert(convert::Args),
@@ -115,6 +118,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Compare(args) => compare::run(args, &terminal),
         Command::Gate(args) => gate::run(args, &terminal),
         Command::Publish(args) => publish::run(args, &terminal),
+        Command::Action(args) => action::run(args, &terminal),
         Command::Baseline(args) => baseline::run(args, &terminal),
         Command::Noise(args) => noise::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),

@@ -12,7 +12,7 @@ use crate::report::Source;
 
 use super::announce::{Story, Texts};
 use super::reporting::Reporting;
-use super::{CliError, Terminal, runtime};
+use super::{CliError, Terminal, job, runtime};
 
 /// Where the verdict comes from and goes to.
 pub struct Situation {
@@ -31,12 +31,12 @@ impl Situation {
     /// A job that can't be understood, a reported run that must not be published, GitHub failing.
     pub fn find(config: &GitHub, named: Option<u64>, dry_run: bool) -> Result<Self, CliError> {
         let mut situation = Self { job: None, pull_request: None, token: None, silent: None };
-        if dry_run && variable("GITHUB_EVENT_NAME").is_none() {
-            return Ok(situation);
-        }
-        let job = job()?;
+        let job = match job::current()? {
+            None if dry_run => return Ok(situation),
+            current => job::needed(current)?,
+        };
         if !dry_run {
-            situation.token = variable("GITHUB_TOKEN").and_then(|text| Token::new(&text));
+            situation.token = job::variable("GITHUB_TOKEN").and_then(|text| Token::new(&text));
             if situation.token.is_none() {
                 situation.silent = Some("GITHUB_TOKEN is empty, so nothing is posted".to_owned());
             }
@@ -63,7 +63,7 @@ impl Situation {
                 situation.pull_request = found.flatten();
             }
             Event::MergeGroup { .. }
-            | Event::Push
+            | Event::Push { .. }
             | Event::Schedule
             | Event::WorkflowDispatch
             | Event::Other(_) => {}
@@ -251,7 +251,7 @@ pub fn publish(
 /// # Errors
 /// An event that brings a stranger's code, or no job of GitHub Actions.
 pub fn one_job() -> Result<(), CliError> {
-    let job = job()?;
+    let job = job::needed(job::current()?)?;
     let refused = |why: &str| {
         Err(CliError::Usage {
             message: format!("failed to accept --publish: {why}"),
@@ -268,24 +268,6 @@ pub fn one_job() -> Result<(), CliError> {
         ),
         _ => Ok(()),
     }
-}
-
-fn job() -> Result<Job, CliError> {
-    let not_understood = |message: String| CliError::Usage {
-        message,
-        hint: Some("`benchgate publish` runs in a job of GitHub Actions; --dry-run runs anywhere".to_owned()),
-    };
-    let payload = match std::env::var_os("GITHUB_EVENT_PATH").filter(|path| !path.is_empty()) {
-        Some(path) => std::fs::read(&path).map_err(|error| {
-            not_understood(format!("failed to read {}: {error}", PathBuf::from(&path).display()))
-        })?,
-        None => b"{}".to_vec(),
-    };
-    Job::read(&variable, &payload).map_err(|error| not_understood(format!("failed to {error}")))
-}
-
-fn variable(name: &'static str) -> Option<String> {
-    std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
 impl From<GitHubError> for CliError {

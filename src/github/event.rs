@@ -85,6 +85,8 @@ pub struct PullRequest {
     pub head: Sha,
     /// The branch it is to be merged into.
     pub base_ref: String,
+    /// That branch's tip when the event was made.
+    pub base: Sha,
     /// Whether the head lies in another repository, or in one that is gone.
     pub fork: bool,
 }
@@ -115,8 +117,12 @@ pub enum Event {
     PullRequestTarget(PullRequest),
     MergeGroup {
         head: Sha,
+        base: Sha,
     },
-    Push,
+    Push {
+        /// What the branch pointed at before; none where it is new.
+        before: Option<Sha>,
+    },
     Schedule,
     WorkflowDispatch,
     WorkflowRun(WorkflowRun),
@@ -187,9 +193,32 @@ impl Job {
     pub fn head(&self) -> &Sha {
         match &self.event {
             Event::PullRequest(pull) | Event::PullRequestTarget(pull) => &pull.head,
-            Event::MergeGroup { head } => head,
+            Event::MergeGroup { head, .. } => head,
             Event::WorkflowRun(run) => &run.head,
-            Event::Push | Event::Schedule | Event::WorkflowDispatch | Event::Other(_) => &self.commit,
+            Event::Push { .. } | Event::Schedule | Event::WorkflowDispatch | Event::Other(_) => &self.commit,
+        }
+    }
+
+    /// The commit that the event itself compares with, where it names one.
+    pub fn base(&self) -> Option<&Sha> {
+        match &self.event {
+            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => Some(&pull.base),
+            Event::MergeGroup { base, .. } => Some(base),
+            Event::Push { before } => before.as_ref(),
+            Event::Schedule | Event::WorkflowDispatch | Event::WorkflowRun(_) | Event::Other(_) => None,
+        }
+    }
+
+    /// Whether the code that the event brings is somebody's who may not write here.
+    pub fn is_strangers(&self) -> bool {
+        match &self.event {
+            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => pull.fork,
+            Event::WorkflowRun(run) => run.fork,
+            Event::MergeGroup { .. }
+            | Event::Push { .. }
+            | Event::Schedule
+            | Event::WorkflowDispatch
+            | Event::Other(_) => false,
         }
     }
 
@@ -220,6 +249,8 @@ struct Payload {
     repository: Option<RepositoryPart>,
     pull_request: Option<PullRequestPart>,
     merge_group: Option<MergeGroupPart>,
+    /// Of a push, and of the commits that a pull request gained.
+    before: Option<String>,
     workflow_run: Option<WorkflowRunPart>,
 }
 
@@ -262,12 +293,14 @@ struct HeadPart {
 struct BasePart {
     #[serde(rename = "ref")]
     name: String,
+    sha: Sha,
     repo: RepositoryPart,
 }
 
 #[derive(Debug, Deserialize)]
 struct MergeGroupPart {
     head_sha: Sha,
+    base_sha: Sha,
 }
 
 #[derive(Debug, Deserialize)]
@@ -298,9 +331,13 @@ impl Payload {
             "pull_request_target" => Event::PullRequestTarget(pull(self.pull_request)?),
             "merge_group" => {
                 let group = self.merge_group.ok_or("merge_group")?;
-                Event::MergeGroup { head: group.head_sha }
+                Event::MergeGroup { head: group.head_sha, base: group.base_sha }
             }
-            "push" => Event::Push,
+            "push" => {
+                // A branch that is new was at no commit: only zeros.
+                let before = self.before.as_deref().and_then(Sha::parse);
+                Event::Push { before: before.filter(|sha| sha.as_str().bytes().any(|digit| digit != b'0')) }
+            }
             "schedule" => Event::Schedule,
             "workflow_dispatch" => Event::WorkflowDispatch,
             "workflow_run" => {
@@ -327,6 +364,6 @@ impl Payload {
 impl From<PullRequestPart> for PullRequest {
     fn from(part: PullRequestPart) -> Self {
         let fork = part.head.repo.as_ref().is_none_or(|head| head.id != part.base.repo.id);
-        Self { number: part.number, head: part.head.sha, base_ref: part.base.name, fork }
+        Self { number: part.number, head: part.head.sha, base_ref: part.base.name, base: part.base.sha, fork }
     }
 }

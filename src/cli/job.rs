@@ -1,0 +1,45 @@
+//! The job of GitHub Actions that this runs in, read from the runner's variables and the event's file.
+
+use std::path::PathBuf;
+
+use crate::github::{EventError, Job};
+
+use super::CliError;
+
+/// The job, or none outside of GitHub Actions.
+///
+/// # Errors
+/// A job whose event can't be read.
+pub fn current() -> Result<Option<Job>, CliError> {
+    if variable("GITHUB_EVENT_NAME").is_none() {
+        return Ok(None);
+    }
+    let payload = match std::env::var_os("GITHUB_EVENT_PATH").filter(|path| !path.is_empty()) {
+        Some(path) => std::fs::read(&path).map_err(|error| {
+            not_understood(format!("failed to read {}: {error}", PathBuf::from(&path).display()))
+        })?,
+        None => b"{}".to_vec(),
+    };
+    let job = Job::read(&variable, &payload);
+    job.map(Some).map_err(|error| not_understood(format!("failed to {error}")))
+}
+
+/// The job, for what makes no sense anywhere else.
+///
+/// # Errors
+/// There is none.
+pub fn needed(job: Option<Job>) -> Result<Job, CliError> {
+    job.ok_or_else(|| not_understood(format!("failed to {}", EventError::Absent("GITHUB_EVENT_NAME"))))
+}
+
+/// A variable that the runner sets; an empty one is as good as none.
+pub fn variable(name: &'static str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+fn not_understood(message: String) -> CliError {
+    CliError::Usage {
+        message,
+        hint: Some("`benchgate publish` runs in a job of GitHub Actions; --dry-run runs anywhere".to_owned()),
+    }
+}
