@@ -13,6 +13,7 @@ mod doctor;
 mod error;
 mod gate;
 mod github_args;
+mod init;
 mod inputs;
 mod job;
 mod noise;
@@ -96,6 +97,7 @@ pub enum Command {
     Noise(noise::Args),
     Convert(convert::Args),
     Report(report::Args),
+    Init(init::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -123,6 +125,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Noise(args) => noise::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),
         Command::Report(args) => report::run(args, &terminal),
+        Command::Init(args) => init::run(args, &terminal),
         Command::Doctor(args) => doctor::run(args, &terminal),
         Command::Completions(args) => completions::run(args, &terminal),
     };

@@ -103,6 +103,10 @@ impl Situation {
         })
     }
 
+    fn reports_another_run(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| matches!(job.event, Event::WorkflowRun(_)))
+    }
+
     /// The command that measures the same change again.
     pub fn reproduce(&self, config: &std::path::Path) -> Option<String> {
         let job = self.job.as_ref()?;
@@ -154,17 +158,12 @@ impl Plan {
         }
     }
 
-    /// Posts it. Returns the comment's address, where there is one.
-    fn post(
-        &self,
-        texts: &Texts,
-        situation: &Situation,
-        terminal: &Terminal,
-    ) -> Result<Option<String>, CliError> {
+    /// Posts it.
+    fn post(&self, texts: &Texts, situation: &Situation, terminal: &Terminal) -> Result<Told, CliError> {
         if let Some(why) = &situation.silent {
             terminal.note(why);
         }
-        let mut url = None;
+        let mut told = Told { url: None, check: false };
         if let Some(pull) = situation.pull_request.as_ref().filter(|_| self.when != CommentWhen::Never) {
             let wanted = Commenting {
                 pull_request: pull.number,
@@ -176,14 +175,22 @@ impl Plan {
             let posted = situation.ask(async |client| client.comment(&wanted).await);
             if let Some(posted) = allowed(posted, "comment", terminal)? {
                 say(&posted, terminal);
-                url = posted.url().map(str::to_owned);
+                told.url = posted.url().map(str::to_owned);
             }
         }
         if let Some(check) = &self.check {
-            allowed(situation.ask(async |client| client.check(check).await), "check run", terminal)?;
+            let posted = situation.ask(async |client| client.check(check).await);
+            told.check = allowed(posted, "check run", terminal)?.is_some();
         }
-        Ok(url)
+        Ok(told)
     }
+}
+
+/// What GitHub has been told.
+struct Told {
+    /// The comment's address, where there is one.
+    url: Option<String>,
+    check: bool,
 }
 
 fn say(posted: &Posted, terminal: &Terminal) {
@@ -234,7 +241,7 @@ pub fn publish(
     let texts = Texts::new(story, situation.source(), config.annotations);
     let plan = Plan::new(suite, &texts, config, situation);
     let posted = plan.post(&texts, situation, terminal);
-    let url = posted.as_ref().ok().and_then(Option::as_deref);
+    let url = posted.as_ref().ok().and_then(|told| told.url.as_deref());
     Reporting { job: true, out }.tell(&texts, Some(&plan), url, terminal)?;
     match posted {
         Err(error) if texts.code == ExitCode::Pass => Err(error),
@@ -242,6 +249,9 @@ pub fn publish(
             terminal.error(&error);
             Ok(texts.code)
         }
+        // The check run carries the verdict at the commit that it is about. This job's own mark is shown on
+        // the default branch, which has nothing to do with it.
+        Ok(told) if told.check && situation.reports_another_run() => Ok(ExitCode::Pass),
         Ok(_) => Ok(texts.code),
     }
 }

@@ -21,6 +21,7 @@ fn help_is_readable_at_80_columns_and_shows_an_example() {
         &["compare"],
         &["convert"],
         &["doctor"],
+        &["init"],
         &["completions"],
         &["baseline"],
         &["tools"],

@@ -126,7 +126,7 @@ fn proposed(head: &str, repository: u64) -> Value {
     json!({
         "number": 7, "state": "open",
         "head": { "sha": head, "repo": { "id": repository } },
-        "base": { "ref": "main", "repo": { "id": 1 } },
+        "base": { "ref": "main", "sha": "1".repeat(40), "repo": { "id": 1 } },
     })
 }
 

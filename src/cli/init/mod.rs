@@ -1,0 +1,165 @@
+//! `benchgate init`: a suite that runs, and the workflows that judge it.
+
+mod templates;
+
+use std::path::{Path, PathBuf};
+
+use crate::exit_code::ExitCode;
+use crate::git;
+use crate::github::{Repository, Sha};
+
+use super::{CliError, Terminal};
+use templates::{Answers, Template};
+
+/// Write a suite and the workflows that measure, publish and store it
+///
+/// Writes benchgate.toml with an example that runs, and three workflows: one measures every pull request and
+/// holds no token that can write, one publishes what was measured and runs nothing of it, one adds a session
+/// to the baseline every night. Nothing that is there is overwritten.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate init
+  benchgate init suites/zoo --runner self-hosted,gpu
+  benchgate init --model attention     one more model, in Python
+
+Exit codes: 0 written, 2 usage, or a file is there already (then nothing is
+written).")]
+pub struct Args {
+    /// Where the suite goes; the workflows go to the top of its repository
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    folder: PathBuf,
+    /// The suite's name [default: the folder's]
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    suite: Option<String>,
+    /// Labels of the runner that measures, separated by commas
+    #[arg(long, value_name = "LABELS", default_value = "ubuntu-24.04", value_parser = name, value_delimiter = ',')]
+    runner: Vec<String>,
+    /// The action, pinned: `OWNER/REPO@COMMIT` with all 40 digits [default: the one of this release]
+    #[arg(long, value_name = "ACTION", value_parser = action)]
+    action: Option<String>,
+    /// Write models/NAME.py, a model in Python, and nothing else
+    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with_all = ["suite", "runner", "action"])]
+    model: Option<String>,
+}
+
+/// The commit that a release was built from, for its own workflow sets it.
+const RELEASED: Option<&str> = option_env!("BENCHGATE_RELEASE_COMMIT");
+
+/// What a configuration, a label of a runner and a file may all be called.
+fn name(text: &str) -> Result<String, String> {
+    let known = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    let good = text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(known);
+    if good { Ok(text.to_owned()) } else { Err("expected letters, digits, `.`, `_` and `-`".to_owned()) }
+}
+
+fn action(text: &str) -> Result<String, String> {
+    let known = text.split_once('@').filter(|(repository, commit)| {
+        Repository::parse(repository).is_some() && Sha::parse(commit).is_some()
+    });
+    let wanted = "expected OWNER/REPO@COMMIT with the whole commit: a tag can be moved to other code";
+    known.map(|_| text.to_owned()).ok_or_else(|| wanted.to_owned())
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if let Some(model) = &args.model {
+        let file = args.folder.join("models").join(format!("{model}.py"));
+        write(&[(file, templates::MODEL.to_owned().into_bytes())], terminal)?;
+        terminal.print(&format!(
+            "\nAdd it to benchgate.toml:\n\n[[model]]\nname = \"{model}\"\nsource = \"models/{model}.py:make\"\n"
+        ));
+        return Ok(ExitCode::Pass);
+    }
+    let answers = answers(args)?;
+    let root = git::Repository::open(&existing(&args.folder)).map(|repository| repository.root().to_owned());
+    let root = root.unwrap_or_else(|_| args.folder.clone());
+    let mut files: Vec<(PathBuf, Vec<u8>)> = templates::suite(&answers)
+        .into_iter()
+        .map(|(name, content)| (args.folder.join(name), content))
+        .collect();
+    for workflow in Template::ALL {
+        files.push((root.join(workflow.path()), workflow.fill(&answers).into_bytes()));
+    }
+    write(&files, terminal)?;
+    terminal.print(
+        "\nNext:\n  benchgate tools pin   the hashes of the tools, into benchgate.lock\n  benchgate run         \
+         the suite works here\n  benchgate doctor      what this machine and repository still lack\nThen commit all of it. \
+         The first pull request after that is measured.\n",
+    );
+    Ok(ExitCode::Pass)
+}
+
+fn answers(args: &Args) -> Result<Answers, CliError> {
+    let released = RELEASED.filter(|commit| Sha::parse(commit).is_some());
+    let released =
+        released.map(|commit| format!("benchgate/benchgate@{commit} # v{}", env!("CARGO_PKG_VERSION")));
+    let action = args.action.clone().or(released).ok_or_else(|| CliError::Usage {
+        message: "this benchgate was not built by a release, so it does not know the commit of its action"
+            .to_owned(),
+        hint: Some("name it: --action OWNER/REPO@COMMIT, with all 40 digits".to_owned()),
+    })?;
+    let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
+    let named = folder.file_name().and_then(|name| name.to_str()).and_then(|folder| name(folder).ok());
+    let inside = git::Repository::open(&existing(&args.folder))
+        .ok()
+        .and_then(|repository| {
+            let root = repository.root().to_owned();
+            // The folder may not be there yet, so its existing part is what git can place.
+            let there = existing(&folder);
+            let real = std::fs::canonicalize(&there).ok()?.join(folder.strip_prefix(&there).ok()?);
+            real.strip_prefix(root).ok().map(Path::to_owned)
+        })
+        .unwrap_or_default();
+    let inside =
+        inside.to_str().filter(|path| path.split('/').all(|part| part.is_empty() || name(part).is_ok()));
+    let inside = inside.ok_or_else(|| CliError::Usage {
+        message: format!(
+            "{} has letters in its path that a workflow would need quoted",
+            args.folder.display()
+        ),
+        hint: Some("give the folder a plainer name".to_owned()),
+    })?;
+    Ok(Answers {
+        suite: args.suite.clone().or(named).unwrap_or_else(|| "suite".to_owned()),
+        folder: inside.to_owned(),
+        runner: args.runner.clone(),
+        action,
+    })
+}
+
+/// The nearest folder above that is there.
+fn existing(folder: &Path) -> PathBuf {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    absolute.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
+}
+
+/// Writes all of them, or none where one is there already.
+fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliError> {
+    let there: Vec<String> = files
+        .iter()
+        .filter(|(path, _)| std::fs::symlink_metadata(path).is_ok())
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    if !there.is_empty() {
+        return Err(CliError::Usage {
+            message: format!(
+                "failed to write {}: already there, and nothing is overwritten",
+                there.join(", ")
+            ),
+            hint: Some("move it away, or run init in another folder to compare".to_owned()),
+        });
+    }
+    for (path, content) in files {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+        file.and_then(|mut file| std::io::Write::write_all(&mut file, content))
+            .map_err(|error| unwritable(path, &error))?;
+        terminal.print(&format!("wrote {}\n", crate::report::harmless(&path.display().to_string())));
+    }
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::Failed { message: format!("failed to write {}: {error}", path.display()), hint: None }
+}

@@ -1,0 +1,132 @@
+//! What `benchgate init` writes. The files lie beside this one, so that tools can check them as they are read.
+
+/// Actions of others, pinned: the same commits everywhere.
+const PINS: [(&str, &str); 3] = [
+    ("@CHECKOUT@", "actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0"),
+    ("@UPLOAD@", "actions/upload-artifact@330a01c490aca151604b8cf639adc76d48f6c5d4 # v5.0.0"),
+    ("@DOWNLOAD@", "actions/download-artifact@018cc2cf5baa6db3ef3c5f8a56943fffe632ef53 # v6.0.0"),
+];
+
+pub const MODEL: &str = include_str!("model.py");
+
+/// What is filled in.
+pub struct Answers {
+    pub suite: String,
+    /// Of the suite in its repository; empty at the top.
+    pub folder: String,
+    /// Labels.
+    pub runner: Vec<String>,
+    /// `OWNER/REPO@COMMIT`.
+    pub action: String,
+}
+
+/// The workflows.
+#[derive(Debug, Clone, Copy)]
+pub enum Template {
+    Measure,
+    Publish,
+    Nightly,
+}
+
+impl Template {
+    pub const ALL: [Self; 3] = [Self::Measure, Self::Publish, Self::Nightly];
+
+    /// From the top of the repository. The first one is the default of `[github] workflow`.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Measure => ".github/workflows/benchgate.yml",
+            Self::Publish => ".github/workflows/benchgate-publish.yml",
+            Self::Nightly => ".github/workflows/benchgate-nightly.yml",
+        }
+    }
+
+    pub fn fill(self, answers: &Answers) -> String {
+        let mut text = match self {
+            Self::Measure => include_str!("benchgate.yml"),
+            Self::Publish => include_str!("benchgate-publish.yml"),
+            Self::Nightly => include_str!("benchgate-nightly.yml"),
+        }
+        .to_owned();
+        if !answers.folder.is_empty() {
+            let config = format!("          config: {}/benchgate.toml\n", answers.folder);
+            text = text.replace("@ACTION@\n        with:\n", &format!("@ACTION@\n        with:\n{config}"));
+            // A step without inputs gets its first one.
+            text = text.replace("@ACTION@\n      -", &format!("@ACTION@\n        with:\n{config}      -"));
+        }
+        let runner = match answers.runner.as_slice() {
+            [only] => only.clone(),
+            labels => format!("[{}]", labels.join(", ")),
+        };
+        // Who audits workflows asks about every runner that is kept.
+        let kept = answers.runner.iter().any(|label| label == "self-hosted");
+        let runner = match self {
+            Self::Measure if kept => {
+                format!("{runner} # zizmor: ignore[self-hosted-runner] the action refuses forks here")
+            }
+            Self::Nightly if kept => {
+                format!("{runner} # zizmor: ignore[self-hosted-runner] no pull request comes here")
+            }
+            _ => runner,
+        };
+        let own = [("@ACTION@", answers.action.as_str()), ("@RUNNER@", &runner)];
+        PINS.into_iter().chain(own).fold(text, |text, (name, value)| text.replace(name, value))
+    }
+}
+
+/// The files of the suite, from its folder.
+pub fn suite(answers: &Answers) -> Vec<(&'static str, Vec<u8>)> {
+    let toml = include_str!("benchgate.toml").replace("@SUITE@", &answers.suite);
+    vec![
+        ("benchgate.toml", toml.into_bytes()),
+        ("models/example.mlir", include_bytes!("example.mlir").to_vec()),
+        ("models/example.output0.npy", npy(1024, 1024.0)),
+    ]
+}
+
+/// A one-dimensional f32 array of one value, as NumPy stores it.
+fn npy(length: u16, value: f32) -> Vec<u8> {
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({length},), }}");
+    // The data starts at a multiple of 64 bytes, after a newline.
+    let size = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(size).unwrap_or(u16::MAX).to_le_bytes());
+    bytes.extend(format!("{header:<width$}\n", width = size - 1).into_bytes());
+    bytes.extend((0..length).flat_map(|_| value.to_le_bytes()));
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::Tensor;
+
+    #[test]
+    fn the_expected_output_is_an_array_of_numpy() {
+        let tensor = Tensor::from_npy(&npy(1024, 1024.0)).unwrap();
+        assert_eq!((tensor.shape(), tensor.to_f64()), ([1024].as_slice(), vec![1024.0; 1024]));
+    }
+
+    #[test]
+    fn every_blank_is_filled() {
+        for folder in ["", "suites/zoo"] {
+            let answers = Answers {
+                suite: "zoo".to_owned(),
+                folder: folder.to_owned(),
+                runner: vec!["self-hosted".to_owned(), "gpu".to_owned()],
+                action: format!("o/r@{}", "1".repeat(40)),
+            };
+            for template in Template::ALL {
+                let text = template.fill(&answers);
+                let blank = text.lines().find(|line| {
+                    line.split('@')
+                        .nth(1)
+                        .is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase()))
+                });
+                assert_eq!(blank, None, "{}", template.path());
+                let steps = text.matches(&answers.action).count();
+                let configured = text.matches("config: suites/zoo/benchgate.toml").count();
+                assert_eq!(configured, if folder.is_empty() { 0 } else { steps });
+            }
+        }
+    }
+}

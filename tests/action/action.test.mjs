@@ -1,0 +1,230 @@
+// The composite action, run for real: `.ci/run action`. Every test is one job.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import test from "node:test";
+import { BINARY, GitHub, ROOT, TOKEN, World, payload, push } from "./world.mjs";
+
+const SLOWER = "// fake latency-us=1300\n";
+const SAME = "// fake latency-us=1000\n";
+
+test("a slower pull request fails its job, and the job says by how much", async (t) => {
+  const world = new World(t);
+  const change = world.proposed(SLOWER);
+  const job = await world.run({ event: "pull_request", payload: world.pullRequest(change), sha: change.merge });
+  assert.deepEqual([job.conclusion, job.code], ["failure", 10], job.log);
+  const { outputs } = job;
+  assert.deepEqual([outputs.verdict, outputs.regressions, outputs.improvements], ["regressed", "1", "0"]);
+  assert.equal(outputs["comment-url"], "");
+  // What GitHub merged onto, and not the older base that the event names.
+  assert.equal(outputs["baseline-sha"], change.base);
+  const report = JSON.parse(fs.readFileSync(outputs["report-json"], "utf8"));
+  assert.deepEqual([report.schema, report.verdict], ["benchgate/comparison/v1", "regressed"]);
+  assert.match(job.summary, /Regressed/);
+  assert.match(job.summary, /`a\/cpu\/main`/);
+  const titles = job.annotations.map(({ level, title }) => `${level} ${title}`);
+  assert.deepEqual(titles, ["error a/cpu/main latency: regressed"]);
+});
+
+test("warn-only says the same and does not fail", async (t) => {
+  const world = new World(t);
+  const change = world.proposed(SLOWER);
+  const event = { event: "pull_request", payload: world.pullRequest(change), sha: change.merge };
+  const job = await world.run({ ...event, inputs: { "warn-only": "true" } });
+  assert.deepEqual([job.conclusion, job.outputs.verdict], ["success", "regressed"], job.log);
+});
+
+test("an unchanged pull request passes", async (t) => {
+  const world = new World(t);
+  const change = world.proposed(SAME);
+  const job = await world.run({ event: "pull_request", payload: world.pullRequest(change), sha: change.merge });
+  assert.deepEqual([job.code, job.outputs.verdict, job.annotations], [0, "pass", []], job.log);
+});
+
+test("a fork's code does not run on a self-hosted runner that is kept", async (t) => {
+  const world = new World(t);
+  const change = world.proposed(SLOWER);
+  const event = { event: "pull_request", payload: world.pullRequest(change, true), sha: change.merge };
+  const job = await world.run({ ...event, env: { RUNNER_ENVIRONMENT: "self-hosted" } });
+  assert.deepEqual([job.code, job.outputs.verdict], [2, "error"], job.log);
+  assert.match(job.annotations[0].message, /fork-runner: ephemeral/);
+  assert.match(job.summary, /ephemeral/);
+  assert.ok(!fs.existsSync(path.join(world.workspace, "run.json")));
+});
+
+test("a fork is measured on a hosted runner, with a cache of its own, and its tools can't speak to the runner", async (t) => {
+  const world = new World(t);
+  const change = world.proposed("// fake compile-error=x%0A::error title=pwned::y\n::error title=pwned::z\n");
+  const job = await world.run({ event: "pull_request", payload: world.pullRequest(change, true), sha: change.merge });
+  assert.equal(job.outputs.verdict, "regressed", job.log);
+  assert.ok(job.annotations.every(({ title }) => !title.includes("pwned")), JSON.stringify(job.annotations));
+  assert.deepEqual(fs.readdirSync(path.join(world.folder, "cache/benchgate")), ["untrusted"]);
+});
+
+test("a push is compared with what was there before", async (t) => {
+  const world = new World(t);
+  world.write("models/a.mlir", SLOWER);
+  const after = world.commit("slower");
+  const job = await world.run({ event: "push", payload: push(world.first, after), sha: after });
+  assert.deepEqual([job.code, job.outputs.verdict], [10, "regressed"], job.log);
+  assert.equal(job.outputs["baseline-sha"], world.first);
+});
+
+test("a first push has nothing to be compared with, and that is no pass", async (t) => {
+  const world = new World(t);
+  const job = await world.run({ event: "push", payload: push(null, world.first), sha: world.first });
+  assert.deepEqual([job.code, job.outputs.verdict], [12, "missing"], job.log);
+});
+
+test("a merge group is compared with the base that it names", async (t) => {
+  const world = new World(t);
+  world.write("models/a.mlir", SLOWER);
+  const after = world.commit("slower");
+  const group = payload("merge_group", (event) => {
+    Object.assign(event.merge_group, { head_sha: after, base_sha: world.first });
+  });
+  const job = await world.run({ event: "merge_group", payload: group, sha: after });
+  assert.deepEqual([job.code, job.outputs["baseline-sha"]], [10, world.first], job.log);
+});
+
+test("what a fork measured is published by another job, once, and the token is in nothing that is kept", async (t) => {
+  const world = new World(t);
+  const change = world.proposed(SLOWER);
+  const proposed = world.pullRequest(change, true);
+  await world.run({ event: "pull_request", payload: proposed, sha: change.merge });
+  world.git("checkout", "--quiet", "main");
+  const github = await new GitHub(t, [{ ...proposed.pull_request, state: "open" }]).start();
+  const reported = payload("workflow_run", (event) => {
+    event.repository = proposed.repository;
+    Object.assign(event.workflow_run, {
+      path: ".github/workflows/benchgate.yml",
+      event: "pull_request",
+      head_sha: change.head,
+      head_branch: "change",
+      head_repository: proposed.pull_request.head.repo,
+      pull_requests: [],
+    });
+  });
+  const publish = (inputs) =>
+    world.run({
+      event: "workflow_run",
+      payload: reported,
+      sha: change.base,
+      env: { GITHUB_API_URL: github.url },
+      inputs: { command: "publish", "github-token": TOKEN, "check-run": "true", ...inputs },
+    });
+  const job = await publish();
+  // The check run is red. The job itself is shown on the default branch, which is not to blame.
+  assert.deepEqual([job.code, job.outputs.verdict], [0, "regressed"], job.log);
+  const unchecked = await publish({ "check-run": "" });
+  assert.equal(unchecked.code, 10, unchecked.log);
+  assert.equal(job.outputs["comment-url"], "https://github.com/comment/1");
+  await publish();
+  assert.equal(github.comments.length, 1);
+  assert.match(github.comments[0].body, /Regressed/);
+  assert.deepEqual(github.checks.map(({ head_sha, conclusion }) => [head_sha, conclusion]), [[change.head, "failure"]]);
+  assert.ok(!JSON.stringify(job).includes(TOKEN));
+  const report = fs.readFileSync(job.outputs["report-json"], "utf8");
+  assert.ok(!report.includes(TOKEN));
+  // Beside a token that can write nothing is measured.
+  const refused = await publish({ command: "gate", "check-run": "", "github-token": "" });
+  assert.deepEqual([refused.code, refused.outputs.verdict], [2, "error"], refused.log);
+});
+
+test("two results are compared without any event", async (t) => {
+  const world = new World(t);
+  const change = world.proposed(SLOWER);
+  await world.run({ event: "pull_request", payload: world.pullRequest(change), sha: change.merge });
+  const inputs = { command: "compare", base: "run.json#base", head: "run.json#head", "fail-on": "error" };
+  const job = await world.run({ event: "workflow_dispatch", payload: payload("workflow_dispatch"), sha: change.merge, inputs });
+  assert.deepEqual([job.code, job.outputs.verdict], [0, "regressed"], job.log);
+});
+
+test("an input is never a command", async (t) => {
+  const world = new World(t);
+  for (const hostile of ["$(touch pwned)", '"; touch pwned; "', "`touch pwned`", "--help", "a\n::error title=pwned::b"]) {
+    const inputs = { config: hostile };
+    const job = await world.run({ event: "push", payload: push(null, world.first), sha: world.first, inputs });
+    assert.notEqual(job.code, 0, job.log);
+    assert.ok(!fs.existsSync(path.join(world.workspace, "pwned")));
+    assert.ok(job.annotations.every(({ title }) => !title.includes("pwned")), JSON.stringify(job.annotations));
+  }
+});
+
+test("a configuration below the workspace is found from there", async (t) => {
+  const world = new World(t);
+  world.git("checkout", "--quiet", "-b", "moved");
+  fs.mkdirSync(path.join(world.workspace, "suite"));
+  world.git("mv", "benchgate.toml", "models", "suite/");
+  const before = world.commit("move");
+  const after = world.commit("nothing");
+  const inputs = { "working-directory": "suite" };
+  const job = await world.run({ event: "push", payload: push(before, after), sha: after, inputs });
+  assert.deepEqual([job.code, job.outputs.verdict], [0, "pass"], job.log);
+});
+
+// How the binary gets there. `curl` and `cargo` are stood in for: nothing here may reach a network.
+async function delivered(t, { sums, served = "", cargo = false, version = "" }) {
+  const world = new World(t);
+  const action = path.join(world.folder, "action");
+  fs.cpSync(path.join(ROOT, "action.yml"), path.join(action, "action.yml"));
+  fs.cpSync(path.join(ROOT, ".github/action"), path.join(action, ".github/action"), { recursive: true });
+  fs.cpSync(path.join(ROOT, "Cargo.toml"), path.join(action, "Cargo.toml"));
+  fs.appendFileSync(path.join(action, ".github/action/releases.sha256"), sums);
+  const bin = path.join(world.folder, "bin");
+  fs.mkdirSync(bin);
+  const program = (name, text) => fs.writeFileSync(path.join(bin, name), `#!/bin/bash\n${text}\n`, { mode: 0o755 });
+  const quiet = `test -z "$GITHUB_TOKEN" || exit 99`;
+  program("curl", `${quiet}\nwhile [ "$1" != --output ]; do shift; done\ncp '${served}' "$2"\necho "got \${@: -1}" >&2`);
+  if (cargo) {
+    const build = `while [ "$1" != --target-dir ]; do shift; done\nmkdir -p "$2/release"\ncp '${BINARY}' "$2/release/"`;
+    program("cargo", `${quiet}\n${build}`);
+  }
+  for (const name of ["bash", "sed", "head", "awk", "uname", "mkdir", "sha256sum", "tar", "gzip", "mv", "rm", "cp", "git", "dirname"]) {
+    fs.symlinkSync(execFileSync("bash", ["-c", `type -P ${name}`], { encoding: "utf8" }).trim(), path.join(bin, name));
+  }
+  const inputs = { "binary-path": "", version, command: "publish", "github-token": TOKEN };
+  const env = { PATH: bin, RUNNER_TOOL_CACHE: path.join(world.folder, "tool-cache") };
+  return world.run({ event: "push", payload: push(null, world.first), sha: world.first, inputs, env, action });
+}
+
+const MACHINE = execFileSync("uname", ["-m"], { encoding: "utf8" }).trim();
+
+function release(t, version) {
+  const world = new World(t);
+  const file = path.join(world.folder, `benchgate-${version}-${MACHINE}-unknown-linux-gnu.tar.gz`);
+  execFileSync("tar", ["-czf", file, "-C", path.dirname(BINARY), "benchgate"]);
+  const sum = createHash("sha256").update(fs.readFileSync(file)).digest("hex");
+  return { file, line: `${sum}  ${path.basename(file)}\n` };
+}
+
+// publish finds no run.json: that it says so means that the binary was there.
+const RAN = 21;
+
+test("a release is taken when it is the one that was committed", async (t) => {
+  const { file, line } = release(t, "9.8.7");
+  const job = await delivered(t, { sums: line, served: file, version: "9.8.7" });
+  assert.equal(job.code, RAN, job.log);
+  assert.match(job.log, /releases\/download\/v9\.8\.7\/benchgate-9\.8\.7-/);
+});
+
+test("a release that is another one is not run, nor built instead", async (t) => {
+  const { line } = release(t, "9.8.7");
+  const job = await delivered(t, { sums: line, served: BINARY, version: "9.8.7", cargo: true });
+  assert.equal(job.code, 20, job.log);
+  assert.match(job.log, /not what was released/);
+});
+
+test("without a release the sources are built, and without cargo that is an error", async (t) => {
+  assert.equal((await delivered(t, { sums: "", cargo: true })).code, RAN);
+  const job = await delivered(t, { sums: "" });
+  assert.equal(job.code, 20, job.log);
+  assert.match(job.annotations[0].message, /could not be installed/);
+});
+
+test("a version is a version", async (t) => {
+  const job = await delivered(t, { sums: "", version: "1.0.0/../../x" });
+  assert.equal(job.code, 20, job.log);
+});
