@@ -65,6 +65,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const HOMES: &[(&str, &[&str])] = &[
     ("statrs", &["stats"]),
     ("octocrab", &["github"]),
+    ("serde_saphyr", &["github"]),
     ("reqwest", &["github", "toolchain"]),
     ("git2", &["git"]),
     ("comfy_table", &["report"]),

@@ -1,4 +1,4 @@
-//! L3: what GitHub is told, and what it tells. `event` reads the job's own situation and does no IO;
+//! L3: what GitHub is told, and what it tells. `event` and `workflow` read what GitHub gives and do no IO;
 //! `client` talks, with its own patience; the others each post one thing. Text arrives rendered: nothing
 //! here knows what a comparison is.
 
@@ -11,6 +11,7 @@ mod event;
 mod outputs;
 mod patience;
 mod pull;
+mod workflow;
 
 pub use annotations::{Annotation, Level, annotations};
 pub use check::{Check, Conclusion};
@@ -20,6 +21,7 @@ pub use error::GitHubError;
 pub use event::{Attempt, Event, EventError, Job, PullRequest, Repository, Sha, WorkflowRun};
 pub use outputs::outputs;
 pub use patience::Patience;
+pub use workflow::{Permissions, Step, Workflow, WorkflowJob};
 
 /// Bytes of a comment: GitHub refuses more than 65,536 characters, and the marker needs some.
 pub const COMMENT_BYTES: usize = 60_000;

@@ -54,7 +54,13 @@ impl RunName {
         format!("{}.json", self.0)
     }
 
-    /// When the run began, as it stands in the name.
+    /// When the run began. Absent where the digits are no time.
+    pub fn began(&self) -> Option<Timestamp> {
+        let time = jiff::civil::DateTime::strptime(TIME, self.time()).ok()?;
+        Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+    }
+
+    /// The same as it stands in the name.
     pub fn time(&self) -> &str {
         &self.0[..TIME_LENGTH]
     }

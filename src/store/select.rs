@@ -314,9 +314,7 @@ fn assemble(kept: Vec<Kept>, shelf: &Shelf) -> Vec<(RunName, Run)> {
 }
 
 fn staleness(name: &RunName, ask: &Ask<'_>) -> Option<Lint> {
-    let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", name.time()).ok()?;
-    let began = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
-    let days = ask.now.duration_since(began).as_hours() / 24;
+    let days = ask.now.duration_since(name.began()?).as_hours() / 24;
     (days >= i64::from(ask.stale_days))
         .then(|| Lint::new(LintCode::StaleBaseline, format!("its newest session is {days} days old")))
 }

@@ -16,7 +16,7 @@ use finding::{Diagnosis, Finding};
 
 /// Say whether this machine and repository can be trusted
 ///
-/// Looks and changes nothing. Each finding comes with its reason and its fix; those of level `error`
+/// Looks and changes nothing. Of the repository it reads workflows, and of the baseline the newest session's age. Each finding comes with its reason and its fix; those of level `error`
 /// mean that nothing measured or published here can be trusted until they are fixed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -72,7 +72,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         Ok(found)
     })?;
     let mut about_repository: Vec<Finding> = unusable.into_iter().collect();
-    about_repository.extend(repository::findings(&place));
+    about_repository.extend(repository::findings(&place, terminal));
     let diagnosis = Diagnosis::new(machine, about_repository);
     match args.format {
         Format::Text => terminal.print(&diagnosis.text()),

@@ -1,0 +1,140 @@
+//! What the repository knows of earlier measurements, and who may change it.
+
+use std::path::Path;
+
+use crate::cli::Terminal;
+use crate::cli::store_args::{StoreArgs, runner};
+use crate::config::Config;
+use crate::git::Repository;
+use crate::store::{self, Files, Shelf};
+
+use super::super::Place;
+use super::super::finding::Finding;
+use super::super::machine::devices;
+use super::roles::{Role, Workflows};
+
+pub(super) fn findings(
+    workflows: &Workflows,
+    place: &Place,
+    repository: &Repository,
+    terminal: &Terminal,
+) -> Vec<Finding> {
+    let Some(config) = &place.config else { return Vec::new() };
+    let mut found = vec![staleness(config, place, repository, terminal)];
+    found.extend(writers(workflows));
+    found.extend(owners(repository.root(), config));
+    found.extend(clocks(config));
+    found
+}
+
+/// The age of the newest session that is stored of this suite, on any machine.
+fn staleness(config: &Config, place: &Place, repository: &Repository, terminal: &Terminal) -> Finding {
+    const ID: &str = "staleness";
+    const FIX: &str = "Store a session every night: `benchgate init` writes the workflow.";
+    let options = StoreArgs { store: None, branch: None, remote: None };
+    let stored = options.over(&config.store, &place.folder);
+    let newest = match stored.open(Some(repository), &runner, terminal) {
+        Ok(files) => newest(files.as_ref(), &config.suite),
+        Err(error) => Err(error.to_string()),
+    };
+    match newest {
+        Err(why) => Finding::note(
+            ID,
+            format!("the baseline can't be asked: {}", why.lines().next().unwrap_or_default()),
+            "Its age is unknown.",
+            "Run it where the remote can be reached.",
+        ),
+        Ok(None) => Finding::note(
+            ID,
+            format!("no session of {} is stored", config.suite),
+            "Without a base to measure there is nothing to compare with, and slow creep is not seen.",
+            FIX,
+        ),
+        Ok(Some(began)) => {
+            let days = jiff::Timestamp::now().duration_since(began).as_hours() / 24;
+            let what = format!("the newest stored session is {days} days old");
+            if days >= i64::from(config.store.stale_days) {
+                let why = "The machine and its drivers have changed since, and verdicts are called stale.";
+                Finding::warning(ID, what, why, FIX)
+            } else {
+                Finding::ok(ID, what)
+            }
+        }
+    }
+}
+
+fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, String> {
+    let wanted = store::folder_name(suite);
+    let shelves = store::shelves(files).map_err(|error| error.to_string())?;
+    let mut newest = None;
+    for (suite, testbed) in shelves.into_iter().filter(|(suite, _)| *suite == wanted) {
+        let shelf =
+            Shelf::of_folder(files, format!("{suite}/{testbed}")).map_err(|error| error.to_string())?;
+        newest = newest.max(shelf.runs.iter().filter_map(store::RunName::began).max());
+    }
+    Ok(newest)
+}
+
+/// Half a night's session is none.
+fn writers(workflows: &Workflows) -> Option<Finding> {
+    const ID: &str = "baseline-writer";
+    let storing = workflows.with(Role::Stores);
+    if let Some(placed) = storing.iter().find(|placed| placed.meets_pull_requests()) {
+        return Some(Finding::error(
+            ID,
+            format!("{placed} stores what a pull request measured"),
+            "A pull request would change what it is compared with.",
+            "Store on `schedule` or on `push` to the main branch.",
+        ));
+    }
+    if let Some(placed) = storing.iter().find(|placed| placed.workflow.cancels) {
+        return Some(Finding::warning(
+            ID,
+            format!("{placed} is ended by the next run of its workflow"),
+            "A long measurement may never reach the baseline.",
+            "`cancel-in-progress: false` in its `concurrency`.",
+        ));
+    }
+    let first = storing.first()?;
+    Some(Finding::ok(ID, format!("{first} adds to the baseline")))
+}
+
+/// The policy of the base judges, so whoever may merge a change of it decides.
+fn owners(root: &Path, config: &Config) -> Option<Finding> {
+    const ID: &str = "policy-owners";
+    let places = [".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"];
+    let text = places.iter().find_map(|place| std::fs::read_to_string(root.join(place)).ok());
+    let file = config.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let guards = |line: &str| {
+        let pattern = line.split_whitespace().next().unwrap_or_default();
+        pattern == "*" || pattern.rsplit('/').next() == Some(file)
+    };
+    if text.as_deref().is_some_and(|text| text.lines().any(guards)) {
+        return Some(Finding::ok(ID, format!("CODEOWNERS guards {file}")));
+    }
+    root.join(".github").is_dir().then(|| {
+        Finding::note(
+            ID,
+            format!("nobody in particular owns {file}"),
+            "It holds floors, tolerances and waivers. A pull request is judged by the base's, so loosening them takes \
+             one merge before.",
+            "A line for it in .github/CODEOWNERS.",
+        )
+    })
+}
+
+fn clocks(config: &Config) -> Option<Finding> {
+    const ID: &str = "clocks";
+    if !devices(Some(config)).into_iter().any(|device| !device.starts_with("local-")) {
+        return None;
+    }
+    Some(match &config.measure.lock_clocks {
+        Some(_) => Finding::ok(ID, "the GPU's clock is held while it is measured"),
+        None => Finding::note(
+            ID,
+            "nothing holds the GPU's clock",
+            "It follows heat and power, so more processes are needed to see the same effect.",
+            "`lock-clocks = \"base\"` in `[measure]`, where the runner may change it.",
+        ),
+    })
+}

@@ -1,0 +1,39 @@
+//! The repository half of `doctor`: may what this repository's workflows publish be trusted?
+//!
+//! A check is a function that looks at one thing and returns one [`Finding`] with an `id` of its own; add
+//! it to the list that [`findings`] returns. What it may look at is in [`Place`] and [`Workflows`].
+
+mod baseline;
+mod roles;
+mod workflows;
+
+use crate::cli::Terminal;
+use crate::git::Repository;
+
+use super::Place;
+use super::finding::Finding;
+use roles::Workflows;
+
+/// Every finding about the repository.
+pub(super) fn findings(place: &Place, terminal: &Terminal) -> Vec<Finding> {
+    let opened = Repository::open(&place.folder).ok();
+    let mut found = vec![repository(place, opened.as_ref())];
+    let Some(repository) = &opened else { return found };
+    let workflows = Workflows::read(repository.root());
+    found.extend(workflows::findings(&workflows, place.config.as_ref()));
+    found.extend(baseline::findings(&workflows, place, repository, terminal));
+    found
+}
+
+fn repository(place: &Place, opened: Option<&Repository>) -> Finding {
+    const ID: &str = "repository";
+    match opened {
+        Some(repository) => Finding::ok(ID, format!("a git work tree at {}", repository.root().display())),
+        None => Finding::note(
+            ID,
+            format!("{} is not in a git work tree", place.folder.display()),
+            "Results name no commit, and nothing can be compared with a merge base.",
+            "",
+        ),
+    }
+}

@@ -1,0 +1,156 @@
+//! The workflows of a repository, and what each job of them does with benchgate.
+
+use std::path::Path;
+
+use crate::github::{Step, Workflow, WorkflowJob};
+
+/// No workflow is longer: what is, was not written to be one.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Every workflow that could be read, by path inside the repository.
+pub struct Workflows {
+    pub read: Vec<(String, Workflow)>,
+    /// Path, and why it could not be read.
+    pub unread: Vec<(String, String)>,
+    /// Whether the action of this repository (`uses: ./`) is benchgate's own.
+    is_own_action: bool,
+}
+
+/// What a step does with benchgate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Runs the code that the repository has at this commit.
+    Measures,
+    /// Posts with a token.
+    Publishes,
+    /// Adds to the baseline.
+    Stores,
+}
+
+/// A job of a workflow, and where it stands.
+#[derive(Clone, Copy)]
+pub struct Placed<'a> {
+    pub path: &'a str,
+    pub workflow: &'a Workflow,
+    pub job: &'a WorkflowJob,
+}
+
+impl std::fmt::Display for Placed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.path.rsplit('/').next().unwrap_or(self.path);
+        write!(f, "{} of {name}", self.job.id)
+    }
+}
+
+impl Placed<'_> {
+    /// Whether it runs what a pull request brings.
+    pub fn meets_pull_requests(&self) -> bool {
+        self.workflow.is_started_by("pull_request") || self.workflow.is_started_by("pull_request_target")
+    }
+}
+
+impl Workflows {
+    pub fn read(root: &Path) -> Self {
+        let mut found = Self { read: Vec::new(), unread: Vec::new(), is_own_action: is_own(root) };
+        let Ok(entries) = std::fs::read_dir(root.join(".github/workflows")) else { return found };
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.retain(|name| name.ends_with(".yml") || name.ends_with(".yaml"));
+        names.sort();
+        for name in names {
+            let path = format!(".github/workflows/{name}");
+            match bytes(&root.join(&path)).and_then(|bytes| Workflow::read(&bytes)) {
+                Ok(workflow) => found.read.push((path, workflow)),
+                Err(why) => found.unread.push((path, why)),
+            }
+        }
+        found
+    }
+
+    /// Every job.
+    pub fn jobs(&self) -> impl Iterator<Item = Placed<'_>> {
+        self.read
+            .iter()
+            .flat_map(|(path, workflow)| workflow.jobs.iter().map(move |job| Placed { path, workflow, job }))
+    }
+
+    /// The jobs with a step of that role.
+    pub fn with(&self, role: Role) -> Vec<Placed<'_>> {
+        self.jobs().filter(|placed| self.has(placed.job, role)).collect()
+    }
+
+    pub fn has(&self, job: &WorkflowJob, role: Role) -> bool {
+        job.steps.iter().any(|step| self.roles(step).contains(&role))
+    }
+
+    /// What a step does with benchgate: nothing, for most.
+    pub fn roles(&self, step: &Step) -> Vec<Role> {
+        if self.is_action(step) {
+            let input = |name: &str| step.with.get(name).map(String::as_str).unwrap_or_default();
+            let publishing = !input("github-token").is_empty();
+            return match input("command") {
+                "" | "gate" if publishing => vec![Role::Measures, Role::Publishes],
+                "" | "gate" | "run" => vec![Role::Measures],
+                "publish" => vec![Role::Publishes],
+                "baseline-update" => vec![Role::Stores],
+                _ => Vec::new(),
+            };
+        }
+        commands(step.run.as_deref().unwrap_or_default())
+    }
+
+    /// Whether a step is the action, which refuses what benchgate on a command line can't know of.
+    pub fn is_action(&self, step: &Step) -> bool {
+        let Some(uses) = &step.uses else { return false };
+        let repository = uses.split('@').next().unwrap_or(uses);
+        (uses == "./" && self.is_own_action) || repository.split('/').nth(1).is_some_and(|name| name.contains("benchgate"))
+    }
+}
+
+/// What the lines of a script do: `path/to/benchgate gate …`, `cargo run -- gate …` is not looked for.
+fn commands(script: &str) -> Vec<Role> {
+    let mut roles = Vec::new();
+    for line in script.lines() {
+        let mut words = line.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+        if !words.any(|word| word.rsplit('/').next() == Some("benchgate")) {
+            continue;
+        }
+        let rest: Vec<&str> = words.collect();
+        match rest.iter().find(|word| !word.starts_with('-')) {
+            Some(&"gate") if rest.contains(&"--publish") => roles.extend([Role::Measures, Role::Publishes]),
+            Some(&("gate" | "run" | "noise")) => roles.push(Role::Measures),
+            Some(&"publish") if !rest.contains(&"--dry-run") => roles.push(Role::Publishes),
+            Some(&"baseline") if rest.contains(&"update") => roles.push(Role::Stores),
+            _ => {}
+        }
+    }
+    roles
+}
+
+fn is_own(root: &Path) -> bool {
+    let action = bytes(&root.join("action.yml")).unwrap_or_default();
+    String::from_utf8_lossy(&action).lines().any(|line| line.trim_end() == "name: benchgate")
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !about.is_file() || about.len() > MOST_BYTES {
+        return Err("it is no file of a sensible size".to_owned());
+    }
+    std::fs::read(path).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_s_commands_are_seen() {
+        assert_eq!(commands("cargo build\n./target/release/benchgate gate --base main"), [Role::Measures]);
+        assert_eq!(commands("benchgate --quiet publish run.json"), [Role::Publishes]);
+        assert_eq!(commands("benchgate publish run.json --dry-run"), []);
+        assert_eq!(commands("benchgate gate --publish"), [Role::Measures, Role::Publishes]);
+        assert_eq!(commands("\"$X/benchgate\" baseline update --branch"), [Role::Stores]);
+        assert_eq!(commands("cd benchgate-tools && make"), []);
+    }
+}

@@ -1,0 +1,321 @@
+//! Who may do what in the workflows: permissions, triggers, forks, runners, pins.
+
+use crate::config::Config;
+use crate::github::Permissions;
+
+use super::super::finding::Finding;
+use super::roles::{Placed, Role, Workflows};
+
+/// How many are named; the others are counted.
+const NAMED: usize = 3;
+
+pub(super) fn findings(workflows: &Workflows, config: Option<&Config>) -> Vec<Finding> {
+    let measuring = workflows.with(Role::Measures);
+    let publishing = workflows.with(Role::Publishes);
+    let mut found: Vec<Finding> = unread(workflows).into_iter().collect();
+    found.push(present(&measuring));
+    if !measuring.is_empty() {
+        found.push(triggers(&measuring));
+        found.push(tokens(workflows, &measuring));
+        found.push(forks(workflows, &measuring));
+        found.push(isolation(workflows, &measuring, &publishing));
+        found.push(published(workflows, &publishing, config));
+    }
+    found.extend(pins(workflows));
+    found
+}
+
+fn unread(workflows: &Workflows) -> Option<Finding> {
+    let listed: Vec<String> = workflows.unread.iter().map(|(path, why)| format!("{path}: {why}")).collect();
+    (!listed.is_empty()).then(|| {
+        let why = "Nothing is known of what it lets run.";
+        Finding::warning("unread-workflow", some(&listed), why, "Correct it; GitHub can't read it either.")
+    })
+}
+
+fn present(measuring: &[Placed<'_>]) -> Finding {
+    const ID: &str = "workflows";
+    if measuring.is_empty() {
+        let why = "Pull requests are not measured.";
+        return Finding::note(ID, "none measures with benchgate", why, "`benchgate init` writes them.");
+    }
+    Finding::ok(ID, format!("measuring: {}", placed(measuring)))
+}
+
+/// Code is measured where no token can write, which two events never have.
+fn triggers(measuring: &[Placed<'_>]) -> Finding {
+    const ID: &str = "triggers";
+    let privileged = |placed: &&Placed<'_>| {
+        ["pull_request_target", "workflow_run"].iter().any(|event| placed.workflow.is_started_by(event))
+    };
+    let bad: Vec<Placed<'_>> = measuring.iter().filter(privileged).copied().collect();
+    if !bad.is_empty() {
+        return Finding::error(
+            ID,
+            format!("{} measures on pull_request_target or workflow_run", placed(&bad)),
+            "These events bring the repository's secrets and a token that can write, and a pull request's code would \
+             run beside them.",
+            "Measure on `pull_request`, and publish on `workflow_run`: `benchgate init` writes both.",
+        );
+    }
+    if !measuring.iter().any(Placed::meets_pull_requests) {
+        let why = "A regression is seen after it is merged.";
+        let fix = "Measure on `pull_request`: `benchgate init` writes the workflow.";
+        return Finding::note(ID, "nothing measures pull requests", why, fix);
+    }
+    let queued = measuring.iter().any(|placed| placed.workflow.is_started_by("merge_group"));
+    let more = if queued { " and the merge queue's groups" } else { "" };
+    Finding::ok(ID, format!("pull requests{more} are measured, beside no secret"))
+}
+
+/// What a pull request's code could take from the job that measures it.
+fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
+    const ID: &str = "permissions";
+    let met: Vec<&Placed<'_>> = measuring.iter().filter(|placed| placed.meets_pull_requests()).collect();
+    let mut writing = Vec::new();
+    let mut secret = Vec::new();
+    let mut unsaid = Vec::new();
+    let mut kept = Vec::new();
+    for placed in met {
+        let job = placed.job;
+        let scopes = job.permissions.writable();
+        if !scopes.is_empty() {
+            writing.push(format!("{placed} can write {}", scopes.join(", ")));
+        }
+        if job.permissions == Permissions::Unsaid {
+            unsaid.push(placed.to_string());
+        }
+        let given = job.steps.iter().flat_map(|step| step.with.values().chain(step.env.values()));
+        if given.into_iter().any(|value| value.contains("secrets.")) {
+            secret.push(format!("{placed} is given a secret"));
+        }
+        let checkout = |uses: &str| uses.starts_with("actions/checkout@");
+        let keeps = job.steps.iter().filter(|step| step.uses.as_deref().is_some_and(checkout));
+        let keeps = keeps.map(|step| step.with.get("persist-credentials").map(String::as_str));
+        if keeps.into_iter().any(|value| value != Some("false")) {
+            kept.push(placed.to_string());
+        }
+    }
+    // One job for both is a choice that `gate` itself allows to private repositories only.
+    let one_job =
+        |placed: &&Placed<'_>| placed.meets_pull_requests() && workflows.has(placed.job, Role::Publishes);
+    let both: Vec<Placed<'_>> = measuring.iter().filter(one_job).copied().collect();
+    if !both.is_empty() && writing.len() == both.len() && secret.is_empty() {
+        return Finding::warning(
+            ID,
+            format!("{} measures and publishes in one job", placed(&both)),
+            "Whoever may open a branch here could take its token. benchgate refuses it in public repositories and for \
+             forks.",
+            "Publish in a job of its own, on `workflow_run`: `benchgate init` writes it.",
+        );
+    }
+    writing.extend(secret);
+    if !writing.is_empty() {
+        return Finding::error(
+            ID,
+            some(&writing),
+            "The pull request's code runs in that job and can take what it holds.",
+            "`permissions: {contents: read}` for the job that measures, and no secret in it.",
+        );
+    }
+    if !unsaid.is_empty() {
+        return Finding::warning(
+            ID,
+            format!("{} says nothing, so the repository's settings decide", some(&unsaid)),
+            "In older repositories that is a token that can write everything.",
+            "`permissions: {contents: read}` for the job that measures.",
+        );
+    }
+    if !kept.is_empty() {
+        return Finding::warning(
+            ID,
+            format!("{} leaves its token in .git/config", some(&kept)),
+            "The pull request's code can read it there.",
+            "`persist-credentials: false` for actions/checkout.",
+        );
+    }
+    Finding::ok(ID, "what measures pull requests holds nothing that can write")
+}
+
+fn forks(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
+    const ID: &str = "fork-policy";
+    let met = measuring.iter().filter(|placed| placed.meets_pull_requests() && !placed.job.is_hosted());
+    let (mut declared, mut refused, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    for placed in met {
+        let steps = || placed.job.steps.iter().filter(|step| workflows.roles(step).contains(&Role::Measures));
+        if steps().any(|step| !workflows.is_action(step)) {
+            open.push(*placed);
+        } else if steps().any(|step| step.with.contains_key("fork-runner")) {
+            declared.push(*placed);
+        } else {
+            refused.push(*placed);
+        }
+    }
+    if !open.is_empty() {
+        return Finding::error(
+            ID,
+            format!("{} runs a fork's code on a runner of your own", placed(&open)),
+            "A stranger's code can stay on that machine and meet the next job. Only the action refuses it; a command \
+             line does not know whose code it measures.",
+            "Use the action there.",
+        );
+    }
+    if !declared.is_empty() {
+        return Finding::note(
+            ID,
+            format!("{} says that its runner is thrown away after each job", placed(&declared)),
+            "A fork's code is run on it because of that, and nobody here can check it.",
+            "Register it with `--ephemeral` on a machine that is made anew for each job, and let a first-time \
+             contributor's runs wait for approval (Settings, Actions).",
+        );
+    }
+    if !refused.is_empty() {
+        return Finding::ok(ID, format!("forks are refused by {}", placed(&refused)));
+    }
+    Finding::ok(ID, "forks are measured on machines that GitHub throws away")
+}
+
+fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Placed<'_>]) -> Finding {
+    const ID: &str = "runner-isolation";
+    let own: Vec<Placed<'_>> = publishing
+        .iter()
+        .filter(|placed| !placed.job.is_hosted() && !workflows.has(placed.job, Role::Measures))
+        .copied()
+        .collect();
+    if !own.is_empty() {
+        return Finding::warning(
+            ID,
+            format!("{} publishes on a runner of your own", placed(&own)),
+            "What an earlier job left on that machine meets a token that can write.",
+            "`runs-on: ubuntu-24.04` for the job that publishes: it measures nothing.",
+        );
+    }
+    let labels: Vec<&[String]> = measuring
+        .iter()
+        .filter(|placed| !placed.job.is_hosted())
+        .map(|placed| placed.job.runner.as_slice())
+        .collect();
+    let is_neighbour = |placed: &Placed<'_>| {
+        let roles = [Role::Measures, Role::Publishes, Role::Stores];
+        let ours = roles.iter().any(|role| workflows.has(placed.job, *role));
+        // A runner takes every job whose labels it has all of.
+        let meets = |of: &&[String]| placed.job.runner.iter().all(|label| of.contains(label));
+        !ours && !placed.job.runner.is_empty() && labels.iter().any(meets)
+    };
+    let neighbours: Vec<Placed<'_>> = workflows.jobs().filter(is_neighbour).collect();
+    if !neighbours.is_empty() {
+        return Finding::warning(
+            ID,
+            format!("{} may run where benchgate measures", placed(&neighbours)),
+            "benchgate's lock keeps two measurements apart, and no other job.",
+            "Give the runners that measure a label of their own, and one runner each machine.",
+        );
+    }
+    if labels.is_empty() {
+        return Finding::note(
+            ID,
+            "measured on machines that GitHub lends",
+            "Both sides of one job can be compared there. Sessions of different days ran on different machines.",
+            "For a baseline that is stored, measure on a runner of your own: `benchgate init --runner LABELS`.",
+        );
+    }
+    Finding::ok(ID, "no other job runs where benchgate measures")
+}
+
+/// What was measured has to arrive.
+fn published(workflows: &Workflows, publishing: &[Placed<'_>], config: Option<&Config>) -> Finding {
+    const ID: &str = "publishing";
+    let Some(first) = publishing.first() else {
+        let why = "The verdict is in the job's own summary, and pull requests get no comment.";
+        return Finding::note(ID, "nothing publishes", why, "`benchgate init` writes the workflow.");
+    };
+    let of_others: Vec<&Placed<'_>> =
+        publishing.iter().filter(|placed| placed.workflow.is_started_by("workflow_run")).collect();
+    for placed in &of_others {
+        let known = |name: &String| {
+            workflows.read.iter().any(|(path, workflow)| workflow.name.as_ref().unwrap_or(path) == name)
+        };
+        if let Some(unknown) = placed.workflow.reports_on.iter().find(|name| !known(name)) {
+            return Finding::error(
+                ID,
+                format!("{placed} waits for the workflow {unknown:?}, and there is none of that name"),
+                "It never starts.",
+                "`workflows:` of `workflow_run` lists names (`name:`), not files.",
+            );
+        }
+    }
+    if let Some(config) = config.filter(|_| !of_others.is_empty()) {
+        let expected = &config.github.workflow;
+        let measures = |placed: &Placed<'_>| placed.path == expected && placed.meets_pull_requests();
+        if !workflows.with(Role::Measures).iter().any(measures) {
+            return Finding::error(
+                ID,
+                format!("results of {expected} are published, and it does not measure pull requests"),
+                "A result that another workflow measured is refused.",
+                "Name the one that measures in `[github] workflow`.",
+            );
+        }
+    }
+    let unable = publishing.iter().find(|placed| match &placed.job.permissions {
+        Permissions::Listed(scopes) => !["pull-requests", "issues"]
+            .iter()
+            .any(|scope| scopes.get(*scope).is_some_and(|level| level == "write")),
+        Permissions::All(level) => level != "write-all",
+        Permissions::Unsaid => false,
+    });
+    if let Some(placed) = unable {
+        return Finding::warning(
+            ID,
+            format!("{placed} may not write comments"),
+            "The verdict is in its summary, where few look.",
+            "`pull-requests: write` in its permissions, and `checks: write` for a check run.",
+        );
+    }
+    Finding::ok(ID, format!("{first} comments"))
+}
+
+/// A tag or a branch can be moved to other code; a commit can't.
+fn pins(workflows: &Workflows) -> Option<Finding> {
+    const ID: &str = "pins";
+    let mut loose = Vec::new();
+    let mut count = 0usize;
+    for (_, workflow) in &workflows.read {
+        for uses in workflow.uses().filter(|uses| !uses.starts_with("./")) {
+            count += 1;
+            if !is_pinned(uses) && !loose.contains(&uses.to_owned()) {
+                loose.push(uses.to_owned());
+            }
+        }
+    }
+    if !loose.is_empty() {
+        return Some(Finding::warning(
+            ID,
+            some(&loose),
+            "A tag can be moved to other code, which would run beside this repository's tokens.",
+            "Name the commit, all 40 digits, with the tag as a comment: Dependabot keeps both up to date.",
+        ));
+    }
+    (count > 0).then(|| Finding::ok(ID, format!("each of {count} uses of an action names a commit")))
+}
+
+fn is_pinned(uses: &str) -> bool {
+    if let Some(image) = uses.strip_prefix("docker://") {
+        return image.contains("@sha256:");
+    }
+    let commit = uses.rsplit_once('@').map_or("", |(_, commit)| commit);
+    commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn placed(jobs: &[Placed<'_>]) -> String {
+    some(&jobs.iter().map(ToString::to_string).collect::<Vec<_>>())
+}
+
+/// The first few, and how many more there are.
+fn some(list: &[String]) -> String {
+    let (shown, more) = list.split_at(list.len().min(NAMED));
+    let mut text = shown.join(", ");
+    if !more.is_empty() {
+        text.push_str(&format!(" and {} more", more.len()));
+    }
+    text
+}

@@ -1,0 +1,224 @@
+//! A workflow file, as far as trust depends on it: triggers, permissions, runners, steps. Pure: bytes in,
+//! and what GitHub would do with them out.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// A workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Workflow {
+    /// What other workflows know it by; GitHub falls back to the path.
+    pub name: Option<String>,
+    /// The events that start it.
+    pub triggers: Vec<String>,
+    /// Names of the workflows whose end starts it.
+    pub reports_on: Vec<String>,
+    /// Whether a newer run of it ends an older one in the middle.
+    pub cancels: bool,
+    pub jobs: Vec<WorkflowJob>,
+}
+
+/// A job of a workflow, with what it inherits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkflowJob {
+    pub id: String,
+    /// Labels of its runner. Empty where another workflow is called.
+    pub runner: Vec<String>,
+    pub permissions: Permissions,
+    pub steps: Vec<Step>,
+    /// The workflow that it calls instead of having steps.
+    pub calls: Option<String>,
+    /// Whether it runs under a condition.
+    pub conditional: bool,
+}
+
+/// What the token of a job may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permissions {
+    /// Nothing is said, so the repository's settings decide.
+    Unsaid,
+    /// One level for everything: `read-all`, `write-all`.
+    All(String),
+    /// Scope to level; what is absent is `none`.
+    Listed(BTreeMap<String, String>),
+}
+
+impl Permissions {
+    /// What can be written: scopes, or `everything`.
+    pub fn writable(&self) -> Vec<&str> {
+        match self {
+            Self::Unsaid => Vec::new(),
+            Self::All(level) if level == "write-all" => vec!["everything"],
+            Self::All(_) => Vec::new(),
+            Self::Listed(scopes) => scopes
+                .iter()
+                .filter(|(_, level)| *level == "write")
+                .map(|(scope, _)| scope.as_str())
+                .collect(),
+        }
+    }
+}
+
+/// A step of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Step {
+    pub uses: Option<String>,
+    pub run: Option<String>,
+    /// Inputs, as the text that the action gets.
+    pub with: BTreeMap<String, String>,
+    pub env: BTreeMap<String, String>,
+}
+
+impl Workflow {
+    /// Reads a workflow file.
+    ///
+    /// # Errors
+    /// Why it is no YAML, in words.
+    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+        let whole: Value = serde_saphyr::from_str(text).map_err(|error| first_line(&error.to_string()))?;
+        let common = permissions(whole.get("permissions"));
+        let jobs = whole.get("jobs").and_then(Value::as_object).ok_or("it has no jobs")?;
+        Ok(Self {
+            name: whole.get("name").and_then(text_of),
+            triggers: names(whole.get("on")),
+            reports_on: names(whole.pointer("/on/workflow_run/workflows")),
+            // An expression decides at run time, so only a plain `true` is one.
+            cancels: whole.pointer("/concurrency/cancel-in-progress").is_some_and(|value| *value == true),
+            jobs: jobs.iter().map(|(id, job)| WorkflowJob::read(id, job, &common)).collect(),
+        })
+    }
+
+    pub fn is_started_by(&self, event: &str) -> bool {
+        self.triggers.iter().any(|trigger| trigger == event)
+    }
+
+    /// Everything of others that it uses.
+    pub fn uses(&self) -> impl Iterator<Item = &str> {
+        let steps = self.jobs.iter().flat_map(|job| &job.steps).filter_map(|step| step.uses.as_deref());
+        self.jobs.iter().filter_map(|job| job.calls.as_deref()).chain(steps)
+    }
+}
+
+impl WorkflowJob {
+    fn read(id: &str, job: &Value, common: &Permissions) -> Self {
+        let runner = job.get("runs-on");
+        // A group of runners has its labels one level down.
+        let runner = runner.and_then(|runner| runner.get("labels")).or(runner);
+        let steps = job.get("steps").and_then(Value::as_array);
+        let own = permissions(job.get("permissions"));
+        Self {
+            id: id.to_owned(),
+            runner: names(runner),
+            permissions: if own == Permissions::Unsaid { common.clone() } else { own },
+            steps: steps.map(|steps| steps.iter().map(Step::read).collect()).unwrap_or_default(),
+            calls: job.get("uses").and_then(text_of),
+            conditional: job.get("if").is_some(),
+        }
+    }
+
+    /// Whether every label is one of GitHub's own machines, which are thrown away after each job.
+    pub fn is_hosted(&self) -> bool {
+        let hosted =
+            |label: &String| ["ubuntu-", "windows-", "macos-"].iter().any(|system| label.starts_with(system));
+        !self.runner.is_empty() && self.runner.iter().all(hosted)
+    }
+}
+
+impl Step {
+    fn read(step: &Value) -> Self {
+        let map = |name: &str| {
+            let entries = step.get(name).and_then(Value::as_object).into_iter().flatten();
+            entries.filter_map(|(key, value)| Some((key.clone(), text_of(value)?))).collect()
+        };
+        Self {
+            uses: step.get("uses").and_then(text_of),
+            run: step.get("run").and_then(text_of),
+            with: map("with"),
+            env: map("env"),
+        }
+    }
+}
+
+fn permissions(value: Option<&Value>) -> Permissions {
+    match value {
+        Some(Value::Object(scopes)) => Permissions::Listed(
+            scopes.iter().filter_map(|(scope, level)| Some((scope.clone(), text_of(level)?))).collect(),
+        ),
+        Some(Value::String(level)) => Permissions::All(level.clone()),
+        _ => Permissions::Unsaid,
+    }
+}
+
+/// One name, a list of them, or the keys of a table: GitHub takes any.
+fn names(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Array(list)) => list.iter().filter_map(text_of).collect(),
+        Some(Value::Object(table)) => table.keys().cloned().collect(),
+        Some(one) => text_of(one).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Workflow {
+        Workflow::read(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_trigger_is_one_name_a_list_or_a_table() {
+        for text in ["on: push", "on: [push]", "on:\n  push:\n    branches: [main]"] {
+            assert_eq!(read(&format!("{text}\njobs: {{}}")).triggers, ["push"]);
+        }
+        let reports = read("on:\n  workflow_run:\n    workflows: [a, b]\njobs: {}");
+        assert_eq!(reports.reports_on, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_job_that_says_no_permissions_has_the_workflow_s() {
+        let workflow = read(
+            "on: push\npermissions: {contents: write}\njobs:\n  a: {runs-on: ubuntu-24.04}\n  b: {permissions: {}, \
+             runs-on: {group: g, labels: [self-hosted, gpu]}}\n  c: {permissions: write-all, uses: ./x.yml}\n",
+        );
+        let [a, b, c] = workflow.jobs.as_slice() else { panic!("{workflow:?}") };
+        assert_eq!(a.permissions.writable(), ["contents"]);
+        assert!(b.permissions.writable().is_empty() && b.permissions != Permissions::Unsaid);
+        assert_eq!(c.permissions.writable(), ["everything"]);
+        assert_eq!(
+            (a.is_hosted(), b.is_hosted(), b.runner.as_slice()),
+            (true, false, ["self-hosted", "gpu"].map(String::from).as_slice())
+        );
+        assert_eq!(workflow.uses().collect::<Vec<_>>(), ["./x.yml"]);
+    }
+
+    #[test]
+    fn what_is_no_workflow_is_said_to_be_none() {
+        assert!(Workflow::read(b"a: [").is_err());
+        assert!(Workflow::read(b"a: 1").unwrap_err().contains("no jobs"));
+        assert!(Workflow::read(b"\xff").is_err());
+    }
+
+    #[test]
+    fn inputs_are_the_text_that_an_action_gets() {
+        let workflow =
+            read("on: push\njobs: {a: {steps: [{uses: x@y, with: {fetch-depth: 0, check-run: true}}]}}");
+        let with = &workflow.jobs[0].steps[0].with;
+        assert_eq!((with["fetch-depth"].as_str(), with["check-run"].as_str()), ("0", "true"));
+    }
+}

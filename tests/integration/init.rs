@@ -1,0 +1,103 @@
+//! `benchgate init`: what it writes, that it overwrites nothing, and that it suits the tools it is for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::harness::World;
+
+const ACTION: &str = "o/benchgate@1111111111111111111111111111111111111111";
+
+fn files(world: &World) -> BTreeSet<String> {
+    fn walk(folder: &Path, top: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                if !path.ends_with(".git") {
+                    walk(&path, top, found);
+                }
+            } else {
+                found.insert(path.strip_prefix(top).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(&world.work(), &world.work(), &mut found);
+    found
+}
+
+fn expected(lines: &[&str]) -> BTreeSet<String> {
+    lines.iter().map(|line| (*line).to_owned()).collect()
+}
+
+#[test]
+fn a_suite_and_its_workflows_are_written_and_doctor_finds_nothing_wrong_with_them() {
+    let world = World::new();
+    git2::Repository::init(world.work()).unwrap();
+    world.run(["init", "suites/zoo", "--runner", "self-hosted,gpu", "--action", ACTION]).expect_code(0);
+    let written = [
+        ".github/workflows/benchgate-nightly.yml",
+        ".github/workflows/benchgate-publish.yml",
+        ".github/workflows/benchgate.yml",
+        "suites/zoo/benchgate.toml",
+        "suites/zoo/models/example.mlir",
+        "suites/zoo/models/example.output0.npy",
+    ];
+    assert_eq!(files(&world), expected(&written));
+    assert!(world.read("suites/zoo/benchgate.toml").contains("name = \"zoo\""));
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart/benchgate.lock");
+    world.write("suites/zoo/benchgate.lock", std::fs::read(lock).unwrap());
+    let said = world.run(["doctor", "--config", "suites/zoo/benchgate.toml", "--format", "json"]).stdout;
+    let diagnosis: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let repository = diagnosis["repository"].as_array().unwrap();
+    let wrong: Vec<_> = repository
+        .iter()
+        .filter(|finding| !["ok", "note"].contains(&finding["level"].as_str().unwrap()))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let fine =
+        ["configuration", "workflows", "permissions", "fork-policy", "publishing", "pins", "baseline-writer"];
+    for id in fine {
+        let level = repository.iter().find(|finding| finding["id"] == id).map(|finding| &finding["level"]);
+        assert_eq!(level.and_then(serde_json::Value::as_str), Some("ok"), "{id}: {said}");
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_and_then_nothing_is_written() {
+    let world = World::new();
+    world.write(".github/workflows/benchgate.yml", "mine");
+    let outcome = world.run(["init", "--action", ACTION]).expect_code(2);
+    assert!(outcome.stderr.contains("already there"), "{}", outcome.stderr);
+    assert_eq!(files(&world), expected(&[".github/workflows/benchgate.yml"]));
+    assert_eq!(world.read(".github/workflows/benchgate.yml"), "mine");
+}
+
+#[test]
+fn a_model_is_one_file_and_three_lines() {
+    let world = World::new();
+    let said = world.run(["init", "--model", "attention"]).expect_code(0).stdout;
+    assert_eq!(files(&world), expected(&["models/attention.py"]));
+    assert!(said.contains("source = \"models/attention.py:make\""), "{said}");
+    world.run(["init", "--model", "attention"]).expect_code(2);
+}
+
+#[test]
+fn an_action_is_named_by_its_whole_commit() {
+    for action in ["o/r@v1", "o/r", "o/r@1111111", "o/r/x@1111111111111111111111111111111111111111"] {
+        let world = World::new();
+        let outcome = world.run(["init", "--action", action]).expect_code(2);
+        assert!(outcome.stderr.contains("OWNER/REPO@COMMIT"), "{}", outcome.stderr);
+        assert_eq!(files(&world), BTreeSet::new());
+    }
+}
+
+#[test]
+fn names_are_plain_so_that_nothing_in_a_workflow_needs_quotes() {
+    for arguments in
+        [["--runner", "a: b"], ["--suite", "a\"b"], ["--model", "../x"], ["--runner", "${{ x }}"]]
+    {
+        let world = World::new();
+        world.run(["init", "--action", ACTION].iter().chain(&arguments)).expect_code(2);
+        assert_eq!(files(&world), BTreeSet::new());
+    }
+}
