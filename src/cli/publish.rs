@@ -127,6 +127,12 @@ fn judge(args: &Args, config: Option<&Config>) -> Result<Comparison, CliError> {
         });
     };
     let policy = args.policy.over(config.policy.clone())?;
+    if !args.run.exists() {
+        return Err(CliError::Input {
+            message: format!("failed to find a result: the job that measured left no {}", args.run.display()),
+            hint: Some("its log says why".to_owned()),
+        });
+    }
     let (base, head) = inputs::load_two_sided(&args.run)?;
     for side in [&base, &head] {
         same_suite(side.run.suite.as_deref(), config, &args.run)?;

@@ -79,7 +79,7 @@ fn page(view: &View<'_>, rows: usize) -> String {
     page.facts(view);
     page.notes(view);
     page.reproduce(view);
-    page.text.push_str(&source::footer(view.source.as_ref()));
+    page.text.push_str(&source::footer(view.source.as_ref(), true));
     page.text
 }
 
@@ -140,7 +140,7 @@ impl Page {
                     "| | benchmark | change<br><sub>interval</sub> | {values} | floor<br><sub>could see</sub> | \
                      n |"
                 ));
-                self.line("|---|---|--:|--:|--:|--:|");
+                self.line("|---|:--|--:|--:|--:|--:|");
             }
             Layout::Brief => {
                 self.line("| verdict | benchmark | change | interval | base → head | floor | n |");

@@ -33,13 +33,18 @@ pub(super) fn warning(source: Option<&Source>) -> String {
     }
 }
 
-/// The last line.
-pub(super) fn footer(source: Option<&Source>) -> String {
+/// The last line. It claims no more than has happened.
+pub(super) fn footer(source: Option<&Source>, judged: bool) -> String {
     let Some(source) = source else { return String::new() };
-    let whose = if source.pull_request {
-        format!("measured by this pull request's own code at {}, judged by the base's policy", source.short())
-    } else {
-        format!("measured at {}", source.short())
+    let commit = source.short();
+    let whose = match (judged, source.pull_request) {
+        (true, true) => {
+            format!("measured by this pull request's own code at {commit}, judged by the base's policy")
+        }
+        (true, false) => format!("measured at {commit}"),
+        (false, _) if source.fork => format!("about the code of a fork at {commit}"),
+        (false, true) => format!("about this pull request's code at {commit}"),
+        (false, false) => format!("about {commit}"),
     };
     let page = source.page.as_ref().map(|page| format!(" · [run]({page})")).unwrap_or_default();
     format!("\n<sub>benchgate {} · {whose}{page}</sub>\n", env!("CARGO_PKG_VERSION"))
