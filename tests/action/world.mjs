@@ -32,6 +32,7 @@ export class World {
     const tools = path.join(this.folder, "tools");
     fs.mkdirSync(this.workspace);
     fs.mkdirSync(tools);
+    fs.mkdirSync(path.join(this.folder, "locks"));
     for (const tool of ["iree-compile", "iree-run-module", "iree-benchmark-module", "iree-dump-module"]) {
       fs.copyFileSync(path.join(BUILT, "examples/fake_iree"), path.join(tools, tool));
     }
@@ -98,6 +99,8 @@ export class World {
       PATH: process.env.PATH,
       HOME: this.folder,
       XDG_CACHE_HOME: path.join(this.folder, "cache"),
+      // It waits for nobody else's measurement.
+      BENCHGATE_LOCK_DIR: path.join(this.folder, "locks"),
       RUNNER_ENVIRONMENT: "github-hosted",
       ...env,
     };

@@ -123,3 +123,23 @@ fn other_backends_stand_beside_iree_and_each_combination_of_axes_is_a_line() {
     let iree = world.read("results/iree_latency.csv");
     assert!(iree.starts_with("timestamp,model,target,time_ms\n") && iree.lines().count() > 1, "{iree}");
 }
+
+#[test]
+#[ignore = "installs PyTorch (6 GB)"]
+fn what_init_writes_is_measured_and_so_is_a_model_that_is_added_to_it() {
+    let world = World::new();
+    world.run(["init", "--action", "o/r@1111111111111111111111111111111111111111"]).expect_code(0);
+    let said = world.run(["init", "--model", "attention"]).expect_code(0).stdout;
+    let (_, table) = said.split_once("[[model]]").unwrap();
+    world.write("benchgate.toml", format!("{}\n[[model]]{table}", world.read("benchgate.toml")));
+    // The same tools and packages, which `benchgate tools pin` would resolve to newer ones some day.
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/torch/benchgate.lock");
+    world.write("benchgate.lock", std::fs::read(lock).unwrap());
+    let outcome = run(&world, &["run"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let said = outcome.said();
+    for benchmark in ["example/cpu/main", "attention/cpu/main"] {
+        let row = said.lines().find(|line| line.starts_with(benchmark));
+        assert!(row.is_some_and(|row| row.contains("ok, PASS")), "{said}");
+    }
+}
