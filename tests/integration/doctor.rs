@@ -49,3 +49,31 @@ fn without_a_configuration_the_machine_is_looked_at_all_the_same() {
     assert_eq!(level(&found, "configuration"), "note");
     assert_eq!(level(&found, "processor"), "ok");
 }
+
+/// A repository with these files, and the level of one finding about it.
+fn of_repository(files: &[(&str, &str)], id: &str) -> String {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    git2::Repository::init(suite.world.work()).unwrap();
+    for (name, text) in files {
+        suite.world.write(name, text);
+    }
+    level(&findings(&suite.world.run(["doctor", "--format", "json"]).stdout), id).to_owned()
+}
+
+#[test]
+fn the_age_of_the_newest_stored_session_is_known() {
+    assert_eq!(of_repository(&[], "staleness"), "note");
+    let old = format!("baselines/fake/testbed/20200101T000000Z-{}.json", crate::suite::COMMIT);
+    assert_eq!(of_repository(&[(&old, "{}")], "staleness"), "warning");
+    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    let new = format!("baselines/fake/testbed/{time}-{}.json", crate::suite::COMMIT);
+    assert_eq!(of_repository(&[(&old, "{}"), (&new, "{}")], "staleness"), "ok");
+}
+
+#[test]
+fn an_owner_of_the_policy_is_looked_for() {
+    let workflow = (".github/workflows/x.yml", "on: push\njobs: {}\n");
+    assert_eq!(of_repository(&[workflow], "policy-owners"), "note");
+    let owners = (".github/CODEOWNERS", "/benchgate.toml @o/compiler\n");
+    assert_eq!(of_repository(&[workflow, owners], "policy-owners"), "ok");
+}

@@ -7,7 +7,6 @@ mod compare;
 mod configuration;
 mod device;
 mod doctor;
-mod doctor_workflows;
 mod documents;
 mod gate;
 mod git_server;

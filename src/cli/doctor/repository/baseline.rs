@@ -76,7 +76,7 @@ fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, Str
 }
 
 /// Half a night's session is none.
-fn writers(workflows: &Workflows) -> Option<Finding> {
+pub(super) fn writers(workflows: &Workflows) -> Option<Finding> {
     const ID: &str = "baseline-writer";
     let storing = workflows.with(Role::Stores);
     if let Some(placed) = storing.iter().find(|placed| placed.meets_pull_requests()) {

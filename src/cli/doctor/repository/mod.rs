@@ -5,6 +5,8 @@
 
 mod baseline;
 mod roles;
+#[cfg(test)]
+mod tests;
 mod workflows;
 
 use crate::cli::Terminal;
@@ -20,7 +22,8 @@ pub(super) fn findings(place: &Place, terminal: &Terminal) -> Vec<Finding> {
     let mut found = vec![repository(place, opened.as_ref())];
     let Some(repository) = &opened else { return found };
     let workflows = Workflows::read(repository.root());
-    found.extend(workflows::findings(&workflows, place.config.as_ref()));
+    let expected = place.config.as_ref().map(|config| config.github.workflow.as_str());
+    found.extend(workflows::findings(&workflows, expected));
     found.extend(baseline::findings(&workflows, place, repository, terminal));
     found
 }

@@ -51,7 +51,7 @@ impl Placed<'_> {
 
 impl Workflows {
     pub fn read(root: &Path) -> Self {
-        let mut found = Self { read: Vec::new(), unread: Vec::new(), is_own_action: is_own(root) };
+        let mut found = Self::new(is_own(root));
         let Ok(entries) = std::fs::read_dir(root.join(".github/workflows")) else { return found };
         let mut names: Vec<String> =
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
@@ -59,12 +59,20 @@ impl Workflows {
         names.sort();
         for name in names {
             let path = format!(".github/workflows/{name}");
-            match bytes(&root.join(&path)).and_then(|bytes| Workflow::read(&bytes)) {
-                Ok(workflow) => found.read.push((path, workflow)),
-                Err(why) => found.unread.push((path, why)),
-            }
+            found.add(&path, bytes(&root.join(&path)));
         }
         found
+    }
+
+    pub fn new(is_own_action: bool) -> Self {
+        Self { read: Vec::new(), unread: Vec::new(), is_own_action }
+    }
+
+    pub fn add(&mut self, path: &str, content: Result<Vec<u8>, String>) {
+        match content.and_then(|bytes| Workflow::read(&bytes)) {
+            Ok(workflow) => self.read.push((path.to_owned(), workflow)),
+            Err(why) => self.unread.push((path.to_owned(), why)),
+        }
     }
 
     /// Every job.
@@ -103,7 +111,8 @@ impl Workflows {
     pub fn is_action(&self, step: &Step) -> bool {
         let Some(uses) = &step.uses else { return false };
         let repository = uses.split('@').next().unwrap_or(uses);
-        (uses == "./" && self.is_own_action) || repository.split('/').nth(1).is_some_and(|name| name.contains("benchgate"))
+        (uses == "./" && self.is_own_action)
+            || repository.split('/').nth(1).is_some_and(|name| name.contains("benchgate"))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Who may do what in the workflows: permissions, triggers, forks, runners, pins.
 
-use crate::config::Config;
 use crate::github::Permissions;
 
 use super::super::finding::Finding;
@@ -9,7 +8,8 @@ use super::roles::{Placed, Role, Workflows};
 /// How many are named; the others are counted.
 const NAMED: usize = 3;
 
-pub(super) fn findings(workflows: &Workflows, config: Option<&Config>) -> Vec<Finding> {
+/// `expected` is the workflow whose results are published.
+pub(super) fn findings(workflows: &Workflows, expected: Option<&str>) -> Vec<Finding> {
     let measuring = workflows.with(Role::Measures);
     let publishing = workflows.with(Role::Publishes);
     let mut found: Vec<Finding> = unread(workflows).into_iter().collect();
@@ -19,7 +19,7 @@ pub(super) fn findings(workflows: &Workflows, config: Option<&Config>) -> Vec<Fi
         found.push(tokens(workflows, &measuring));
         found.push(forks(workflows, &measuring));
         found.push(isolation(workflows, &measuring, &publishing));
-        found.push(published(workflows, &publishing, config));
+        found.push(published(workflows, &publishing, expected));
     }
     found.extend(pins(workflows));
     found
@@ -223,7 +223,7 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
 }
 
 /// What was measured has to arrive.
-fn published(workflows: &Workflows, publishing: &[Placed<'_>], config: Option<&Config>) -> Finding {
+fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<&str>) -> Finding {
     const ID: &str = "publishing";
     let Some(first) = publishing.first() else {
         let why = "The verdict is in the job's own summary, and pull requests get no comment.";
@@ -244,8 +244,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], config: Option<&C
             );
         }
     }
-    if let Some(config) = config.filter(|_| !of_others.is_empty()) {
-        let expected = &config.github.workflow;
+    if let Some(expected) = expected.filter(|_| !of_others.is_empty()) {
         let measures = |placed: &Placed<'_>| placed.path == expected && placed.meets_pull_requests();
         if !workflows.with(Role::Measures).iter().any(measures) {
             return Finding::error(

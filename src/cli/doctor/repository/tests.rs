@@ -1,0 +1,155 @@
+//! Every workflow here is one that people write.
+
+use super::roles::Workflows;
+use super::{baseline, workflows};
+use crate::cli::doctor::finding::{Finding, Level};
+
+const PINNED: &str = "o/benchgate@1111111111111111111111111111111111111111";
+const USUAL: &str = ".github/workflows/benchgate.yml";
+
+/// A workflow whose one job takes these steps, on these events.
+fn workflow(events: &str, job: &str, steps: &str) -> String {
+    format!("name: benchgate\non: {events}\njobs:\n  gate:\n{job}    steps:\n{steps}")
+}
+
+fn finding(files: &[(&str, &str)], id: &str) -> Finding {
+    let mut read = Workflows::new(false);
+    for (path, text) in files {
+        read.add(path, Ok(text.as_bytes().to_vec()));
+    }
+    let mut found = workflows::findings(&read, Some(USUAL));
+    found.extend(baseline::writers(&read));
+    // What is wrong comes with its reason and its fix.
+    let wrong = |finding: &&Finding| finding.level >= Level::Warning;
+    assert!(found.iter().filter(wrong).all(|wrong| !wrong.why.is_empty() && !wrong.fix.is_empty()));
+    found.into_iter().find(|finding| finding.id == id).unwrap()
+}
+
+fn level(workflow: &str, id: &str) -> Level {
+    finding(&[(USUAL, workflow)], id).level
+}
+
+const HOSTED: &str = "    runs-on: ubuntu-24.04\n    permissions: {contents: read}\n";
+const OWN: &str = "    runs-on: [self-hosted, gpu]\n    permissions: {contents: read}\n";
+
+#[test]
+fn a_repository_without_workflows_is_told_how_to_get_them() {
+    let found = finding(&[], "workflows");
+    assert_eq!((found.level, found.fix), (Level::Note, "`benchgate init` writes them."));
+}
+
+#[test]
+fn measuring_beside_a_token_that_can_write_is_an_error() {
+    let steps = format!("      - uses: {PINNED}\n");
+    let writing = "    runs-on: ubuntu-24.04\n    permissions: {contents: write}\n";
+    assert_eq!(level(&workflow("pull_request", writing, &steps), "permissions"), Level::Error);
+    let unsaid = "    runs-on: ubuntu-24.04\n";
+    assert_eq!(level(&workflow("pull_request", unsaid, &steps), "permissions"), Level::Warning);
+    assert_eq!(level(&workflow("pull_request", HOSTED, &steps), "permissions"), Level::Ok);
+    let secret = format!("{steps}        env: {{X: \"${{{{ secrets.X }}}}\"}}\n");
+    assert_eq!(level(&workflow("pull_request", HOSTED, &secret), "permissions"), Level::Error);
+    let kept = format!("      - uses: actions/checkout@v5\n{steps}");
+    assert_eq!(level(&workflow("pull_request", HOSTED, &kept), "permissions"), Level::Warning);
+    // Its own code on a schedule is nobody else's.
+    assert_eq!(level(&workflow("schedule", writing, &steps), "permissions"), Level::Ok);
+}
+
+#[test]
+fn one_job_that_measures_and_publishes_is_a_warning() {
+    let both = "    runs-on: ubuntu-24.04\n    permissions: {contents: read, pull-requests: write}\n";
+    let steps =
+        format!("      - uses: {PINNED}\n        with: {{github-token: \"${{{{ github.token }}}}\"}}\n");
+    assert_eq!(level(&workflow("pull_request", both, &steps), "permissions"), Level::Warning);
+}
+
+#[test]
+fn measuring_on_an_event_with_secrets_is_an_error() {
+    for steps in
+        [format!("      - uses: {PINNED}\n"), "      - run: ./benchgate gate --base main\n".to_owned()]
+    {
+        for event in ["pull_request_target", "workflow_run"] {
+            assert_eq!(level(&workflow(event, HOSTED, &steps), "triggers"), Level::Error, "{event}: {steps}");
+        }
+        assert_eq!(level(&workflow("push", HOSTED, &steps), "triggers"), Level::Note);
+        assert_eq!(level(&workflow("[pull_request, merge_group]", HOSTED, &steps), "triggers"), Level::Ok);
+    }
+}
+
+#[test]
+fn a_fork_s_code_on_a_runner_that_is_kept_is_an_error_where_nothing_refuses_it() {
+    let action = format!("      - uses: {PINNED}\n");
+    let declared = format!("{action}        with: {{fork-runner: ephemeral}}\n");
+    let script = "      - run: benchgate gate --base origin/main\n";
+    assert_eq!(level(&workflow("pull_request", OWN, script), "fork-policy"), Level::Error);
+    assert_eq!(level(&workflow("pull_request", OWN, &declared), "fork-policy"), Level::Note);
+    assert_eq!(level(&workflow("pull_request", OWN, &action), "fork-policy"), Level::Ok);
+    assert_eq!(level(&workflow("pull_request", HOSTED, script), "fork-policy"), Level::Ok);
+}
+
+#[test]
+fn another_job_on_the_measuring_runner_is_a_neighbour() {
+    let measuring = workflow("pull_request", OWN, &format!("      - uses: {PINNED}\n"));
+    let other = |runner: &str| {
+        format!("on: push\njobs:\n  build:\n    runs-on: {runner}\n    steps: [{{run: make}}]\n")
+    };
+    let isolation = |runner: &str| {
+        let other = other(runner);
+        let files = [(USUAL, measuring.as_str()), (".github/workflows/other.yml", &other)];
+        finding(&files, "runner-isolation").level
+    };
+    assert_eq!(isolation("self-hosted"), Level::Warning);
+    assert_eq!(isolation("[self-hosted, gpu]"), Level::Warning);
+    assert_eq!(isolation("[self-hosted, tpu]"), Level::Ok);
+    assert_eq!(isolation("ubuntu-24.04"), Level::Ok);
+}
+
+#[test]
+fn a_publisher_that_never_starts_or_may_not_write_is_found() {
+    let measuring = workflow("pull_request", HOSTED, &format!("      - uses: {PINNED}\n"));
+    let publish = |name: &str, permission: &str| {
+        format!(
+            "name: p\non: {{workflow_run: {{workflows: [{name}], types: [completed]}}}}\njobs:\n  publish:\n    runs-on: \
+             ubuntu-24.04\n    permissions: {{pull-requests: {permission}}}\n    steps:\n      - uses: {PINNED}\n        \
+             with: {{command: publish}}\n"
+        )
+    };
+    let published = |path: &str, text: &str| {
+        finding(&[(path, measuring.as_str()), (".github/workflows/publish.yml", text)], "publishing").level
+    };
+    assert_eq!(published(USUAL, &publish("benchgate", "write")), Level::Ok);
+    assert_eq!(published(USUAL, &publish("benchgate", "read")), Level::Warning);
+    assert_eq!(published(USUAL, &publish("bench", "write")), Level::Error);
+    // [github] workflow names benchgate.yml, and results of another file are refused.
+    assert_eq!(published(".github/workflows/other.yml", &publish("benchgate", "write")), Level::Error);
+}
+
+#[test]
+fn an_action_by_its_tag_is_a_warning() {
+    let tagged = workflow("push", HOSTED, "      - uses: actions/checkout@v5\n");
+    assert_eq!(level(&tagged, "pins"), Level::Warning);
+    let pinned = workflow("push", HOSTED, &format!("      - uses: {PINNED}\n      - uses: ./here\n"));
+    assert_eq!(level(&pinned, "pins"), Level::Ok);
+}
+
+#[test]
+fn a_workflow_that_is_no_yaml_is_said_to_be_unread() {
+    assert_eq!(level("on: [", "unread-workflow"), Level::Warning);
+    // Aliases of aliases would fill any memory.
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for at in 1..12 {
+        let inside = vec![format!("*a{}", at - 1); 9].join(", ");
+        bomb.push_str(&format!("a{at}: &a{at} [{inside}]\n"));
+    }
+    bomb.push_str("on: push\njobs: {}\n");
+    assert_eq!(level(&bomb, "unread-workflow"), Level::Warning);
+}
+
+#[test]
+fn a_pull_request_must_not_write_the_baseline() {
+    let store = format!("      - uses: {PINNED}\n        with: {{command: baseline-update}}\n");
+    assert_eq!(level(&workflow("pull_request", HOSTED, &store), "baseline-writer"), Level::Error);
+    assert_eq!(level(&workflow("schedule", HOSTED, &store), "baseline-writer"), Level::Ok);
+    let cancelled = workflow("schedule", HOSTED, &store)
+        .replace("jobs:", "concurrency: {group: g, cancel-in-progress: true}\njobs:");
+    assert_eq!(level(&cancelled, "baseline-writer"), Level::Warning);
+}
