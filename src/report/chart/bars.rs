@@ -154,20 +154,15 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     let palette = svg.palette;
     #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
     let bottom = top + group.bars.len() as f64 * ROW - (ROW - BAR);
-    // One tick a doubling, or as many doublings apart as leave them readable; below one doubling, halves of it.
-    let step = if farthest < 1.0 { 0.5 } else { (farthest / 5.0).ceil() };
-    let mut power = -(farthest / step).floor() * step;
-    while power <= farthest {
-        let at = x(power.exp2());
+    for ratio in ticks(farthest) {
+        let at = x(ratio);
         svg.line((at, top - 4.0), (at, bottom + 4.0), palette.grid, 1.0);
-        let whole = power.fract() == 0.0;
-        let text = match power.exp2() {
-            ratio if !whole => format!("{ratio:.2} ×"),
-            ratio if power < 0.0 => format!("1/{} ×", ratio.recip()),
-            ratio => format!("{ratio} ×"),
+        let text = match ratio {
+            // A doubling and its half are the same distance, and say so.
+            ..1.0 if farthest >= 1.0 => format!("1/{} ×", ratio.recip()),
+            _ => format!("{ratio} ×"),
         };
         svg.text((at, top - 8.0), 11.5, Anchor::Middle, palette.muted, &text);
-        power += step;
     }
     let mut y = top;
     for bar in &group.bars {
@@ -188,4 +183,33 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
         y += ROW;
     }
     svg.line((middle, top - 4.0), (middle, bottom + 4.0), palette.muted, 1.2);
+}
+
+/// Where a scale that reaches `farthest` doublings to both sides is marked: at doublings, as many apart as leave
+/// them readable; below one doubling at round ratios.
+fn ticks(farthest: f64) -> Vec<f64> {
+    if farthest < 1.0 {
+        let round = [0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6];
+        return round.into_iter().filter(|ratio: &f64| ratio.log2().abs() <= farthest).collect();
+    }
+    let step = (farthest / 5.0).ceil();
+    let mut power = -(farthest / step).floor() * step;
+    let mut all = Vec::new();
+    while power <= farthest {
+        all.push(power.exp2());
+        power += step;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_of_ratios_is_marked_at_doublings_or_where_it_is_short_at_round_ratios() {
+        assert_eq!(ticks(2.5), [0.25, 0.5, 1.0, 2.0, 4.0]);
+        assert_eq!(ticks(7.0), [1.0 / 64.0, 1.0 / 16.0, 0.25, 1.0, 4.0, 16.0, 64.0]);
+        assert_eq!(ticks(0.5), [0.8, 0.9, 1.0, 1.1, 1.2, 1.4]);
+    }
 }

@@ -20,6 +20,8 @@ const TOP: f64 = 96.0;
 const BOTTOM: f64 = 46.0;
 /// Seconds without a process that are drawn as such.
 const LONGEST_GAP: f64 = 10.0;
+/// Processes from which on lines are thin.
+const MANY: usize = 40;
 
 /// One process in time: seconds since the first began, and bytes.
 struct Hill {
@@ -48,7 +50,8 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
     let mut svg = Svg::new(HEIGHT, theme);
     let palette = svg.palette;
     let title = "Memory over the run";
-    let subtitle = "of each process in turn, by its stages where it noted them, else its peak";
+    let subtitle =
+        "of each process in turn, by its stages where it noted them, else its peak where that is known";
     svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, title);
     svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, subtitle);
     let step = round_step(most / 4.0);
@@ -77,6 +80,8 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
         second += step;
     }
     svg.line((LEFT, floor), (WIDTH - MARGIN, floor), palette.muted, 1.0);
+    // Beside a hundred others a process is a few pixels wide: a thick line would be all of it.
+    let stroke = if hills.len() > MANY { 1.0 } else { 2.0 };
     let mut colours: BTreeMap<&str, &str> = BTreeMap::new();
     let mut legend = Vec::new();
     for hill in &hills {
@@ -87,12 +92,12 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
         }
         let colour = colours.get(hill.who.as_str()).copied().unwrap_or(palette.other);
         let points: Vec<(f64, f64)> = hill.host.iter().map(|(at, bytes)| (x(*at), y(*bytes))).collect();
-        svg.area(&points, floor, colour);
+        svg.area(&points, floor, colour, stroke);
     }
     if hills.iter().any(|hill| !hill.device.is_empty()) {
         for hill in &hills {
             let points: Vec<(f64, f64)> = hill.device.iter().map(|(at, bytes)| (x(*at), y(*bytes))).collect();
-            svg.area(&points, floor, palette.ink);
+            svg.area(&points, floor, palette.ink, stroke);
         }
         legend.push(("device memory", palette.ink));
     }

@@ -96,7 +96,7 @@ impl Svg {
     }
 
     /// A line through points, closed down to `floor` and filled faintly.
-    pub(super) fn area(&mut self, points: &[(f64, f64)], floor: f64, stroke: &str) {
+    pub(super) fn area(&mut self, points: &[(f64, f64)], floor: f64, stroke: &str, width: f64) {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
         let path: String = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
         let path = path.trim_end();
@@ -105,7 +105,7 @@ impl Svg {
             first.0, last.0
         ));
         self.put(format_args!(
-            r#"<polyline points="{path}" fill="none" stroke="{stroke}" stroke-width="2"/>"#
+            r#"<polyline points="{path}" fill="none" stroke="{stroke}" stroke-width="{width}"/>"#
         ));
     }
 
