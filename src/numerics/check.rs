@@ -4,6 +4,8 @@ use crate::model::{Divergence, OutputCheck, VerifyCode};
 
 use super::NumericsTolerance;
 use super::element::Element;
+use super::likeness::likeness;
+use super::place::Place;
 use super::tensor::{DType, Data, Tensor, shape};
 
 /// An output that is beyond the tolerance still passes when it is no further from the fp64 reference than
@@ -55,7 +57,11 @@ pub fn check(
         Err(_) if measured.is_only_inexact() && no_worse_than_eager(&output, &reference, reference64) => {
             OutputCheck { index, code: VerifyCode::Pass, divergence: Some(measured.divergence), why: None }
         }
-        Err(why) => fail(Some(measured.divergence), why),
+        Err(why) => {
+            let looks = likeness(&output, &reference, magnitude);
+            let why = looks.map_or_else(|| why.clone(), |looks| format!("{why}; {looks}"));
+            fail(Some(measured.divergence), why)
+        }
     }
 }
 
@@ -97,17 +103,20 @@ fn aligned(output: &Tensor, reference: &Tensor) -> Option<(Tensor, Tensor)> {
 }
 
 /// What was found, before it is judged.
-struct Measured {
+struct Measured<'a> {
     divergence: Divergence,
     /// Root mean square of |a − b| / (|b| + m) over finite pairs.
     error: f64,
     /// Not finite on one side only, or infinite with other signs.
     wrong_specials: u64,
     finite: u64,
-    first_mismatch: Option<usize>,
+    /// Of the elements that are wrong.
+    place: Place<'a>,
+    /// Of those whose own error is beyond what the whole may have, wrong or not.
+    dull: Place<'a>,
 }
 
-impl Measured {
+impl Measured<'_> {
     /// Every difference is one between finite numbers.
     fn is_only_inexact(&self) -> bool {
         self.divergence.non_finite == 0 && self.wrong_specials == 0 && self.finite > 0
@@ -115,15 +124,17 @@ impl Measured {
 
     fn verdict(&self, tolerance: &NumericsTolerance) -> Result<(), String> {
         let d = &self.divergence;
+        let place = self.place.describe().map_or_else(String::new, |place| format!(", {place}"));
         if d.non_finite > 0 {
+            let verb = if d.non_finite == 1 { "is" } else { "are" };
             return Err(format!(
-                "{} of {} elements are NaN or infinite where the reference is not",
+                "{} of {} elements {verb} NaN or infinite where the reference is not{place}",
                 d.non_finite, d.elements
             ));
         }
         if self.wrong_specials > 0 {
             return Err(format!(
-                "{} of {} elements are finite, or infinite with the other sign, where the reference is NaN or infinite",
+                "{} of {} elements are finite, or infinite with the other sign, where the reference is NaN or infinite{place}",
                 self.wrong_specials, d.elements
             ));
         }
@@ -131,16 +142,19 @@ impl Measured {
             return Err("the reference has no finite element, so nothing can be verified".to_owned());
         }
         if d.mismatched > 0 {
-            let place = self.first_mismatch.map_or_else(String::new, |at| format!(", first at element {at}"));
             return Err(format!(
                 "{} of {} elements beyond the tolerance, largest |a − b| {:.3e}{place}",
                 d.mismatched, d.elements, d.max_abs
             ));
         }
         if exceeds(self.error, tolerance.max_error) {
+            let place = self.dull.describe().map_or_else(String::new, |place| format!(", {place}"));
             return Err(format!(
-                "root mean square of the normalised error {:.2e}, allowed {:.2e}: a small fault in many elements",
-                self.error, tolerance.max_error
+                "root mean square of the normalised error {:.2e}, allowed {:.2e}: a small fault in {} of {} elements{place}",
+                self.error,
+                tolerance.max_error,
+                self.dull.count(),
+                d.elements
             ));
         }
         if exceeds(-d.cosine, -tolerance.min_cosine) {
@@ -155,40 +169,51 @@ fn exceeds(value: f64, bound: f64) -> bool {
     value > bound || value.is_nan() || bound.is_nan()
 }
 
-fn measure(output: &Tensor, reference: &Tensor, tolerance: &NumericsTolerance, magnitude: f64) -> Measured {
+fn measure<'a>(
+    output: &Tensor,
+    reference: &'a Tensor,
+    tolerance: &NumericsTolerance,
+    magnitude: f64,
+) -> Measured<'a> {
+    let place = Place::new(reference.shape());
     match (&output.data, &reference.data) {
-        (Data::F64(a), Data::F64(b)) => elements(a, b, tolerance, magnitude),
-        (Data::F32(a), Data::F32(b)) => elements(a, b, tolerance, magnitude),
-        (Data::F16(a), Data::F16(b)) => elements(a, b, tolerance, magnitude),
-        (Data::Bf16(a), Data::Bf16(b)) => elements(a, b, tolerance, magnitude),
-        (Data::I64(a), Data::I64(b)) => elements(a, b, tolerance, magnitude),
-        (Data::I32(a), Data::I32(b)) => elements(a, b, tolerance, magnitude),
-        (Data::I16(a), Data::I16(b)) => elements(a, b, tolerance, magnitude),
-        (Data::I8(a), Data::I8(b)) => elements(a, b, tolerance, magnitude),
-        (Data::U64(a), Data::U64(b)) => elements(a, b, tolerance, magnitude),
-        (Data::U32(a), Data::U32(b)) => elements(a, b, tolerance, magnitude),
-        (Data::U16(a), Data::U16(b)) => elements(a, b, tolerance, magnitude),
-        (Data::U8(a), Data::U8(b)) | (Data::Bool(a), Data::Bool(b)) => elements(a, b, tolerance, magnitude),
+        (Data::F64(a), Data::F64(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::F32(a), Data::F32(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::F16(a), Data::F16(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::Bf16(a), Data::Bf16(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::I64(a), Data::I64(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::I32(a), Data::I32(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::I16(a), Data::I16(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::I8(a), Data::I8(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::U64(a), Data::U64(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::U32(a), Data::U32(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::U16(a), Data::U16(b)) => elements(a, b, tolerance, magnitude, place),
+        (Data::U8(a), Data::U8(b)) | (Data::Bool(a), Data::Bool(b)) => {
+            elements(a, b, tolerance, magnitude, place)
+        }
         // `aligned` has made the types equal; were they not, every element would be wrong.
         _ => Measured {
             divergence: Divergence { mismatched: reference.len() as u64, ..Divergence::default() },
             error: f64::INFINITY,
             wrong_specials: reference.len() as u64,
             finite: 0,
-            first_mismatch: None,
+            dull: place.clone(),
+            place,
         },
     }
 }
 
-fn elements<T: Element>(
+fn elements<'a, T: Element>(
     output: &[T],
     reference: &[T],
     tolerance: &NumericsTolerance,
     magnitude: f64,
-) -> Measured {
+    mut place: Place<'a>,
+) -> Measured<'a> {
     let mut d = Divergence { elements: reference.len() as u64, ..Divergence::default() };
-    let (mut wrong_specials, mut finite, mut first_mismatch) = (0, 0, None);
+    let (mut wrong_specials, mut finite) = (0, 0);
     let (mut squares, mut normalised) = (0.0, 0.0);
+    let mut dull = place.clone();
     let slack = tolerance.atol + tolerance.stol * magnitude;
     for (at, (a, b)) in output.iter().zip(reference).enumerate() {
         let (x, y) = (a.value(), b.value());
@@ -203,7 +228,7 @@ fn elements<T: Element>(
                     wrong_specials += 1;
                 }
                 d.mismatched += 1;
-                first_mismatch = first_mismatch.or(Some(at));
+                place.add(at);
                 continue;
             }
         }
@@ -220,17 +245,26 @@ fn elements<T: Element>(
         squares += distance * distance;
         let scale = y.abs() + magnitude;
         if scale > 0.0 {
-            normalised += (distance / scale).powi(2);
+            let error = distance / scale;
+            normalised += error * error;
+            if exceeds(error, tolerance.max_error) {
+                dull.add(at);
+            }
         }
         if exceeds(distance, slack + tolerance.rtol * y.abs()) {
             d.mismatched += 1;
-            first_mismatch = first_mismatch.or(Some(at));
+            place.add(at);
         }
     }
     let count = f64::max(finite as f64, 1.0);
     d.rmse = f64::sqrt(squares / count);
     d.cosine = cosine(output, reference);
-    Measured { divergence: d, error: f64::sqrt(normalised / count), wrong_specials, finite, first_mismatch }
+    if finite == 0 && !reference.is_empty() {
+        // No distance is known. Zero and one would read as agreement.
+        (d.max_abs, d.max_rel, d.max_ulp) = (f64::NAN, f64::NAN, f64::NAN);
+        (d.rmse, d.cosine) = (f64::NAN, f64::NAN);
+    }
+    Measured { divergence: d, error: f64::sqrt(normalised / count), wrong_specials, finite, place, dull }
 }
 
 /// Cosine similarity over the pairs that are finite on both sides. Two tensors of zeros point the same way.

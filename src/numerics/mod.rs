@@ -3,7 +3,9 @@
 
 mod check;
 mod element;
+mod likeness;
 mod npy;
+mod place;
 mod tensor;
 #[cfg(test)]
 mod tests;

@@ -183,13 +183,19 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     };
     let mut sentence = format!("output {} is {}", first.index, first.code);
     if let Some(distance) = &first.divergence {
+        let metrics = if distance.rmse.is_nan() && distance.max_abs.is_nan() && distance.cosine.is_nan() {
+            "no finite pair to measure a distance on".to_owned()
+        } else {
+            format!(
+                "max abs {}, max rel {}, cosine {}",
+                significant(distance.max_abs, 3),
+                significant(distance.max_rel, 3),
+                significant(distance.cosine, 5)
+            )
+        };
         sentence.push_str(&format!(
-            ", {} of {} elements are outside the tolerance (max abs {}, max rel {}, cosine {})",
-            distance.mismatched,
-            distance.elements,
-            significant(distance.max_abs, 3),
-            significant(distance.max_rel, 3),
-            significant(distance.cosine, 5),
+            ", {} of {} elements are outside the tolerance ({metrics})",
+            distance.mismatched, distance.elements,
         ));
         if distance.non_finite > 0 {
             sentence.push_str(&format!(", {} are not finite", distance.non_finite));

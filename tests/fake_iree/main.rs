@@ -9,6 +9,7 @@
 //! | `run-error=TEXT` | `iree-run-module` fails with this message |
 //! | `latency-us=N` | time of one iteration, with 0.2 % noise; `pinned-latency-us=N` wins over it |
 //! | `output=1,2,3` | the function's one f32 output (`NaN` is a number here) |
+//! | `output-file=A.npy,B.npy` | the outputs are these files, below the folder the tool is started in |
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
 //! | `crash=1` | the benchmark is ended by a signal |
 //! | `pause-ms=N` | the benchmark takes this long |
@@ -171,6 +172,12 @@ fn run_module(args: &[String]) {
         && let Some(bytes) = known.get("device-memory")
     {
         eprintln!("DEVICE_LOCAL: {bytes:>12}B peak / {bytes:>12}B allocated / 0B freed / 0B live");
+    }
+    if let Some(files) = of_function(&known, "output-file", args) {
+        for (file, output) in files.split(',').zip(&outputs) {
+            std::fs::copy(file.trim(), output).unwrap();
+        }
+        return;
     }
     let values: Vec<f32> = of_function(&known, "output", args)
         .map(|text| text.split(',').map(|number| number.trim().parse().unwrap()).collect())

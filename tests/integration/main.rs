@@ -16,6 +16,7 @@ mod harness;
 mod ingest;
 mod init;
 mod noise;
+mod numerics;
 mod pipeline;
 mod process;
 mod pull_request;

@@ -18,8 +18,14 @@ pub fn install_fake_tools(folder: &Path) {
 
 /// A one-dimensional f32 array as NumPy stores it.
 pub fn npy(values: &[f32]) -> Vec<u8> {
+    let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    npy_of("<f4", &format!("({},)", values.len()), &data)
+}
+
+/// An array of any type and shape as NumPy stores it.
+pub fn npy_of(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let mut header =
-        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", values.len()).into_bytes();
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}").into_bytes();
     while !(10 + header.len() + 1).is_multiple_of(64) {
         header.push(b' ');
     }
@@ -27,7 +33,7 @@ pub fn npy(values: &[f32]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
     bytes.extend(header);
-    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    bytes.extend(data);
     bytes
 }
 

@@ -1,0 +1,159 @@
+//! What a wrong output looks like: the faults that compilers make have a shape of their own, and naming it
+//! saves whoever reads the report an hour. It is a remark beside the verdict and never part of it.
+
+use half::{bf16, f16};
+
+use super::Tensor;
+use super::place::coordinates;
+use super::tensor::DType;
+
+/// How exactly a pattern must fit, relative to the typical magnitude: a hundred times finer than what makes
+/// an output wrong in the first place, and coarser than honest rounding.
+const FIT: f64 = 1e-3;
+/// Rows that are looked at for a permutation. Each is compared with each.
+const MOST_ROWS: usize = 64;
+
+/// Names the fault, where it has a name. Both have the same shape and type.
+pub(super) fn likeness(output: &Tensor, reference: &Tensor, magnitude: f64) -> Option<String> {
+    let (a, b) = (output.to_f64(), reference.to_f64());
+    if a.len() < 2 {
+        return None;
+    }
+    if a.iter().all(|x| x.is_nan()) {
+        return Some("every element is NaN".to_owned());
+    }
+    if !a.iter().chain(&b).all(|x| x.is_finite()) {
+        return None;
+    }
+    if let Some(first) = a.first()
+        && a.iter().all(|x| x == first)
+    {
+        return Some(format!("every element is {first}"));
+    }
+    let close = |x: f64, y: f64| (x - y).abs() <= FIT * (magnitude + y.abs());
+    transposed(&a, &b, reference.shape(), close)
+        .or_else(|| rows_moved(&a, &b, reference.shape(), close))
+        .or_else(|| rounded(&a, &b, reference.dtype()))
+        .or_else(|| scaled(&a, &b))
+        .or_else(|| shifted(&a, &b))
+        .or_else(|| zeroed(&a, &b, close))
+        .or_else(|| unrelated(&a, &b))
+}
+
+fn transposed(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) -> bool) -> Option<String> {
+    let [.., rows, columns] = shape else { return None };
+    let side = *rows;
+    if rows != columns || side < 2 {
+        return None;
+    }
+    let fits = a
+        .chunks(side * side)
+        .zip(b.chunks(side * side))
+        .all(|(a, b)| a.iter().enumerate().all(|(at, x)| close(*x, b[(at % side) * side + at / side])));
+    fits.then(|| "it is the reference with its last two dimensions swapped".to_owned())
+}
+
+fn rows_moved(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) -> bool) -> Option<String> {
+    let [leading @ .., columns] = shape else { return None };
+    if leading.is_empty() || *columns < 2 {
+        return None;
+    }
+    let row =
+        |values: &'_ [f64], at: usize| -> Vec<f64> { values[at * columns..(at + 1) * columns].to_vec() };
+    let same = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| close(*x, *y));
+    let moved: Vec<usize> =
+        (0..a.len() / columns).filter(|at| !same(&row(a, *at), &row(b, *at))).take(MOST_ROWS + 1).collect();
+    if moved.len() < 2 || moved.len() > MOST_ROWS {
+        return None;
+    }
+    let mut unused = moved.clone();
+    for at in &moved {
+        let found = unused.iter().position(|other| same(&row(a, *at), &row(b, *other)))?;
+        unused.swap_remove(found);
+    }
+    let name = |at: &usize| {
+        let position: Vec<String> = coordinates(*at, leading).iter().map(usize::to_string).collect();
+        position.join(",")
+    };
+    Some(match moved.as_slice() {
+        [one, other] => format!("its rows {} and {} have changed places", name(one), name(other)),
+        [first, .., last] => {
+            format!("{} rows between {} and {} are in another order", moved.len(), name(first), name(last))
+        }
+        _ => return None,
+    })
+}
+
+/// Every number is one of a narrower type, which the reference's are not.
+fn rounded(a: &[f64], b: &[f64], dtype: DType) -> Option<String> {
+    let is_bf16 = |x: &f64| bf16::from_f64(*x).to_f64() == *x;
+    let is_f16 = |x: &f64| f16::from_f64(*x).to_f64() == *x;
+    #[expect(clippy::cast_possible_truncation, reason = "whether it truncates is the question")]
+    let is_f32 = |x: &f64| f64::from(*x as f32) == *x;
+    let narrow = |fits: &dyn Fn(&f64) -> bool| {
+        a.iter().all(fits) && b.iter().filter(|x| !fits(x)).count() > b.len() / 2
+    };
+    let name = match dtype {
+        DType::F32 | DType::F64 if narrow(&is_bf16) => "bf16",
+        DType::F32 | DType::F64 if narrow(&is_f16) => "f16",
+        DType::F64 if narrow(&is_f32) => "f32",
+        _ => return None,
+    };
+    Some(format!("every element is rounded to {name} where {dtype} was promised"))
+}
+
+fn scaled(a: &[f64], b: &[f64]) -> Option<String> {
+    let largest = b.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+    if largest == 0.0 {
+        return None;
+    }
+    let (mut dot, mut square) = (0.0, 0.0);
+    for (x, y) in a.iter().zip(b) {
+        dot += (x / largest) * (y / largest);
+        square += (y / largest).powi(2);
+    }
+    let factor = dot / square;
+    let rest: f64 = a.iter().zip(b).map(|(x, y)| ((x - factor * y) / largest).powi(2)).sum();
+    let moved = (factor - 1.0).abs();
+    // What is left must be small against what the factor explains.
+    (moved > 1e-6 && factor != 0.0 && (rest / square).sqrt() < 0.1 * moved)
+        .then(|| format!("it is the reference times {factor:.6}"))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no output has 2^53 elements")]
+fn shifted(a: &[f64], b: &[f64]) -> Option<String> {
+    let count = a.len() as f64;
+    let mean = a.iter().zip(b).map(|(x, y)| x - y).sum::<f64>() / count;
+    let rest = a.iter().zip(b).map(|(x, y)| (x - y - mean).powi(2)).sum::<f64>() / count;
+    (mean != 0.0 && rest.sqrt() < 0.1 * mean.abs()).then(|| format!("it is the reference plus {mean:.3e}"))
+}
+
+fn zeroed(a: &[f64], b: &[f64], close: impl Fn(f64, f64) -> bool) -> Option<String> {
+    let (mut wrong, mut zeros) = (0usize, 0usize);
+    for (x, y) in a.iter().zip(b) {
+        if !close(*x, *y) {
+            wrong += 1;
+            zeros += usize::from(*x == 0.0);
+        }
+    }
+    (wrong > 0 && zeros == wrong).then(|| "what is wrong is zero".to_owned())
+}
+
+fn unrelated(a: &[f64], b: &[f64]) -> Option<String> {
+    let scale = |values: &[f64]| values.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+    let (a_scale, b_scale) = (scale(a), scale(b));
+    if a_scale == 0.0 || b_scale == 0.0 {
+        return None;
+    }
+    let (mut dot, mut aa, mut bb) = (0.0, 0.0, 0.0);
+    for (x, y) in a.iter().map(|x| x / a_scale).zip(b.iter().map(|y| y / b_scale)) {
+        dot += x * y;
+        aa += x * x;
+        bb += y * y;
+    }
+    let cosine = dot / (aa.sqrt() * bb.sqrt());
+    // A few numbers point the same way by chance.
+    (a.len() >= 64 && cosine.abs() < 0.1).then(|| {
+        format!("it has nothing in common with the reference (cosine {cosine:.3}), as if from another input")
+    })
+}

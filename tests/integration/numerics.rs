@@ -1,0 +1,184 @@
+//! Faults injected into the outputs of a module, through the whole command: each is caught, ends with the
+//! code of a divergence, and is said with the place where it is. The files are what the tools exchange.
+
+use half::bf16;
+
+use crate::suite::{Suite, npy_of};
+
+const SIDE: usize = 96;
+
+/// About standard normal, seeded.
+fn normal(seed: u64) -> Vec<f32> {
+    let mut state = seed;
+    let mut uniform = || {
+        // SplitMix64 (Steele, Lea & Flood, 2014).
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    };
+    (0..SIDE * SIDE).map(|_| ((0..12).map(|_| uniform()).sum::<f64>() - 6.0) as f32).collect()
+}
+
+fn square(values: &[f32]) -> Vec<u8> {
+    let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    npy_of("<f4", &format!("({SIDE}, {SIDE})"), &data)
+}
+
+/// A suite with one model, whose output is this file and whose reference is a square of seeded numbers.
+fn suite(output: &[u8]) -> Suite {
+    let suite = Suite::new().model("m", &["latency-us=1000", "output-file=data/out.npy"]);
+    suite.world.write("data/y.npy", square(&normal(7)));
+    suite.world.write("data/out.npy", output);
+    suite.write()
+}
+
+/// Runs the suite with this output, expects the code of a wrong output, and gives what was said of it.
+fn caught(output: &[u8]) -> String {
+    let suite = suite(output);
+    let outcome = suite.world.run(["run"]).expect_code(13);
+    let verification = &suite.run_json()["sides"][0]["benchmarks"][0]["verification"];
+    assert_eq!(verification["code"], "FAIL", "{}", outcome.stdout);
+    let said = outcome.said();
+    assert!(said.contains("m/cpu/main"), "{}", outcome.stdout);
+    let why = verification["why"].as_str().unwrap().to_owned();
+    // What is stored is what a person reads.
+    assert!(said.contains(&why), "{why}\n{}", outcome.stdout);
+    why
+}
+
+fn fault(change: impl FnOnce(&mut Vec<f32>)) -> String {
+    let mut values = normal(7);
+    change(&mut values);
+    caught(&square(&values))
+}
+
+#[test]
+fn an_honest_output_passes() {
+    let noise = normal(8);
+    let values: Vec<f32> = normal(7).iter().zip(noise).map(|(x, noise)| x + noise * 1e-6).collect();
+    suite(&square(&values)).world.run(["run"]).expect_code(0);
+}
+
+#[test]
+fn one_nan() {
+    assert_eq!(
+        fault(|x| x[17] = f32::NAN),
+        "output 0: 1 of 9216 elements is NaN or infinite where the reference is not, at [0, 17]"
+    );
+}
+
+#[test]
+fn one_infinity() {
+    assert_eq!(
+        fault(|x| x[9000] = f32::INFINITY),
+        "output 0: 1 of 9216 elements is NaN or infinite where the reference is not, at [93, 72]"
+    );
+}
+
+#[test]
+fn nothing_but_nan_is_not_described_with_distances() {
+    let mut values = normal(7);
+    values.fill(f32::NAN);
+    let suite = suite(&square(&values)).base("").head("flags = [\"--x\"]").write();
+    let outcome = suite.world.run(["gate"]).expect_code(20);
+    let said = outcome.said();
+    assert!(said.contains("every element is NaN"), "{}", outcome.stdout);
+    assert!(!said.contains("cosine 1") && !said.contains("max abs 0"), "{}", outcome.stdout);
+    let divergence =
+        &suite.run_json()["sides"][0]["benchmarks"][0]["verification"]["outputs"][0]["divergence"];
+    assert_eq!((&divergence["cosine"], &divergence["max_abs"]), (&"NaN".into(), &"NaN".into()));
+}
+
+#[test]
+fn a_scale_of_one_in_a_thousand() {
+    let why = fault(|x| x.iter_mut().for_each(|x| *x *= 1.001));
+    assert!(why.ends_with("all over the output; it is the reference times 1.001000"), "{why}");
+}
+
+#[test]
+fn two_swapped_rows() {
+    let why = fault(|x| (0..SIDE).for_each(|n| x.swap(3 * SIDE + n, 4 * SIDE + n)));
+    assert!(why.contains("all within [3–4, 0–95]; its rows 3 and 4 have changed places"), "{why}");
+}
+
+#[test]
+fn a_transposed_square() {
+    let why = fault(|x| {
+        let before = x.clone();
+        for (at, value) in x.iter_mut().enumerate() {
+            *value = before[(at % SIDE) * SIDE + at / SIDE];
+        }
+    });
+    assert!(why.contains("first at [0, 1]") && why.ends_with("last two dimensions swapped"), "{why}");
+}
+
+#[test]
+fn rounding_to_bf16_where_f32_was_promised() {
+    let why = fault(|x| x.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32()));
+    assert!(why.ends_with("every element is rounded to bf16 where f32 was promised"), "{why}");
+}
+
+#[test]
+fn the_last_percent_zeroed() {
+    let why = fault(|x| {
+        let from = x.len() * 99 / 100;
+        x[from..].fill(0.0);
+    });
+    assert!(why.contains("all within [95, 3–95]; what is wrong is zero"), "{why}");
+}
+
+#[test]
+fn another_type() {
+    let data: Vec<u8> = normal(7).iter().flat_map(|x| f64::from(*x).to_le_bytes()).collect();
+    let why = caught(&npy_of("<f8", &format!("({SIDE}, {SIDE})"), &data));
+    assert_eq!(why, "output 0: type f64 96x96 where the reference has f32 96x96");
+}
+
+#[test]
+fn another_shape() {
+    let data: Vec<u8> = normal(7).iter().flat_map(|x| x.to_le_bytes()).collect();
+    let why = caught(&npy_of("<f4", &format!("({}, {})", SIDE * 2, SIDE / 2), &data));
+    assert_eq!(why, "output 0: shape 192x48 where the reference has 96x96");
+}
+
+#[test]
+fn the_output_of_another_input() {
+    let why = caught(&square(&normal(99)));
+    assert!(why.contains("it has nothing in common with the reference (cosine "), "{why}");
+}
+
+#[test]
+fn the_second_of_two_outputs_is_compared_too() {
+    let suite = Suite::new()
+        .model("unused", &["output=1,2,3"])
+        .toml(
+            "[[model]]\nname = \"two\"\nsource = \"models/two.mlir\"\ninputs = [\"3xf32=1\"]\n\
+             expected = [\"data/square.npy\", \"data/square.npy\"]",
+        )
+        .write();
+    suite.source("two", &["output-file=data/square.npy,data/out.npy"]);
+    suite.world.write("data/square.npy", square(&normal(7)));
+    let mut values = normal(7);
+    values[SIDE] = f32::NAN;
+    suite.world.write("data/out.npy", square(&values));
+    let outcome = suite.world.run(["run", "--filter", "two/"]).expect_code(13);
+    assert!(outcome.said().contains("output 1: 1 of 9216 elements is NaN"), "{}", outcome.stdout);
+    assert!(outcome.said().contains("at [1, 0]"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_fault_that_only_head_has_is_a_divergence_and_is_said_with_its_place() {
+    let mut values = normal(7);
+    values[17] = f32::NAN;
+    let suite =
+        suite(&square(&normal(7))).base("").head("flags = [\"--fake=output-file=data/wrong.npy\"]").write();
+    suite.world.write("data/wrong.npy", square(&values));
+    let outcome = suite.world.run(["gate"]).expect_code(13);
+    assert!(
+        outcome.said().contains("NaN or infinite where the reference is not, at [0, 17]"),
+        "{}",
+        outcome.stdout
+    );
+}
