@@ -1,13 +1,13 @@
 //! `[model.functions.<name>]`: several functions of one module.
 
 use super::build::Named;
-use super::model::data;
+use super::model::{Data, data};
 use super::problems::{Collector, shown};
 use super::view::View;
 use super::{Model, ModelSource, values};
 
 /// What `functions` says of each function, so that the model must not.
-const OF_EACH: [&str; 3] = ["function", "inputs", "expected"];
+const OF_EACH: [&str; 4] = ["function", "inputs", "expected", "expected-f64"];
 
 /// Puts one model for each of its functions in the place of every model that names some. They share the
 /// module: their compilations are one entry of the cache.
@@ -47,8 +47,8 @@ fn each(
             if !values::is_name(name) {
                 problems.add(at, format!("`functions`: `{}` is not the name of a function", shown(name)));
             }
-            let (inputs, expected) = data(view, &model.name, files, problems);
-            Model { function: name.to_owned(), inputs, expected, ..model.clone() }
+            let Data { inputs, expected, expected_f64 } = data(view, &model.name, files, problems);
+            Model { function: name.to_owned(), inputs, expected, expected_f64, ..model.clone() }
         })
         .collect();
     if models.is_empty() {

@@ -11,7 +11,7 @@ use super::{Exporter, Input, Model, ModelSource, OutputType, Parameters, Target,
 /// Keys that only an exported model can have.
 const EXPORTED_ONLY: [&str; 4] = ["exporter", "output-type", "preset", "options"];
 /// Keys that the exporter decides.
-const MLIR_ONLY: [&str; 4] = ["functions", "inputs", "expected", "parameters"];
+const MLIR_ONLY: [&str; 5] = ["functions", "inputs", "expected", "expected-f64", "parameters"];
 /// What the runtime's `--parameters` reads.
 const ARCHIVES: [&str; 3] = ["irpa", "gguf", "safetensors"];
 
@@ -86,7 +86,7 @@ fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> 
             parameters.push(archive);
         }
     }
-    let (inputs, expected) = data(view, &name, files, problems);
+    let Data { inputs, expected, expected_f64 } = data(view, &name, files, problems);
     Model {
         source: source.unwrap_or_else(|| ModelSource::Mlir(PathBuf::new())),
         exporter: None,
@@ -94,6 +94,7 @@ fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> 
         dispatch_repeats: view.get("dispatch-repeats").integer().unwrap_or(defaults::DISPATCH_REPEATS),
         inputs,
         expected,
+        expected_f64,
         parameters,
         input_type: view.get("input-type").text().unwrap_or(defaults::INPUT_TYPE).to_owned(),
         flags: view.get("flags").texts(),
@@ -109,13 +110,20 @@ fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> 
     }
 }
 
-/// `inputs` and `expected`, of a model or of one function of it.
+/// What a function is called with, and what it should give.
+pub(super) struct Data {
+    pub(super) inputs: Vec<Input>,
+    pub(super) expected: Vec<PathBuf>,
+    pub(super) expected_f64: Vec<PathBuf>,
+}
+
+/// The data of a model or of one function of it.
 pub(super) fn data(
     view: View<'_, '_>,
     model: &str,
     files: &mut Vec<Named>,
     problems: &mut Collector,
-) -> (Vec<Input>, Vec<PathBuf>) {
+) -> Data {
     let mut file = |at: View<'_, '_>, what: &str, path: &Path| {
         let what = format!("{what} of model `{}`", shown(model));
         files.push(Named { at: at.at(), what, path: path.to_owned() });
@@ -129,16 +137,28 @@ pub(super) fn data(
             inputs.push(input);
         }
     }
-    let mut expected = Vec::new();
-    for item in view.get("expected").items() {
-        let Some(path) = item.text() else { continue };
-        if !path.ends_with(".npy") {
-            problems.add(item.at(), "`expected`: expected an `.npy` file");
+    let mut arrays = |key: &str, what: &str| -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        for item in view.get(key).items() {
+            let Some(path) = item.text() else { continue };
+            if !path.ends_with(".npy") {
+                problems.add(item.at(), format!("`{key}`: expected an `.npy` file"));
+            }
+            file(item, what, Path::new(path));
+            paths.push(PathBuf::from(path));
         }
-        file(item, "expected output", Path::new(path));
-        expected.push(PathBuf::from(path));
+        paths
+    };
+    let expected = arrays("expected", "expected output");
+    let expected_f64 = arrays("expected-f64", "fp64 output");
+    if !expected_f64.is_empty() && expected_f64.len() != expected.len() {
+        let (wide, all) = (expected_f64.len(), expected.len());
+        problems.add(
+            view.get("expected-f64").at(),
+            format!("`expected-f64`: one file for each of `expected`, which has {all}, and not {wide}"),
+        );
     }
-    (inputs, expected)
+    Data { inputs, expected, expected_f64 }
 }
 
 fn source(view: View<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {

@@ -148,6 +148,13 @@ static MODEL: Section = Section {
             "One `.npy` file per result. Exported models bring theirs; without any, outputs are not verified.",
         ),
         defaulted(
+            "expected-f64",
+            Kind::List(&Kind::Inside),
+            "[]",
+            "The same results computed in double precision, one `.npy` file for each of `expected`: what the error of \
+             base and head is measured against. Exported models bring theirs.",
+        ),
+        defaulted(
             "parameters",
             LINES,
             "[]",
@@ -187,6 +194,7 @@ static FUNCTION: Section = Section {
     fields: &[
         defaulted("inputs", LINES, "[]", "As `inputs` of the model."),
         defaulted("expected", Kind::List(&Kind::Inside), "[]", "As `expected` of the model."),
+        defaulted("expected-f64", Kind::List(&Kind::Inside), "[]", "As `expected-f64` of the model."),
     ],
 };
 

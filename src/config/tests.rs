@@ -441,3 +441,13 @@ fn half_of_a_repeat_count_is_refused_wherever_flags_may_be() {
         assert!(message(more).contains("use `dispatch-repeats`"), "{more}");
     }
 }
+
+#[test]
+fn there_is_an_fp64_output_for_every_expected_one_or_none() {
+    let data =
+        |text: &str| MINIMAL.replace("source = \"a.mlir\"\n", &format!("source = \"a.mlir\"\n{text}\n"));
+    let model = good(&data("expected = [\"y.npy\"]\nexpected-f64 = [\"y64.npy\"]")).models.remove(0);
+    assert_eq!(model.expected_f64, [Path::new("y64.npy")]);
+    let lonely = messages(&data("expected-f64 = [\"y64.npy\"]"));
+    assert_eq!(lonely, ["`expected-f64`: one file for each of `expected`, which has 0, and not 1"]);
+}

@@ -170,6 +170,8 @@ pub struct Model {
     pub inputs: Vec<Input>,
     /// Reference outputs, `.npy`; empty for exported models, or where nothing is known.
     pub expected: Vec<PathBuf>,
+    /// The same in double precision: one per expected output, or none.
+    pub expected_f64: Vec<PathBuf>,
     pub parameters: Vec<Parameters>,
     /// `--iree-input-type`; `auto` unless given.
     pub input_type: String,

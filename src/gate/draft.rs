@@ -12,7 +12,7 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{Estimate, Method, MetricPolicy, Reason, Row};
-use super::{context, diagnosis, disturbance, status};
+use super::{accuracy, context, diagnosis, disturbance, status};
 
 /// Findings that say "measure more".
 const ABOUT_LITTLE_DATA: [LintCode; 2] = [LintCode::SingleRepetition, LintCode::AssumedSpread];
@@ -100,12 +100,14 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
     let identical = status::identical(base, head);
     let gpu = context::on_gpu(head) || context::on_gpu(base);
     let unverified = unverified(head);
+    let accuracy = accuracy::lints(base, head);
     let disturbed = disturbance::of_row(base, head, session.together);
     for series in &head.metrics {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         let rule = rules.metric(name, &series.metric);
         let mut row = template();
         row.lints.extend(unverified.clone());
+        row.lints.extend(accuracy.iter().cloned());
         if is_timed(series) {
             row.lints.extend(disturbed.iter().cloned());
         }

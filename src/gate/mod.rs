@@ -1,6 +1,7 @@
 //! L2: pairs two runs, compares them under a policy, and decides. Never prints, does no IO.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod accuracy;
 mod classical;
 mod compare;
 mod comparison;

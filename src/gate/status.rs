@@ -95,6 +95,10 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
     let why = || verification.why.clone().unwrap_or_else(|| verification.code.as_str().to_owned());
     let stage = Stage::Verify;
     let worked_at_base = base_code == Some(VerifyCode::Pass);
+    // There is no reference, or nobody could use it, and head computes something else than base does.
+    if verification.code == VerifyCode::VerifierSkipped && verification.differs_from_base() {
+        return Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput));
+    }
     match verification.code {
         VerifyCode::Pass => match base_code {
             // Repaired at head. Its time is still compared; that base's numbers came from a wrong module

@@ -95,7 +95,7 @@ fn benchmark(line: &str) -> Result<Benchmark, Cow<'static, str>> {
 }
 
 fn verified(code: VerifyCode, why: Option<String>) -> Verification {
-    Verification { code, outputs: Vec::new(), why }
+    Verification::bare(code, why)
 }
 
 /// `0.183ms` into the number and the nanoseconds in its unit.

@@ -138,7 +138,7 @@ fn verify(benchmark: &mut Benchmark, code: Option<&str>) -> Result<(), String> {
         VerifyCode::Pass | VerifyCode::VerifierSkipped => None,
         other => Some(format!("the runner's verifier says {other}")),
     };
-    benchmark.verification = Some(Verification { code: parsed, outputs: Vec::new(), why });
+    benchmark.verification = Some(Verification::bare(parsed, why));
     Ok(())
 }
 

@@ -172,6 +172,12 @@ lint_codes! {
     Unverified "unverified" Note,
         "The outputs of this benchmark were not checked against a reference.",
         "Give the model `expected` outputs, or let the exporter write them.";
+    LessAccurate "less-accurate" Note,
+        "Head's outputs are within the tolerance, and clearly further from the truth than base's.",
+        "Look at what the compiler traded for speed (reduced precision, approximated functions); a tighter `max-error` in `[numerics]` makes it a divergence.";
+    OutputsMoved "outputs-moved" Note,
+        "Both sides agree with the reference, and not with each other.",
+        "Nothing to do where the model is ill-conditioned; otherwise tighten `[numerics]`.";
     NoDevice "no-device" Note,
         "The device of this target was not there, so its modules were compiled and not run.",
         "Nothing to do where that is known; where the device must be there, say `required = true` in its [[target]].";

@@ -66,6 +66,15 @@ pub struct Divergence {
     pub elements: u64,
     /// NaN or Inf where the reference is finite.
     pub non_finite: u64,
+    /// Root mean square of |a − b| / (|b| + m), where m is the reference's typical magnitude: the distance
+    /// that says how accurate an output is. Absent where nothing finite was compared, and in old files.
+    pub error: Option<f64>,
+    /// The most of it that was allowed; absent for types that have no rounding.
+    pub allowed_error: Option<f64>,
+    /// The same distance from the fp64 reference, where there is one.
+    pub error_fp64: Option<f64>,
+    /// The reference's own distance from the fp64 reference: what rounding alone costs.
+    pub reference_error_fp64: Option<f64>,
 }
 
 /// One output of one function, checked.
@@ -85,4 +94,20 @@ pub struct Verification {
     pub code: VerifyCode,
     pub outputs: Vec<OutputCheck>,
     pub why: Option<String>,
+    /// Head's outputs against base's, where both computed the same from the same inputs; empty otherwise.
+    pub against_base: Vec<OutputCheck>,
+    /// Why there is no fp64 reference, where one was tried.
+    pub no_fp64: Option<String>,
+}
+
+impl Verification {
+    /// One without outputs that were compared.
+    pub const fn bare(code: VerifyCode, why: Option<String>) -> Self {
+        Self { code, outputs: Vec::new(), why, against_base: Vec::new(), no_fp64: None }
+    }
+
+    /// Head computes something else than base.
+    pub fn differs_from_base(&self) -> bool {
+        self.against_base.iter().any(|output| output.code != VerifyCode::Pass)
+    }
 }

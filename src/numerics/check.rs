@@ -49,12 +49,17 @@ pub fn check(
         .cloned()
         .unwrap_or_else(|| NumericsTolerance::for_dtype(dtype));
     let magnitude = typical_magnitude(&reference.to_f64());
-    let measured = measure(&output, &reference, &tolerance, magnitude);
+    let mut measured = measure(&output, &reference, &tolerance, magnitude);
+    let exactness = Exactness::of(&output, &reference, reference64);
+    if let Some(exactness) = &exactness {
+        measured.divergence.error_fp64 = Some(exactness.output.normalised);
+        measured.divergence.reference_error_fp64 = Some(exactness.reference.normalised);
+    }
     match measured.verdict(&tolerance) {
         Ok(()) => {
             OutputCheck { index, code: VerifyCode::Pass, divergence: Some(measured.divergence), why: None }
         }
-        Err(_) if measured.is_only_inexact() && no_worse_than_eager(&output, &reference, reference64) => {
+        Err(_) if measured.is_only_inexact() && exactness.is_some_and(|e| e.is_no_worse_than_reference()) => {
             OutputCheck { index, code: VerifyCode::Pass, divergence: Some(measured.divergence), why: None }
         }
         Err(why) => {
@@ -257,6 +262,9 @@ fn elements<'a, T: Element>(
         }
     }
     let count = f64::max(finite as f64, 1.0);
+    let error = f64::sqrt(normalised / count);
+    d.error = (finite > 0).then_some(error);
+    d.allowed_error = (tolerance.max_error < f64::MAX).then_some(tolerance.max_error);
     d.rmse = f64::sqrt(squares / count);
     d.cosine = cosine(output, reference);
     if finite == 0 && !reference.is_empty() {
@@ -264,7 +272,7 @@ fn elements<'a, T: Element>(
         (d.max_abs, d.max_rel, d.max_ulp) = (f64::NAN, f64::NAN, f64::NAN);
         (d.rmse, d.cosine) = (f64::NAN, f64::NAN);
     }
-    Measured { divergence: d, error: f64::sqrt(normalised / count), wrong_specials, finite, place, dull }
+    Measured { divergence: d, error, wrong_specials, finite, place, dull }
 }
 
 /// Cosine similarity over the pairs that are finite on both sides. Two tensors of zeros point the same way.
@@ -288,26 +296,61 @@ fn cosine<T: Element>(output: &[T], reference: &[T]) -> f64 {
     (dot / (aa.sqrt() * bb.sqrt())).clamp(-1.0, 1.0)
 }
 
-/// Whether the output is about as far from fp64 as eager is.
-fn no_worse_than_eager(output: &Tensor, reference: &Tensor, reference64: Option<&Tensor>) -> bool {
-    let Some(exact) = reference64.filter(|exact| exact.shape() == reference.shape()) else { return false };
-    // Integers are equal or wrong.
-    if !matches!(reference.dtype(), DType::F32 | DType::F16 | DType::Bf16) {
-        return false;
+/// How far output and reference are from the same computation in fp64.
+struct Exactness {
+    output: Distance,
+    reference: Distance,
+}
+
+/// The distance of a tensor from an exact one.
+struct Distance {
+    /// Root mean square of |a − c| / (|c| + m).
+    normalised: f64,
+    /// Root of the sum of the squares of a − c.
+    total: f64,
+    largest: f64,
+}
+
+impl Exactness {
+    /// `None` where there is no fp64 reference of this shape, or the type has no rounding: integers are
+    /// equal or wrong.
+    fn of(output: &Tensor, reference: &Tensor, exact: Option<&Tensor>) -> Option<Self> {
+        let exact = exact.filter(|exact| exact.shape() == reference.shape())?;
+        if !matches!(reference.dtype(), DType::F64 | DType::F32 | DType::F16 | DType::Bf16) {
+            return None;
+        }
+        let exact = exact.to_f64();
+        let magnitude = typical_magnitude(&exact);
+        let distance = |tensor: &Tensor| Distance::of(&tensor.to_f64(), &exact, magnitude);
+        Some(Self { output: distance(output), reference: distance(reference) })
     }
-    let exact = exact.to_f64();
-    let errors = |tensor: &Tensor| {
-        let (mut squares, mut largest) = (0.0, 0.0);
-        for (value, exact) in tensor.to_f64().iter().zip(&exact) {
+
+    /// Whether the output is about as far from fp64 as eager is.
+    fn is_no_worse_than_reference(&self) -> bool {
+        let (output, eager) = (&self.output, &self.reference);
+        output.total.is_finite()
+            && output.total <= EAGER_RMS_FACTOR * eager.total
+            && output.largest <= EAGER_MAX_FACTOR * eager.largest
+    }
+}
+
+impl Distance {
+    fn of(values: &[f64], exact: &[f64], magnitude: f64) -> Self {
+        let (mut squares, mut normalised, mut largest, mut finite) = (0.0, 0.0, 0.0, 0u64);
+        for (value, exact) in values.iter().zip(exact) {
             // What is not finite was compared before; a finite value against an infinite one is endless.
             if value.is_finite() {
+                finite += 1;
                 let error = (value - exact).abs();
                 squares += error * error;
                 largest = f64::max(largest, if error.is_nan() { f64::INFINITY } else { error });
+                let scale = exact.abs() + magnitude;
+                if scale > 0.0 && error > 0.0 {
+                    normalised += (error / scale).powi(2);
+                }
             }
         }
-        (f64::sqrt(squares), largest)
-    };
-    let ((out_rms, out_max), (eager_rms, eager_max)) = (errors(output), errors(reference));
-    out_rms.is_finite() && out_rms <= EAGER_RMS_FACTOR * eager_rms && out_max <= EAGER_MAX_FACTOR * eager_max
+        let count = f64::max(finite as f64, 1.0);
+        Self { normalised: f64::sqrt(normalised / count), total: f64::sqrt(squares), largest }
+    }
 }

@@ -16,4 +16,4 @@ pub use check::{check, typical_magnitude};
 pub use npy::NpyError;
 pub use tensor::{DType, ShapeError, Tensor};
 pub use tolerance::NumericsTolerance;
-pub use verify::verify;
+pub use verify::{against_base, verify};

@@ -16,11 +16,7 @@ pub fn verify(
     tolerances: &[NumericsTolerance],
 ) -> Verification {
     if references.is_empty() {
-        return Verification {
-            code: VerifyCode::VerifierSkipped,
-            outputs: Vec::new(),
-            why: Some("there is no reference".to_owned()),
-        };
+        return Verification::bare(VerifyCode::VerifierSkipped, Some("there is no reference".to_owned()));
     }
     let checks: Vec<OutputCheck> = outputs
         .iter()
@@ -45,5 +41,25 @@ pub fn verify(
         ))
     };
     let code = if why.is_none() { VerifyCode::Pass } else { VerifyCode::Fail };
-    Verification { code, outputs: checks, why }
+    Verification { outputs: checks, ..Verification::bare(code, why) }
+}
+
+/// Head's outputs against base's, in base's place as the reference. Another number of outputs is a
+/// difference of the first one that is missing.
+pub fn against_base(base: &[Tensor], head: &[Tensor], tolerances: &[NumericsTolerance]) -> Vec<OutputCheck> {
+    let mut checks: Vec<OutputCheck> = head
+        .iter()
+        .zip(base)
+        .enumerate()
+        .map(|(index, (head, base))| check(index, head, base, None, tolerances))
+        .collect();
+    if head.len() != base.len() {
+        checks.push(OutputCheck {
+            index: checks.len(),
+            code: VerifyCode::Fail,
+            divergence: None,
+            why: Some(format!("head has {} outputs, base has {}", head.len(), base.len())),
+        });
+    }
+    checks
 }

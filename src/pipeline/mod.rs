@@ -11,6 +11,7 @@ mod cache;
 mod calibration;
 mod compile;
 mod devices;
+mod divergence;
 mod error;
 mod export;
 mod interpreters;

@@ -19,6 +19,7 @@ use crate::toolchain::{Environment, Installed};
 use super::argv::{CompileSpec, Execution, InputArg};
 use super::cache::{Cache, Digests, KeyBuilder};
 use super::compile::{self, Compiled};
+use super::divergence::Outputs;
 use super::export::Exported;
 use super::interpreters::Interpreters;
 use super::plan::Planned;
@@ -40,6 +41,8 @@ pub(super) struct Context<'a> {
     pub(super) devices: Devices,
     /// What exports models.
     pub(super) interpreters: Interpreters,
+    /// Whether there is a base, with whose outputs head's are compared.
+    pub(super) paired: bool,
     /// Where the IR of every phase goes, where it is asked for.
     pub(super) ir: Option<PathBuf>,
     /// Where logs of failures are kept.
@@ -155,6 +158,8 @@ pub(super) struct Prepared {
     /// Bytes on the device in one call.
     pub(super) peak_device_memory: Option<u64>,
     pub(super) execution: Option<Execution>,
+    /// What the verified call computed, until both sides are there.
+    pub(super) outputs: Option<Outputs>,
     pub(super) lints: Vec<Lint>,
 }
 
@@ -197,6 +202,7 @@ pub(super) async fn prepare(
         verification: None,
         peak_device_memory: None,
         execution: None,
+        outputs: None,
         lints: Vec::new(),
     };
     let what = format!("{} {}", prepared.name, planned.side.name);
@@ -272,14 +278,12 @@ pub(super) async fn prepare(
             prepared.stages.push(verified.report);
             prepared.peak_device_memory = verified.peak_device_memory;
             prepared.verification = Some(verified.verification);
+            prepared.outputs = verified.outputs;
             prepared.execution = Some(execution);
         }
         Err(failure) => {
-            prepared.verification = Some(Verification {
-                code: VerifyCode::ExceptionRaised,
-                outputs: Vec::new(),
-                why: Some(failure.why.clone()),
-            });
+            prepared.verification =
+                Some(Verification::bare(VerifyCode::ExceptionRaised, Some(failure.why.clone())));
             return Ok(failed(prepared, Stage::Verify, failure));
         }
     }
@@ -400,7 +404,7 @@ async fn source(
                 inputs: inputs.collect(),
                 expected: model.expected.iter().map(|path| folder.join(path)).collect(),
                 parameters: model.parameters.iter().map(parameters).collect(),
-                expected64: Vec::new(),
+                expected64: model.expected_f64.iter().map(|path| folder.join(path)).collect(),
                 expected64_problem: None,
                 reference_problem: None,
                 report: StageReport {

@@ -22,6 +22,7 @@ use super::backends::{self, Axes, Dumps, Experiment};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
 use super::devices;
+use super::divergence;
 use super::interpreters::{Environments, Interpreters};
 use super::journal::Journal;
 use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
@@ -114,6 +115,7 @@ pub async fn run(
         digests: Digests::default(),
         devices: Devices::default(),
         interpreters: Interpreters::new(environments, jobs, &models),
+        paired: sides.len() == 2,
         ir: options.dump_ir.then(|| options.work.join("ir")),
         logs: options.work.join("logs"),
         cpus: settings.cpus.clone().or_else(device::default_cpus),
@@ -256,7 +258,8 @@ async fn prepare_all<'a>(
             try_join_all(plan.into_iter().map(|planned| prepare(context, planned, tools))).await?;
         Ok::<_, PipelineError>(PreparedSide { input: side, toolchain: tools.identity.clone(), benchmarks })
     });
-    let prepared = try_join_all(jobs).await?;
+    let mut prepared = try_join_all(jobs).await?;
+    divergence::compare_sides(&mut prepared)?;
     for stage in stages {
         context.progress.on(Event::StageFinished { stage });
     }

@@ -1,18 +1,19 @@
 //! The module's outputs against the reference, before anything is timed.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::model::{Stage, Verification, VerifyCode};
 use crate::numerics::{self, Tensor};
-use crate::process::{Command, Exit};
+use crate::process::{Command, Exit, Finished};
 use crate::record::StageStatus;
 use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::Execution;
 use super::compile::failure;
+use super::divergence::Outputs;
 use super::plan::Planned;
 use super::prepare::{Context, Noted, Source, StageFailure, StageReport};
 
@@ -23,6 +24,8 @@ pub(super) struct Verified {
     pub(super) report: StageReport,
     /// Of the one call that was verified.
     pub(super) peak_device_memory: Option<u64>,
+    /// What it computed, where head's is to be compared with base's.
+    pub(super) outputs: Option<Outputs>,
 }
 
 impl Noted for Verified {
@@ -48,15 +51,19 @@ pub(super) async fn verify(
     let outputs: Vec<PathBuf> =
         (0..source.expected.len()).map(|index| folder.path().join(format!("output{index}.npy"))).collect();
     let log = folder.path().join("verify.log");
-    let command = Command::new(&tools.iree_run_module, planned.side.config.measure.timeout)
-        .args(execution.verify(&outputs))
-        .cwd(&planned.side.side.sources)
-        .log(&log)
-        .cpus(context.cpus_for(&execution.device));
-    let command = planned.target.env.iter().fold(command, |command, (name, value)| command.env(name, value));
+    let command = |outputs: &[PathBuf]| {
+        let command = Command::new(&tools.iree_run_module, planned.side.config.measure.timeout)
+            .args(execution.verify(outputs))
+            .cwd(&planned.side.side.sources)
+            .capture_stdout()
+            .log(&log)
+            .cpus(context.cpus_for(&execution.device));
+        planned.target.env.iter().fold(command, |command, (name, value)| command.env(name, value))
+    };
     let _slot = context.slot().await?;
     let started = Instant::now();
-    let finished = context.run(&command).await?;
+    let call = command(&outputs);
+    let finished = context.run(&call).await?;
     if finished.exit != Exit::Success {
         context.fail_on_full_disk(&finished, folder.path())?;
         // By benchmark and side, not by module: benchmarks may share one and fail for reasons of their own.
@@ -65,20 +72,29 @@ pub(super) async fn verify(
             .text("side", planned.side.name.as_str())
             .finish();
         let log = context.keep_log(&log, "verify", &key)?;
-        return Ok(Err(failure(&finished, command.timeout, Some(log))));
+        return Ok(Err(failure(&finished, call.timeout, Some(log))));
     }
-    let verification = match &source.reference_problem {
-        Some((code, why)) => Verification { code: *code, outputs: Vec::new(), why: Some(why.clone()) },
-        None if source.expected.is_empty() => Verification {
-            code: VerifyCode::VerifierSkipped,
-            outputs: Vec::new(),
-            why: Some("the model names no expected outputs".to_owned()),
-        },
+    let mut verification = match &source.reference_problem {
+        Some((code, why)) => Verification::bare(*code, Some(why.clone())),
+        None if source.expected.is_empty() => Verification::bare(
+            VerifyCode::VerifierSkipped,
+            Some("the model names no expected outputs".to_owned()),
+        ),
         None => match compare(planned, &outputs, source)? {
             Ok(verification) => verification,
             Err(failure) => return Ok(Err(failure)),
         },
     };
+    verification.no_fp64.clone_from(&source.expected64_problem);
+    // Base stands in for the reference where there is none, so its outputs are needed all the same.
+    let outputs = if context.paired && verification.code == VerifyCode::VerifierSkipped {
+        steady_outputs(context, planned, &finished, folder.path(), command).await?
+    } else {
+        outputs
+    };
+    let comparable = matches!(verification.code, VerifyCode::Pass | VerifyCode::VerifierSkipped);
+    let kept = context.paired && comparable && !outputs.is_empty();
+    let kept = if kept { Some(Outputs::keep(context, folder, outputs, source).await?) } else { None };
     let report = StageReport {
         stage: Stage::Verify,
         status: StageStatus::Ok,
@@ -87,7 +103,39 @@ pub(super) async fn verify(
         log: None,
     };
     let peak_device_memory = super::statistics::peak_device_memory(&finished.stderr_tail);
-    Ok(Ok(Verified { verification, report, peak_device_memory }))
+    Ok(Ok(Verified { verification, report, peak_device_memory, outputs: kept }))
+}
+
+/// The outputs of a function whose results nobody has named: as many as its first call printed. They are
+/// computed twice, because a function that disagrees with itself (random numbers, a race that it allows) says
+/// nothing about a change; then there are none.
+async fn steady_outputs(
+    context: &Context<'_>,
+    planned: Planned<'_>,
+    first: &Finished,
+    folder: &Path,
+    command: impl Fn(&[PathBuf]) -> Command,
+) -> Result<Vec<PathBuf>, PipelineError> {
+    let text = String::from_utf8_lossy(&first.stdout);
+    let results = text.lines().filter(|line| line.starts_with("result[")).count();
+    if results == 0 || first.stdout_truncated {
+        return Ok(Vec::new());
+    }
+    let mut calls = Vec::new();
+    for call in ["a", "b"] {
+        let outputs: Vec<PathBuf> =
+            (0..results).map(|index| folder.join(format!("{call}{index}.npy"))).collect();
+        if context.run(&command(&outputs)).await?.exit != Exit::Success {
+            return Ok(Vec::new());
+        }
+        calls.push(outputs);
+    }
+    let (Some(twice), Some(once)) = (calls.pop(), calls.pop()) else { return Ok(Vec::new()) };
+    let (Ok(a), Ok(b)) = (tensors(&once)?, tensors(&twice)?) else { return Ok(Vec::new()) };
+    let same = numerics::against_base(&a, &b, &planned.side.config.numerics)
+        .iter()
+        .all(|check| check.code == VerifyCode::Pass);
+    Ok(if same { once } else { Vec::new() })
 }
 
 /// A reference that can't be read is the suite's own mistake and fails the stage: with it, nothing would
@@ -98,11 +146,6 @@ fn compare(
     source: &Source,
 ) -> Result<Result<Verification, StageFailure>, PipelineError> {
     let tolerances = &planned.side.config.numerics;
-    let didnt_run = |why: String| Verification {
-        code: VerifyCode::VerifierDidntRun,
-        outputs: Vec::new(),
-        why: Some(why),
-    };
     let expected = match tensors(&source.expected)? {
         Ok(tensors) => tensors,
         Err(why) => return Ok(Err(StageFailure::new(format!("the reference can't be read: {why}")))),
@@ -113,7 +156,7 @@ fn compare(
     };
     Ok(Ok(match tensors(outputs)? {
         Ok(outputs) => numerics::verify(&outputs, &expected, &expected64, tolerances),
-        Err(why) => didnt_run(format!("output {why}")),
+        Err(why) => Verification::bare(VerifyCode::VerifierDidntRun, Some(format!("output {why}"))),
     }))
 }
 

@@ -34,11 +34,7 @@ fn words(record: &BaselineBenchmark, metrics: &[MetricRecord]) -> Benchmark {
         outcome: Outcome::from(&record.outcome),
         metrics: metrics.collect(),
         artifact: record.artifact.as_ref().map(Artifact::from),
-        verification: record.verification.map(|Word(code)| Verification {
-            code,
-            outputs: Vec::new(),
-            why: None,
-        }),
+        verification: record.verification.map(|Word(code)| Verification::bare(code, None)),
         lints: record.lints.iter().map(|Word(code)| Lint::new(*code, "when it was stored")).collect(),
         telemetry: Vec::new(),
     }

@@ -255,26 +255,50 @@ impl From<&ArtifactRecord> for Artifact {
 
 impl From<&VerificationRecord> for Verification {
     fn from(record: &VerificationRecord) -> Self {
-        let outputs = record.outputs.iter().map(|output| OutputCheck {
+        let checks = |outputs: &[OutputRecord]| outputs.iter().map(OutputCheck::from).collect();
+        Self {
+            code: record.code.0,
+            outputs: checks(&record.outputs),
+            why: record.why.clone(),
+            against_base: checks(&record.against_base),
+            no_fp64: record.no_fp64.clone(),
+        }
+    }
+}
+
+impl From<&OutputRecord> for OutputCheck {
+    fn from(output: &OutputRecord) -> Self {
+        Self {
             index: output.index as usize,
             code: output.code.0,
             divergence: output.divergence.as_ref().map(Divergence::from),
             why: output.why.clone(),
-        });
-        Self { code: record.code.0, outputs: outputs.collect(), why: record.why.clone() }
+        }
     }
 }
 
 impl From<&Verification> for VerificationRecord {
     fn from(verification: &Verification) -> Self {
-        let outputs = verification.outputs.iter().map(|output| OutputRecord {
+        let records = |outputs: &[OutputCheck]| outputs.iter().map(OutputRecord::from).collect();
+        Self {
+            code: verification.code.into(),
+            why: verification.why.clone(),
+            outputs: records(&verification.outputs),
+            against_base: records(&verification.against_base),
+            no_fp64: verification.no_fp64.clone(),
+        }
+    }
+}
+
+impl From<&OutputCheck> for OutputRecord {
+    fn from(output: &OutputCheck) -> Self {
+        Self {
             // A function with four thousand million outputs has other problems.
             index: u32::try_from(output.index).unwrap_or(u32::MAX),
             code: output.code.into(),
             why: output.why.clone(),
             divergence: output.divergence.as_ref().map(DivergenceRecord::from),
-        });
-        Self { code: verification.code.into(), why: verification.why.clone(), outputs: outputs.collect() }
+        }
     }
 }
 
@@ -289,6 +313,10 @@ impl From<&DivergenceRecord> for Divergence {
             mismatched: record.mismatched,
             elements: record.elements,
             non_finite: record.non_finite,
+            error: record.error.map(|error| error.0),
+            allowed_error: record.allowed_error.map(|error| error.0),
+            error_fp64: record.error_fp64.map(|error| error.0),
+            reference_error_fp64: record.reference_error_fp64.map(|error| error.0),
         }
     }
 }
@@ -304,6 +332,10 @@ impl From<&Divergence> for DivergenceRecord {
             mismatched: divergence.mismatched,
             elements: divergence.elements,
             non_finite: divergence.non_finite,
+            error: divergence.error.map(Number),
+            allowed_error: divergence.allowed_error.map(Number),
+            error_fp64: divergence.error_fp64.map(Number),
+            reference_error_fp64: divergence.reference_error_fp64.map(Number),
         }
     }
 }

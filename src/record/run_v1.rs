@@ -289,6 +289,12 @@ pub struct VerificationRecord {
     pub why: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputRecord>,
+    /// Head's outputs against base's, where both computed the same from the same inputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub against_base: Vec<OutputRecord>,
+    /// Why there is no fp64 reference, where one was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_fp64: Option<String>,
 }
 
 /// One output, checked.
@@ -316,6 +322,18 @@ pub struct DivergenceRecord {
     pub mismatched: u64,
     pub elements: u64,
     pub non_finite: u64,
+    /// Root mean square of |a − b| / (|b| + m), with m the reference's typical magnitude.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Number>,
+    /// The most of it that was allowed; absent for types that have no rounding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_error: Option<Number>,
+    /// The same distance from the fp64 reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_fp64: Option<Number>,
+    /// The reference's own distance from the fp64 reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_error_fp64: Option<Number>,
 }
 
 /// One fresh start of the benchmark tool.

@@ -67,6 +67,7 @@ fn page(view: &View<'_>, rows: usize) -> String {
         page.line(&format!("\nGeometric mean of {} {metric} rows{target}: {change}", geomean.rows));
     }
     page.list("Wrong outputs", &view.diverged);
+    page.accuracy(view);
     page.list("Failed or missing", &view.failed);
     page.waived(view);
     page.folded("Why it is still open", view.open.len(), |page| page.reasons(&view.open));
@@ -173,6 +174,20 @@ impl Page {
             self.line(&format!("- {icon} {verdict}: {}: {sentence}{detail}", subject(row)));
         }
         self.more(rows.len());
+    }
+
+    fn accuracy(&mut self, view: &View<'_>) {
+        if view.less_accurate.is_empty() {
+            return;
+        }
+        self.line("\n**Less accurate**\n");
+        for row in view.less_accurate.iter().take(self.rows) {
+            if let Some(words) = row.accuracy() {
+                let detail = words.detail.map(|detail| format!(": {}", message(&detail))).unwrap_or_default();
+                self.line(&format!("- ⚠️ {}: {}{detail}", subject(row), text(&words.sentence)));
+            }
+        }
+        self.more(view.less_accurate.len());
     }
 
     fn waived(&mut self, view: &View<'_>) {

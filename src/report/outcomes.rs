@@ -278,8 +278,7 @@ mod tests {
     }
 
     fn verified(mut benchmark: Benchmark, code: VerifyCode, why: Option<&str>) -> Benchmark {
-        benchmark.verification =
-            Some(Verification { code, outputs: Vec::new(), why: why.map(str::to_owned) });
+        benchmark.verification = Some(Verification::bare(code, why.map(str::to_owned)));
         benchmark
     }
 

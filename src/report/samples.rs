@@ -107,7 +107,6 @@ fn exact(name: &str, metric: Metric, verdict: Verdict, base: f64, head: f64) -> 
 
 fn wrong(index: usize) -> Verification {
     Verification {
-        code: VerifyCode::Fail,
         outputs: vec![OutputCheck {
             index,
             code: VerifyCode::Fail,
@@ -120,10 +119,11 @@ fn wrong(index: usize) -> Verification {
                 mismatched: 700,
                 elements: 1000,
                 non_finite: 7,
+                ..Divergence::default()
             }),
             why: Some("7 elements are NaN where the reference is finite".into()),
         }],
-        why: None,
+        ..Verification::bare(VerifyCode::Fail, None)
     }
 }
 

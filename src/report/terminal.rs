@@ -44,6 +44,7 @@ pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     page.verdict(view);
     page.tables(view);
     page.sentences("Wrong outputs", &view.diverged);
+    page.accuracy(&view.less_accurate);
     page.sentences("Failed or missing", &view.failed);
     page.sentences("Still open", &view.open);
     page.sentences("Not compared", &view.told);
@@ -299,6 +300,22 @@ impl Page {
             let detail = words.detail.map(|detail| format!(": {}", first_lines(&detail))).unwrap_or_default();
             let text = format!("{} ({}): {}{detail}{waiver}", name(row), row.row.verdict, words.sentence);
             self.prose(&clean(&text), "  ", "      ");
+        }
+        if rows.len() > SENTENCES {
+            self.line(&format!("  … and {} more", rows.len() - SENTENCES));
+        }
+    }
+
+    fn accuracy(&mut self, rows: &[RowView<'_>]) {
+        if rows.is_empty() {
+            return;
+        }
+        self.title("Less accurate");
+        for row in rows.iter().take(SENTENCES) {
+            if let Some(words) = row.accuracy() {
+                let detail = words.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+                self.prose(&clean(&format!("{}: {}{detail}", name(row), words.sentence)), "  ", "      ");
+            }
         }
         if rows.len() > SENTENCES {
             self.line(&format!("  … and {} more", rows.len() - SENTENCES));

@@ -20,6 +20,8 @@ pub struct View<'a> {
     pub open: Vec<RowView<'a>>,
     /// Wrong outputs.
     pub diverged: Vec<RowView<'a>>,
+    /// Latencies whose outputs pass and are clearly less accurate than base's. Each is in its own section too.
+    pub less_accurate: Vec<RowView<'a>>,
     /// Failed stages, missing and unusable rows.
     pub failed: Vec<RowView<'a>>,
     /// Benchmarks that could not be compared and need not be: new ones, repaired ones, unsupported ones.
@@ -77,6 +79,7 @@ impl<'a> View<'a> {
             changed: Vec::new(),
             open: Vec::new(),
             diverged: Vec::new(),
+            less_accurate: Vec::new(),
             failed: Vec::new(),
             told: Vec::new(),
             unchanged: Vec::new(),
@@ -90,6 +93,9 @@ impl<'a> View<'a> {
         };
         for row in &comparison.rows {
             view.section(row, some_decide).push(RowView::new(row));
+            if words::accuracy(row).is_some() {
+                view.less_accurate.push(RowView::new(row));
+            }
         }
         view.changed.sort_by(by_importance);
         view.reported.sort_by(by_importance);
@@ -197,6 +203,11 @@ impl<'a> RowView<'a> {
     /// Why it has its verdict. The detail comes from strangers and is raw.
     pub(super) fn words(&self) -> words::Words {
         words::reason(self.row)
+    }
+
+    /// What its speed cost in digits, where it did.
+    pub(super) fn accuracy(&self) -> Option<words::Words> {
+        words::accuracy(self.row)
     }
 
     /// Why it has its verdict, with what a stranger said about it; raw.

@@ -1,7 +1,7 @@
 //! Why a row has its verdict, in words. The only place that words a [`Reason`].
 
 use crate::gate::{Reason, Row};
-use crate::model::{Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode};
+use crate::model::{LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode};
 
 use super::human::{change, interval, percent, quantity, significant};
 
@@ -27,6 +27,19 @@ impl Words {
         }
         self
     }
+}
+
+/// What a latency's row says about accuracy: once a benchmark, where head's outputs pass and are worse.
+pub(super) fn accuracy(row: &Row) -> Option<Words> {
+    row.metric.as_ref().filter(|metric| metric.name == Metric::LATENCY.name)?;
+    let lint = row.lints.iter().find(|lint| lint.code == LintCode::LessAccurate)?;
+    let sentence = match row.verdict {
+        Verdict::Improved => "faster but less accurate",
+        Verdict::Regressed => "slower and less accurate",
+        Verdict::Pass => "as fast and less accurate",
+        _ => "less accurate",
+    };
+    Some(Words::new("less accurate", sentence).with(&lint.detail))
 }
 
 /// The reason of a row.
@@ -176,6 +189,11 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     let failed: Vec<&OutputCheck> =
         verification.outputs.iter().filter(|output| output.code != VerifyCode::Pass).collect();
     let Some(first) = failed.first() else {
+        if let Some(first) = verification.against_base.iter().find(|output| output.code != VerifyCode::Pass) {
+            let sentence =
+                format!("output {} is not what base computes, and there is no reference", first.index);
+            return (sentence, first.why.clone().unwrap_or_default());
+        }
         return (
             format!("verification says {}", verification.code),
             verification.why.clone().unwrap_or_default(),

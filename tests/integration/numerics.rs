@@ -182,3 +182,122 @@ fn a_fault_that_only_head_has_is_a_divergence_and_is_said_with_its_place() {
         outcome.stdout
     );
 }
+
+/// Seeded numbers with noise of this size.
+fn noisy(seed: u64, size: f32) -> Vec<u8> {
+    square(&normal(7).iter().zip(normal(seed)).map(|(x, noise)| x + noise * size).collect::<Vec<_>>())
+}
+
+fn square64(values: &[f32]) -> Vec<u8> {
+    let data: Vec<u8> = values.iter().flat_map(|value| f64::from(*value).to_le_bytes()).collect();
+    npy_of("<f8", &format!("({SIDE}, {SIDE})"), &data)
+}
+
+/// Base computes with noise of 1e-7, head with noise of `size`, in four fifths of the time.
+fn faster_head(fp64: bool, size: f32) -> Suite {
+    let suite = Suite::new()
+        .model("m", &["latency-us=1000", "output-file=data/base.npy"])
+        .base("")
+        .head("flags = [\"--fake=output-file=data/head.npy\", \"--fake=latency-us=800\"]")
+        .write();
+    suite.world.write("data/y.npy", square(&normal(7)));
+    suite.world.write("data/y64.npy", square64(&normal(7)));
+    suite.world.write("data/base.npy", noisy(8, 1e-7));
+    suite.world.write("data/head.npy", noisy(9, size));
+    if fp64 {
+        let toml = suite.world.read("benchgate.toml");
+        let wide = "expected = [\"data/y.npy\"]\nexpected-f64 = [\"data/y64.npy\"]";
+        suite.world.write("benchgate.toml", toml.replace("expected = [\"data/y.npy\"]", wide));
+    }
+    suite
+}
+
+#[test]
+fn a_head_that_pays_for_speed_with_digits_is_faster_but_less_accurate() {
+    let suite = faster_head(true, 1e-5);
+    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let said = outcome.said();
+    assert!(said.contains("m/cpu/main: faster but less accurate: output 0 is "), "{}", outcome.stdout);
+    assert!(said.contains("× as far from the fp64 reference as base's"), "{}", outcome.stdout);
+    let comment = suite.world.run(["compare", "run.json#base", "run.json#head", "--format", "markdown"]);
+    let comment = comment.expect_code(0).stdout;
+    assert!(
+        comment.contains("**Less accurate**") && comment.contains("faster but less accurate"),
+        "{comment}"
+    );
+    let divergence =
+        &suite.run_json()["sides"][1]["benchmarks"][0]["verification"]["outputs"][0]["divergence"];
+    assert!(divergence["error_fp64"].as_f64().unwrap() > 1e-6, "{divergence}");
+    assert_eq!(divergence["reference_error_fp64"].as_f64(), Some(0.0), "{divergence}");
+}
+
+#[test]
+fn without_fp64_the_reference_itself_is_the_measure() {
+    let suite = faster_head(false, 1e-5);
+    let outcome = suite.world.run(["gate"]).expect_code(0);
+    assert!(outcome.said().contains("× as far from the reference as base's"), "{}", outcome.stdout);
+}
+
+#[test]
+fn another_rounding_is_no_loss_of_accuracy() {
+    let outcome = faster_head(true, 1e-7).world.run(["gate"]).expect_code(0);
+    assert!(!outcome.said().contains("less accurate"), "{}", outcome.stdout);
+}
+
+#[test]
+fn an_ill_conditioned_output_passes_and_its_move_is_said() {
+    let suite = faster_head(true, 1e-3);
+    suite.world.write("data/y.npy", noisy(10, 1e-3));
+    suite.world.write("data/base.npy", noisy(8, 1e-3));
+    let outcome = suite.world.run(["gate"]).expect_code(0);
+    assert!(outcome.said().contains("outputs-moved"), "{}", outcome.stdout);
+    assert!(!outcome.said().contains("less accurate"), "{}", outcome.stdout);
+}
+
+/// A suite whose model names no reference.
+fn without_reference(head: &str) -> Suite {
+    let suite = Suite::new()
+        .model("unused", &["output=1,2,3"])
+        .toml("[[model]]\nname = \"free\"\nsource = \"models/free.mlir\"\ninputs = [\"3xf32=1\"]")
+        .base("")
+        .head(head)
+        .write();
+    suite.source("free", &["latency-us=1000", "output=1,2,3"]);
+    suite
+}
+
+#[test]
+fn without_a_reference_base_is_what_head_must_compute() {
+    let suite = without_reference("flags = [\"--fake=output=1,2,4\"]");
+    let outcome = suite.world.run(["gate", "--filter", "free/"]).expect_code(13);
+    let said = outcome.said();
+    assert!(
+        said.contains("output 0 is not what base computes, and there is no reference"),
+        "{}",
+        outcome.stdout
+    );
+    assert!(said.contains("1 of 3 elements beyond the tolerance"), "{}", outcome.stdout);
+    let same = without_reference("flags = [\"--fake=bytes=7\"]");
+    same.world.run(["gate", "--filter", "free/"]).expect_code(0);
+    let against = &same.run_json()["sides"][1]["benchmarks"][0]["verification"]["against_base"];
+    assert_eq!(against[0]["code"], "PASS", "{against}");
+}
+
+#[test]
+fn a_module_that_disagrees_with_itself_is_compared_with_nothing() {
+    let suite = without_reference("flags = [\"--x\"]");
+    suite.source("free", &["latency-us=1000", "random-output=1"]);
+    suite.world.run(["gate", "--filter", "free/"]).expect_code(0);
+    assert!(suite.run_json()["sides"][1]["benchmarks"][0]["verification"]["against_base"].is_null());
+}
+
+#[test]
+fn a_model_that_was_changed_on_purpose_is_not_held_against_its_old_self() {
+    let suite = without_reference("");
+    let toml = suite.world.read("benchgate.toml").replace("[side.base]", "[side.base]\nsources = \"old\"");
+    suite.world.write("benchgate.toml", toml);
+    suite.world.write("old/models/free.mlir", "// free\n// fake latency-us=1000\n// fake output=4,5,6\n");
+    suite.world.write("old/models/unused.mlir", "// unused\n");
+    suite.world.write("old/data/y.npy", square(&normal(7)));
+    suite.world.run(["gate", "--filter", "free/"]).expect_code(0);
+}

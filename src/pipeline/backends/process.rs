@@ -387,7 +387,7 @@ fn verification(
     answer: &Answer,
     out: &Path,
 ) -> Result<Option<Verification>, PipelineError> {
-    let with = |code, why| Some(Verification { code, outputs: Vec::new(), why: Some(why) });
+    let with = |code, why| Some(Verification::bare(code, Some(why)));
     if let Some(code) = answer.code.as_deref().and_then(VerifyCode::parse) {
         let why = match code {
             VerifyCode::NondeterministicEagerRun => "two eager runs on the same input differ".to_owned(),

@@ -94,6 +94,7 @@ fn records_in(
         digests: Digests::default(),
         devices: Devices::default(),
         interpreters: exporters::Interpreters::new(Environments::new(), 1, &BTreeMap::new()),
+        paired: false,
         ir: None,
         logs: folder.join("logs"),
         cpus: None,

@@ -32,7 +32,7 @@ pub fn failed(name: &str, stage: Stage) -> Benchmark {
 }
 
 pub fn verified(mut benchmark: Benchmark, code: VerifyCode) -> Benchmark {
-    benchmark.verification = Some(Verification { code, outputs: Vec::new(), why: None });
+    benchmark.verification = Some(Verification::bare(code, None));
     benchmark
 }
 

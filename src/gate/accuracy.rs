@@ -1,0 +1,81 @@
+//! How accurate head is beside base: speed that was paid for with digits must not look like a gift.
+//!
+//! Outputs beyond the tolerance are `diverged` and are decided in `status`. This is about what passes.
+
+use crate::model::{Benchmark, Divergence, Lint, LintCode, OutputCheck, VerifyCode};
+
+/// Two honest roundings of one computation differ by less than this in their root mean square error.
+const WORTH_SAYING: f64 = 2.0;
+/// Without fp64 the distance from the reference is rounding on both sides; below this share of what is
+/// allowed it is nothing else.
+const ROUNDING_SHARE: f64 = 0.05;
+
+/// Findings about outputs that both sides got right.
+pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
+    let (Some(base), Some(head)) = (&base.verification, &head.verification) else { return Vec::new() };
+    if base.code != VerifyCode::Pass || head.code != VerifyCode::Pass {
+        return Vec::new();
+    }
+    let mut lints = Vec::new();
+    let pairs = head.outputs.iter().filter_map(|output| {
+        let partner = base.outputs.iter().find(|partner| partner.index == output.index)?;
+        Some((output.index, partner.divergence.as_ref()?, output.divergence.as_ref()?))
+    });
+    let worst = pairs
+        .filter_map(|(index, base, head)| Some((index, Loss::of(base, head)?)))
+        .max_by(|(_, a), (_, b)| a.factor().total_cmp(&b.factor()));
+    if let Some((index, loss)) = worst {
+        lints.push(Lint::new(LintCode::LessAccurate, format!("output {index} {}", loss.sentence())));
+    }
+    if let Some(moved) = head.against_base.iter().find(|output| output.code != VerifyCode::Pass) {
+        lints.push(Lint::new(LintCode::OutputsMoved, difference(moved)));
+    }
+    lints
+}
+
+/// `output 0: 12 of 9216 elements beyond the tolerance …`.
+pub fn difference(output: &OutputCheck) -> String {
+    format!("output {}: {}", output.index, output.why.as_deref().unwrap_or("it differs"))
+}
+
+/// An error that grew.
+struct Loss {
+    base: f64,
+    head: f64,
+    truth: &'static str,
+}
+
+impl Loss {
+    fn of(base: &Divergence, head: &Divergence) -> Option<Self> {
+        match (base.error_fp64, head.error_fp64) {
+            (Some(was), Some(now)) => {
+                // What rounding costs eager itself is nothing that a compiler has lost.
+                let natural = head.reference_error_fp64.unwrap_or(0.0);
+                let loss = Self { base: was, head: now, truth: "the fp64 reference" };
+                (now > WORTH_SAYING * was.max(natural)).then_some(loss)
+            }
+            _ => {
+                let (was, now) = (base.error?, head.error?);
+                let rounding = ROUNDING_SHARE * head.allowed_error?;
+                let loss = Self { base: was, head: now, truth: "the reference" };
+                (now > WORTH_SAYING * was && now > rounding).then_some(loss)
+            }
+        }
+    }
+
+    fn factor(&self) -> f64 {
+        if self.base > 0.0 { self.head / self.base } else { f64::INFINITY }
+    }
+
+    fn sentence(&self) -> String {
+        let Self { base, head, truth } = self;
+        if *base > 0.0 {
+            format!(
+                "is {:.1}× as far from {truth} as base's (error {head:.2e}, was {base:.2e})",
+                self.factor()
+            )
+        } else {
+            format!("is no longer exact: error {head:.2e} against {truth}, was 0")
+        }
+    }
+}
