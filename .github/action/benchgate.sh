@@ -32,7 +32,7 @@ installed() {
                 || { rm -f "$folder/$archive.part"; echo "$archive is not what was released" >&2; return 1; }
             mv "$folder/$archive.part" "$folder/$archive" || return 1
         fi
-        tar -xzf "$folder/$archive" -C "$folder" benchgate || return 1
+        tar -xzf "$folder/$archive" -C "$folder" --no-same-owner || return 1
         echo "$folder/benchgate"
     elif [[ $version == "$own_version" ]] && command -v cargo >/dev/null; then
         echo "no release of $version for $(uname -m) is committed: building it (minutes, once a version)" >&2

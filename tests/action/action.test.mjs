@@ -43,6 +43,19 @@ test("an unchanged pull request passes", async (t) => {
   assert.deepEqual([job.code, job.outputs.verdict, job.annotations], [0, "pass", []], job.log);
 });
 
+test("the pull request that brings the suite has nothing to be compared with", async (t) => {
+  const world = new World(t);
+  world.git("mv", "benchgate.toml", "kept.toml");
+  world.first = world.commit("no suite yet");
+  world.git("checkout", "--quiet", "-b", "change");
+  world.git("mv", "kept.toml", "benchgate.toml");
+  const head = world.commit("a suite");
+  const change = { head, base: world.first, merge: head };
+  const job = await world.run({ event: "pull_request", payload: world.pullRequest(change), sha: head });
+  assert.deepEqual([job.code, job.outputs.verdict], [12, "missing"], job.log);
+  assert.match(job.summary, /once it is merged|merge it first/);
+});
+
 test("a fork's code does not run on a self-hosted runner that is kept", async (t) => {
   const world = new World(t);
   const change = world.proposed(SLOWER);
@@ -195,7 +208,7 @@ const MACHINE = execFileSync("uname", ["-m"], { encoding: "utf8" }).trim();
 function release(t, version) {
   const world = new World(t);
   const file = path.join(world.folder, `benchgate-${version}-${MACHINE}-unknown-linux-gnu.tar.gz`);
-  execFileSync("tar", ["-czf", file, "-C", path.dirname(BINARY), "benchgate"]);
+  execFileSync("tar", ["-czf", file, "-C", path.dirname(BINARY), "./benchgate"]);
   const sum = createHash("sha256").update(fs.readFileSync(file)).digest("hex");
   return { file, line: `${sum}  ${path.basename(file)}\n` };
 }

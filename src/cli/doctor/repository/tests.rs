@@ -153,3 +153,13 @@ fn a_pull_request_must_not_write_the_baseline() {
         .replace("jobs:", "concurrency: {group: g, cancel-in-progress: true}\njobs:");
     assert_eq!(level(&cancelled, "baseline-writer"), Level::Warning);
 }
+
+#[test]
+fn this_repository_s_own_workflows_are_as_they_should_be() {
+    let read = Workflows::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")));
+    let mut found = workflows::findings(&read, Some(USUAL));
+    found.extend(baseline::writers(&read));
+    let levels: Vec<_> = found.iter().map(|finding| (finding.id, finding.level)).collect();
+    assert!(levels.iter().all(|(_, level)| *level < Level::Warning), "{levels:?}");
+    assert!(levels.contains(&("publishing", Level::Ok)), "{levels:?}");
+}
