@@ -146,6 +146,30 @@ test("what a fork measured is published by another job, once, and the token is i
   assert.deepEqual([refused.code, refused.outputs.verdict], [2, "error"], refused.log);
 });
 
+test("a night is measured by one job, stored by another, and compared with later", async (t) => {
+  const world = new World(t);
+  // A schedule's payload names its repository, and nothing else that matters.
+  const { repository } = payload("workflow_dispatch");
+  const night = { event: "schedule", payload: { repository, schedule: "17 2 * * *" }, sha: world.first };
+  const measured = await world.run({ ...night, inputs: { command: "run" } });
+  assert.equal(measured.code, 0, measured.log);
+  const stored = await world.run({ ...night, inputs: { command: "baseline-update", "github-token": TOKEN } });
+  assert.equal(stored.code, 0, stored.log);
+  const [testbed] = fs.readdirSync(path.join(world.workspace, "baselines/fake"));
+  const [session] = fs.readdirSync(path.join(world.workspace, "baselines/fake", testbed));
+  assert.match(session, new RegExp(`-${world.first}\\.json$`));
+  world.git("add", "baselines");
+  const base = world.commit("a night");
+  const compared = await world.run({
+    event: "push",
+    payload: push(base, base),
+    sha: base,
+    inputs: { baseline: "stored", base, "fail-on": "error" },
+  });
+  assert.ok(["pass", "inconclusive"].includes(compared.outputs.verdict), compared.log);
+  assert.match(compared.log, /stored sessions/);
+});
+
 test("two results are compared without any event", async (t) => {
   const world = new World(t);
   const change = world.proposed(SLOWER);
