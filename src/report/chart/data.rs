@@ -1,7 +1,7 @@
 //! What the bar charts show, before any layout: groups of rows from one or several runs.
 
 use crate::model::{SideName, Stage, Unit};
-use crate::record::{RunFile, StageStatus};
+use crate::record::{BenchmarkRecord, RunFile, SideRecord, StageStatus};
 
 use super::super::beside::{Beside, BesideRow, IREE, Latency, times, typical};
 use super::super::human::quantity;
@@ -58,6 +58,8 @@ struct Own {
 /// One run's own benchmarks, both sides.
 fn own(name: &str, run: &RunFile, several: bool) -> Vec<Own> {
     let paired = run.sides.len() > 1;
+    let ours = is_ours(run);
+    let alone = is_alone(run, several);
     let mut rows = Vec::new();
     let names = run.sides.iter().flat_map(|side| &side.benchmarks).map(|benchmark| benchmark.name.as_str());
     let mut seen: Vec<&str> = Vec::new();
@@ -70,13 +72,14 @@ fn own(name: &str, run: &RunFile, several: bool) -> Vec<Own> {
             let Some(benchmark) = side.benchmarks.iter().find(|found| found.name == benchmark_name) else {
                 continue;
             };
-            let mut label = IREE.to_owned();
-            if paired {
-                label = format!("{label} {}", side.name.0);
-            }
-            if several {
-                label = format!("{label} ({name})");
-            }
+            let (group, label) = match (ours, paired, several) {
+                _ if alone => placed(benchmark, name),
+                (false, _, _) => (benchmark_name.to_owned(), name.to_owned()),
+                (true, true, true) => (benchmark_name.to_owned(), format!("{IREE} {} ({name})", side.name.0)),
+                (true, true, false) => (benchmark_name.to_owned(), format!("{IREE} {}", side.name.0)),
+                (true, false, true) => (benchmark_name.to_owned(), format!("{IREE} ({name})")),
+                (true, false, false) => (benchmark_name.to_owned(), IREE.to_owned()),
+            };
             let worked = benchmark.processes.iter().filter(|process| process.failure.is_none());
             let latency =
                 typical(worked.filter_map(|process| process.samples.get("latency")).map(Vec::as_slice));
@@ -85,9 +88,13 @@ fn own(name: &str, run: &RunFile, several: bool) -> Vec<Own> {
                 .iter()
                 .find(|stage| stage.stage.0 == Stage::Compile && stage.status == StageStatus::Ok);
             rows.push(Own {
-                group: benchmark_name.to_owned(),
+                group,
                 label,
-                who: if side.name.0 == SideName::Base { Who::IreeBase } else { Who::Iree },
+                who: match side.name.0 {
+                    _ if !ours => Who::Other,
+                    SideName::Base => Who::IreeBase,
+                    SideName::Head => Who::Iree,
+                },
                 latency,
                 compile_seconds: compiled.map(|stage| stage.seconds.0),
                 why: benchmark.outcome.why.clone(),
@@ -95,6 +102,32 @@ fn own(name: &str, run: &RunFile, several: bool) -> Vec<Own> {
         }
     }
     rows
+}
+
+/// Whether it is a run of benchgate's, and not another tool's file, which names no toolchain and knows no stages.
+fn is_ours(run: &RunFile) -> bool {
+    let of_side = |side: &SideRecord| {
+        side.toolchain.is_some() || side.benchmarks.iter().any(|benchmark| !benchmark.stages.is_empty())
+    };
+    run.sides.iter().any(of_side)
+}
+
+/// Whether a benchmark has nothing beside it: then those of a model stand together.
+fn is_alone(run: &RunFile, several: bool) -> bool {
+    !several && run.sides.len() == 1 && run.backends.is_empty()
+}
+
+/// A benchmark that stands alone, among those of its model: up to the model's name the group, the rest the label.
+fn placed(benchmark: &BenchmarkRecord, run: &str) -> (String, String) {
+    let name = &benchmark.name;
+    let model = benchmark.labels.get("model").map(|model| format!("{model}/"));
+    let split = model.and_then(|model| Some(name.find(&model)? + model.len()));
+    match split.map(|at| name.split_at(at)) {
+        Some((group, label)) if !label.is_empty() => {
+            (group.trim_end_matches('/').to_owned(), label.to_owned())
+        }
+        _ => (run.to_owned(), name.clone()),
+    }
 }
 
 /// Backends' rows with the group they belong to: the benchmark for the same work, else a group of their own.
@@ -186,9 +219,10 @@ pub(super) fn compile_time(runs: &[(String, RunFile)]) -> Chart {
 
 /// Against eager where it was measured, else against the base side, else against the first row.
 pub(super) fn speedup(runs: &[(String, RunFile)]) -> Chart {
-    let chart = latency(runs);
+    // Of benchmarks that stand alone none is faster: each does other work.
+    let alone = matches!(runs, [(_, run)] if is_alone(run, false));
     let mut groups = Vec::new();
-    for group in chart.groups {
+    for group in latency(runs).groups.into_iter().filter(|_| !alone) {
         let measured = |bar: &&Bar| bar.value.is_some();
         let reference = group
             .bars

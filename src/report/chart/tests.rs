@@ -77,3 +77,31 @@ fn a_run_without_a_time_has_no_picture() {
         assert_eq!(picture(&runs, which, Theme::Light), None, "{}", which.as_str());
     }
 }
+
+#[test]
+fn without_other_backends_a_models_targets_stand_together_and_none_is_called_faster() {
+    let mut runs = sample();
+    runs[0].1.backends.clear();
+    let svg = picture(&runs, Picture::Latency, Theme::Light).unwrap();
+    assert!(svg.contains(">mlp</text>") && svg.contains(">cpu/main</text>"), "{svg}");
+    assert_eq!(picture(&runs, Picture::Speedup, Theme::Light), None);
+}
+
+#[test]
+fn another_tools_file_is_not_called_iree() {
+    let mut runs = sample();
+    let run = &mut runs[0].1;
+    run.backends.clear();
+    run.sides.iter_mut().for_each(|side| side.toolchain = None);
+    for benchmark in run.sides.iter_mut().flat_map(|side| &mut side.benchmarks) {
+        benchmark.labels.clear();
+        benchmark.stages.clear();
+        benchmark.name = "BM_gemm/256".to_owned();
+    }
+    let one = picture(&runs, Picture::Latency, Theme::Light).unwrap();
+    assert!(one.contains(">BM_gemm/256</text>") && !one.contains(">iree"), "{one}");
+    runs.push(("other".to_owned(), runs[0].1.clone()));
+    let two = picture(&runs, Picture::Latency, Theme::Light).unwrap();
+    assert!(two.contains(">run</text>") && two.contains(">other</text>") && !two.contains(">iree"), "{two}");
+    assert!(picture(&runs, Picture::Speedup, Theme::Light).unwrap().contains("against run"), "{two}");
+}
