@@ -36,7 +36,11 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
     let mut offset = 0.0;
     for (_, run) in runs {
         let of_run = hills_of(run, offset);
-        offset = of_run.iter().flat_map(|hill| &hill.host).map(|(at, _)| *at).fold(offset, f64::max);
+        offset = of_run
+            .iter()
+            .flat_map(|hill| hill.host.iter().chain(&hill.device))
+            .map(|(at, _)| *at)
+            .fold(offset, f64::max);
         hills.extend(of_run);
     }
     let most = hills
@@ -84,7 +88,7 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
     let stroke = if hills.len() > MANY { 1.0 } else { 2.0 };
     let mut colours: BTreeMap<&str, &str> = BTreeMap::new();
     let mut legend = Vec::new();
-    for hill in &hills {
+    for hill in hills.iter().filter(|hill| !hill.host.is_empty()) {
         if !colours.contains_key(hill.who.as_str()) {
             let colour = palette.lines[colours.len() % palette.lines.len()];
             colours.insert(&hill.who, colour);
@@ -95,7 +99,7 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
         svg.area(&points, floor, colour, stroke);
     }
     if hills.iter().any(|hill| !hill.device.is_empty()) {
-        for hill in &hills {
+        for hill in hills.iter().filter(|hill| !hill.device.is_empty()) {
             let points: Vec<(f64, f64)> = hill.device.iter().map(|(at, bytes)| (x(*at), y(*bytes))).collect();
             svg.area(&points, floor, palette.ink, stroke);
         }
@@ -117,58 +121,82 @@ fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
             .ok()
             .map(|at| at.duration_since(jiff::Timestamp::UNIX_EPOCH).as_secs_f64())
     };
-    // Start, end, name, peak, and what it noted itself: (seconds, host, device).
-    type Noted = Vec<(f64, f64, Option<f64>)>;
-    let mut found: Vec<(f64, f64, String, Option<f64>, Noted)> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     #[expect(clippy::cast_precision_loss, reason = "bytes of memory are below 2^53")]
     let float = |bytes: u64| bytes as f64;
     for side in &run.sides {
         for process in side.benchmarks.iter().flat_map(|benchmark| &benchmark.processes) {
-            if let Some(began) = seconds(&process.started) {
-                let peak = process.peak_memory_bytes.map(float);
-                found.push((began, process.seconds.0, IREE.to_owned(), peak, Vec::new()));
-            }
+            let Some(began) = seconds(&process.started) else { continue };
+            let gpus = process.telemetry.iter().flat_map(|telemetry| &telemetry.gpus);
+            found.push(Found {
+                began,
+                lasted: process.seconds.0,
+                who: IREE,
+                host_peak: process.peak_memory_bytes.map(float),
+                device_peak: gpus.filter_map(|gpu| gpu.memory_used_bytes).max().map(float),
+                noted: Vec::new(),
+            });
         }
     }
     for record in &run.backends {
         for process in &record.processes {
-            if let Some(began) = seconds(&process.started) {
-                let noted = process
-                    .memory
-                    .iter()
-                    .map(|point| (point.seconds.0, float(point.host_bytes), point.device_bytes.map(float)));
-                let peak = process.peak_memory_bytes.map(float);
-                found.push((began, process.seconds.0, record.backend.clone(), peak, noted.collect()));
-            }
+            let Some(began) = seconds(&process.started) else { continue };
+            let noted = process
+                .memory
+                .iter()
+                .map(|point| (point.seconds.0, float(point.host_bytes), point.device_bytes.map(float)));
+            found.push(Found {
+                began,
+                lasted: process.seconds.0,
+                who: &record.backend,
+                host_peak: process.peak_memory_bytes.map(float),
+                device_peak: None,
+                noted: noted.collect(),
+            });
         }
     }
-    found.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let Some(first) = found.first().map(|(began, ..)| *began) else { return Vec::new() };
+    found.sort_by(|a, b| a.began.total_cmp(&b.began));
+    let Some(first) = found.first().map(|found| found.began) else { return Vec::new() };
     // An interrupted run that went on hours later, or a wait for the host: nothing of it happened there.
     let (mut skipped, mut ended) = (0.0, first);
-    found
-        .into_iter()
-        .filter_map(|(began, lasted, who, peak, noted)| {
-            if began - ended > LONGEST_GAP {
-                skipped += began - ended - LONGEST_GAP;
-            }
-            ended = f64::max(ended, began + lasted);
-            let at = offset + began - first - skipped;
-            let mut host = vec![(at, 0.0)];
-            if noted.is_empty() {
-                let peak = peak?;
-                host.extend([(at, peak), (at + lasted, peak)]);
-            } else {
-                host.extend(noted.iter().map(|(seconds, bytes, _)| (at + seconds, *bytes)));
-                let last = host.last().map_or(0.0, |(_, bytes)| *bytes);
-                host.push((at + lasted, last));
-            }
-            host.push((at + lasted, 0.0));
-            let device =
-                noted.iter().filter_map(|(seconds, _, bytes)| Some((at + seconds, (*bytes)?))).collect();
-            Some(Hill { who, host, device })
-        })
-        .collect()
+    let hills = found.into_iter().map(|found| {
+        if found.began - ended > LONGEST_GAP {
+            skipped += found.began - ended - LONGEST_GAP;
+        }
+        ended = f64::max(ended, found.began + found.lasted);
+        found.hill(offset + found.began - first - skipped)
+    });
+    hills.filter(|hill| !hill.host.is_empty() || !hill.device.is_empty()).collect()
+}
+
+/// What a run knows of a process's memory; times are seconds, amounts bytes.
+struct Found<'a> {
+    began: f64,
+    lasted: f64,
+    who: &'a str,
+    host_peak: Option<f64>,
+    device_peak: Option<f64>,
+    /// By itself: when, host, device.
+    noted: Vec<(f64, f64, Option<f64>)>,
+}
+
+impl Found<'_> {
+    /// Begun at this second of the picture.
+    fn hill(&self, at: f64) -> Hill {
+        let end = at + self.lasted;
+        let plateau = |peak: Option<f64>| {
+            peak.map_or_else(Vec::new, |peak| vec![(at, 0.0), (at, peak), (end, peak), (end, 0.0)])
+        };
+        let (mut host, mut device) = (plateau(self.host_peak), plateau(self.device_peak));
+        if let Some((_, last, _)) = self.noted.last() {
+            host = vec![(at, 0.0)];
+            host.extend(self.noted.iter().map(|(seconds, bytes, _)| (at + seconds, *bytes)));
+            host.extend([(end, *last), (end, 0.0)]);
+            let noted = self.noted.iter().filter_map(|(seconds, _, bytes)| Some((at + seconds, (*bytes)?)));
+            device = noted.collect();
+        }
+        Hill { who: self.who.to_owned(), host, device }
+    }
 }
 
 /// A round number without the zeros that a measured one ends with: `256 MiB`, not `256.0 MiB`.
@@ -207,6 +235,25 @@ fn round_tens(least: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{GpuTelemetryRecord, TelemetryRecord};
+
+    #[test]
+    fn a_gpus_memory_is_drawn_of_irees_processes_too() {
+        let text = include_str!("../../../tests/fixtures/record/backends-v1.json");
+        let mut run = RunFile::from_slice(text.as_bytes()).unwrap();
+        let runs = |run: &RunFile| [("run".to_owned(), run.clone())];
+        assert!(!draw(&runs(&run), Theme::Light).unwrap().contains("device memory"));
+        let gpu = GpuTelemetryRecord {
+            id: "GPU-1".to_owned(),
+            readings: 2,
+            memory_used_bytes: Some(3 << 30),
+            ..GpuTelemetryRecord::default()
+        };
+        let process = &mut run.sides[0].benchmarks[0].processes[0];
+        process.telemetry = Some(TelemetryRecord { cpu: None, gpus: vec![gpu] });
+        let svg = draw(&runs(&run), Theme::Light).unwrap();
+        assert!(svg.contains("device memory") && svg.contains("3 GiB"), "{svg}");
+    }
 
     #[test]
     fn time_is_divided_as_clocks_are() {
