@@ -105,7 +105,8 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
         }
         legend.push(("device memory", palette.ink));
     }
-    let mut at = LEFT;
+    // From the margin, and not from the axis: all backends together need the whole width.
+    let mut at = MARGIN;
     for (who, colour) in legend {
         let text = fitted(who, 12.0, 160.0);
         svg.rect(at, 66.0, 11.0, 11.0, colour);
