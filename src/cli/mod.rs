@@ -11,6 +11,7 @@ mod completions;
 mod convert;
 mod doctor;
 mod error;
+mod explain;
 mod gate;
 mod github_args;
 mod init;
@@ -98,6 +99,7 @@ pub enum Command {
     Convert(convert::Args),
     Report(report::Args),
     Init(init::Args),
+    Explain(Box<explain::Args>),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -126,6 +128,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Convert(args) => convert::run(args, &terminal),
         Command::Report(args) => report::run(args, &terminal),
         Command::Init(args) => init::run(args, &terminal),
+        Command::Explain(args) => explain::run(args, &terminal),
         Command::Doctor(args) => doctor::run(args, &terminal),
         Command::Completions(args) => completions::run(args, &terminal),
     };

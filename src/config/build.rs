@@ -7,8 +7,8 @@ use super::problems::{Collector, did_you_mean, shown};
 use super::sections::POLICY_KEYS;
 use super::view::View;
 use super::{
-    Clock, CommentWhen, Config, GitHub, Measure, Store, Target, backend, defaults, flags, functions, model,
-    policy, side,
+    Clock, CommentWhen, Config, GitHub, Measure, Profiling, Store, Target, backend, defaults, flags,
+    functions, model, policy, side,
 };
 use crate::model::Disclose;
 
@@ -215,6 +215,7 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
         export_timeout: duration("export-timeout", defaults::EXPORT_TIMEOUT),
         cpus: cpus.is_present().then_some(numbers),
         lock_clocks,
+        profile: view.get("profile").text().and_then(Profiling::parse).unwrap_or_default(),
         jobs: view.get("jobs").integer(),
         seed: view.get("seed").integer().unwrap_or(defaults::SEED),
     }

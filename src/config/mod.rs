@@ -38,5 +38,5 @@ pub use reference::{EXAMPLE, reference};
 pub use schema::json_schema;
 pub use types::{
     Clock, CommentWhen, Config, Exporter, GitHub, Input, Measure, Model, ModelSource, OutputType, Parameters,
-    Pin, Side, Store, Target, ToolSource,
+    Pin, Profiling, Side, Store, Target, ToolSource,
 };

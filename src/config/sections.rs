@@ -1,5 +1,6 @@
 //! Every table of `benchgate.toml` and every key in it.
 
+use super::Profiling;
 use super::backend::BackendKind;
 use super::fields::{Field, Kind, Section, defaulted, optional, required};
 
@@ -322,6 +323,14 @@ static MEASURE: Section = Section {
             "Lock the GPU's clock while measuring, and let it go afterwards: `\"base\"`, what the chip holds under \
              any load, or a clock, `\"1410MHz\"`. NVIDIA only, and needs the right to (docs/gpu-guide.md); without \
              it benchgate says so and goes on. Without this key no setting is touched.",
+        ),
+        defaulted(
+            "profile",
+            Kind::Choice(&Profiling::NAMES),
+            "\"changed\"",
+            "Time per kernel, from processes of their own after everything is measured; it is never judged, and \
+             `benchgate explain` shows it. `changed`: of benchmarks whose latency regressed or improved. \
+             `always`: of all. It needs a runtime that brings `iree-profile`.",
         ),
         optional(
             "jobs",

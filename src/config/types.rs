@@ -226,6 +226,8 @@ pub struct Measure {
     pub cpus: Option<Vec<usize>>,
     /// What to lock the GPU's clock to while measuring; `None` touches no setting.
     pub lock_clocks: Option<Clock>,
+    /// Which benchmarks are profiled.
+    pub profile: Profiling,
     /// Compilers at once; `None` is one per processor.
     pub jobs: Option<usize>,
     /// Seed of the schedule's order.
@@ -307,6 +309,25 @@ impl CommentWhen {
 
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|when| when.as_str() == word)
+    }
+}
+
+/// Which benchmarks are run under the runtime's profiler after they are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profiling {
+    /// Those whose latency regressed or improved.
+    #[default]
+    Changed,
+    Always,
+    Never,
+}
+
+impl Profiling {
+    pub const ALL: [Self; 3] = [Self::Changed, Self::Always, Self::Never];
+    pub(super) const NAMES: [&'static str; 3] = ["changed", "always", "never"];
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().zip(Self::NAMES).find(|(_, name)| *name == word).map(|(profiling, _)| profiling)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Calibration, Consequence, Lint, LintCode, Run, Verdict};
+use crate::model::{Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict};
 use crate::stats::Effect;
 
 use super::decide::{Question, decide, log_tolerance};
@@ -12,7 +12,7 @@ use super::evidence::Evidence;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Comparison, Method, Policy, Reason, Row, RunSummary, TestKind};
-use super::{classical, context, diagnosis, history, overall};
+use super::{classical, context, diagnosis, explain, history, overall};
 
 /// What a comparison takes beside the runs and the policy.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +61,8 @@ fn compared(
         history,
         forbidden: context::forbidding(&lints).cloned(),
     };
-    let mut drafts = drafted(&matched(base, head), &session, &rules);
+    let pairs = matched(base, head);
+    let mut drafts = drafted(&pairs, &session, &rules);
     let effects = judge(&mut drafts, policy);
     let mut lints = lints;
     lints.extend(diagnosis::of_session(drafts.iter().filter_map(|draft| draft.open.as_ref())));
@@ -71,6 +72,7 @@ fn compared(
         doubt(row, cut);
         waive(row, &rules);
     }
+    name_kernels(&mut rows, &pairs);
     let geomeans = overall::geomeans(&rows, &effects, policy.alpha);
     let (verdict, exit_code) = overall::overall(&rows, &policy.fail_on);
     let mut notes = notes(&rows, policy);
@@ -86,6 +88,21 @@ fn compared(
         policy: policy.clone(),
         lints,
         notes,
+    }
+}
+
+/// Says of latencies that moved which kernel moved most, where both sides were profiled.
+fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>]) {
+    let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
+    for (base, head) in both.filter(|(base, head)| base.profile.is_some() && head.profile.is_some()) {
+        let moved = |row: &&mut Row| {
+            let latency = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name);
+            latency && matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
+        };
+        let row = rows.iter_mut().filter(|row| row.benchmark == head.name).find(moved);
+        if let (Some(row), Some(lint)) = (row, explain::kernel_lint(base, head)) {
+            row.lints.push(lint);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod disturbance;
 mod draft;
 mod estimate;
 mod evidence;
+mod explain;
 mod history;
 mod matching;
 pub mod noise;
@@ -26,6 +27,7 @@ pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
     Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, WaiverUse,
 };
+pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use policy::{
     FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
 };

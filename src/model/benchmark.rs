@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Lint, Metric, Outcome, Series, Telemetry, Verification};
+use super::{Lint, Metric, Outcome, Profile, Series, Telemetry, Verification};
 
 /// The name that pairs a benchmark of one run with the same benchmark of another:
 /// `model/target/function` in benchgate's own runs, the tool's own name in foreign files.
@@ -68,6 +68,10 @@ pub struct Benchmark {
     /// The state of the machine during each process that worked, in the order they ran; empty where it was
     /// not watched.
     pub telemetry: Vec<Telemetry>,
+    /// Time per kernel, where it was asked for.
+    pub profile: Option<Profile>,
+    /// What the compiler counted in the module, by its own names: `execution.dispatch-count`.
+    pub compiler: BTreeMap<String, u64>,
 }
 
 impl Benchmark {
@@ -82,6 +86,8 @@ impl Benchmark {
             verification: None,
             lints: Vec::new(),
             telemetry: Vec::new(),
+            profile: None,
+            compiler: BTreeMap::new(),
         }
     }
 

@@ -178,6 +178,9 @@ lint_codes! {
     OutputsMoved "outputs-moved" Note,
         "Both sides agree with the reference, and not with each other.",
         "Nothing to do where the model is ill-conditioned; otherwise tighten `[numerics]`.";
+    KernelMoved "kernel-moved" Note,
+        "The profiler saw this kernel move most, in processes of its own.",
+        "`benchgate explain` lists every kernel of both sides.";
     NoDevice "no-device" Note,
         "The device of this target was not there, so its modules were compiled and not run.",
         "Nothing to do where that is known; where the device must be there, say `required = true` in its [[target]].";

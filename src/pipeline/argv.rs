@@ -128,6 +128,17 @@ impl Execution {
         args.push("--benchmark_out_format=json".into());
         args
     }
+
+    /// `iree-benchmark-module` under its profiler. Devices of the host time kernels on the host; they answer
+    /// UNIMPLEMENTED to `dispatch-events`, and the others to `host-execution`.
+    pub(super) fn profile(&self, iterations: u32, output: &Path) -> Vec<OsString> {
+        let mut args = self.common();
+        let family = if self.device.starts_with("local-") { "host-execution" } else { "dispatch-events" };
+        args.push(format!("--benchmark_min_time={iterations}x").into());
+        args.push(format!("--device_profiling_mode={family},executable-metadata").into());
+        args.push(joined("--device_profiling_output=", output));
+        args
+    }
 }
 
 /// How long a process measures.

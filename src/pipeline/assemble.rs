@@ -156,6 +156,9 @@ fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &J
             })
             .collect(),
         values: values(prepared),
+        // Taken after everything is measured.
+        profile: None,
+        compiler: prepared.compiled.as_ref().map(|compiled| compiled.statistics.clone()).unwrap_or_default(),
         lints: prepared.lints.iter().map(LintRecord::from).collect(),
     }
 }

@@ -1,5 +1,6 @@
 //! Source → module, through the cache.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,6 +37,8 @@ pub(super) struct Compiled {
     pub(super) vmfb_sha256: String,
     pub(super) vmfb_bytes: u64,
     pub(super) dispatch_count: Option<u64>,
+    /// What the compiler counted, by its own names.
+    pub(super) statistics: BTreeMap<String, u64>,
     /// How long the compiler took; for a cached module, whose compiler ran another day, finding it.
     pub(super) seconds: f64,
     pub(super) peak_memory_bytes: Option<u64>,
@@ -163,6 +166,7 @@ fn read(entry: &Entry, damaged: Option<String>) -> Option<Compiled> {
         vmfb_sha256: entry.files.get(MODULE)?.clone(),
         vmfb_bytes: meta.vmfb_bytes,
         dispatch_count: meta.dispatch_count,
+        statistics: fs::read(entry.path(STATISTICS)).map(|bytes| statistics(&bytes)).unwrap_or_default(),
         seconds: meta.seconds,
         peak_memory_bytes: meta.peak_memory_bytes,
         cached: entry.cached,
@@ -176,6 +180,17 @@ fn read(entry: &Entry, damaged: Option<String>) -> Option<Compiled> {
 fn dispatch_count(statistics: &[u8]) -> Option<u64> {
     let statistics: serde_json::Value = serde_json::from_slice(statistics).ok()?;
     statistics.get("stream-aggregate")?.get("execution")?.get("dispatch-count")?.as_u64()
+}
+
+/// Every count of `stream-aggregate`, as `execution.dispatch-count`. They are for people to compare.
+fn statistics(statistics: &[u8]) -> BTreeMap<String, u64> {
+    let read: Option<serde_json::Value> = serde_json::from_slice(statistics).ok();
+    let aggregate = read.as_ref().and_then(|read| read.get("stream-aggregate")?.as_object());
+    let groups = aggregate.into_iter().flatten().filter_map(|(group, of)| Some((group, of.as_object()?)));
+    let counts = groups.flat_map(|(group, of)| {
+        of.iter().filter_map(move |(name, count)| Some((format!("{group}.{name}"), count.as_u64()?)))
+    });
+    counts.collect()
 }
 
 /// A failed tool in one line: the first error it printed, or how it ended.
@@ -219,12 +234,16 @@ mod tests {
     fn the_dispatch_count_is_read_from_the_compiler_statistics() {
         let json = br#"{"stream-aggregate": {"execution": {"submission-count": 1, "dispatch-count": 7}}}"#;
         assert_eq!(dispatch_count(json), Some(7));
+        let all = statistics(json);
+        assert_eq!(all.get("execution.submission-count"), Some(&1));
+        assert_eq!(all.len(), 2);
     }
 
     #[test]
     fn statistics_of_another_shape_leave_the_count_unknown() {
         for other in [&b"{}"[..], b"", b"{\"stream-aggregate\": 3}", b"dispatches: 7"] {
             assert_eq!(dispatch_count(other), None);
+            assert!(statistics(other).is_empty());
         }
     }
 

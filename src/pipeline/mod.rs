@@ -20,6 +20,7 @@ mod journal;
 mod measure;
 mod plan;
 mod prepare;
+mod profile;
 mod schedule;
 mod session;
 mod slots;

@@ -30,7 +30,7 @@ impl Filter {
         patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>().map(Self)
     }
 
-    fn selects(&self, name: &str) -> bool {
+    pub fn selects(&self, name: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|pattern| pattern.is_match(name))
     }
 }

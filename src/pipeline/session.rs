@@ -28,6 +28,7 @@ use super::journal::Journal;
 use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
 use super::plan::{self, Filter, Planned, SideInput};
 use super::prepare::{Context, Prepared, prepare};
+use super::profile::Profiler;
 use super::slots::Slots;
 use super::targets::Devices;
 
@@ -329,6 +330,15 @@ async fn measure_and_record(
     measuring.run().await?;
 
     let mut file = assemble::run_file(&frame, &journal, true);
+    let (base, head) = assemble::runs(&file, &label);
+    let profiler = Profiler {
+        context,
+        settings: frame.measure,
+        policy: frame.policy,
+        candidates: &candidates,
+        folder: options.work.join("profiles"),
+    };
+    profiler.run(&mut file, &base, &head).await?;
     file.backends = backends::run(
         context,
         lead,

@@ -1,5 +1,7 @@
 //! From a file of a baseline to the words of the model.
 
+use std::collections::BTreeMap;
+
 use crate::model::{
     Artifact, Benchmark, BenchmarkName, Lint, MetricKind, MetricSeries, Origin, Outcome, Run, Series,
     Summary, Testbed, Toolchain, Verification,
@@ -37,6 +39,8 @@ fn words(record: &BaselineBenchmark, metrics: &[MetricRecord]) -> Benchmark {
         verification: record.verification.map(|Word(code)| Verification::bare(code, None)),
         lints: record.lints.iter().map(|Word(code)| Lint::new(*code, "when it was stored")).collect(),
         telemetry: Vec::new(),
+        profile: None,
+        compiler: BTreeMap::new(),
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::model::{
     Artifact, Benchmark, BenchmarkName, BlockSlot, Calibration, Context, Divergence, Lint, Metric,
-    MetricKind, MetricSeries, Origin, Outcome, OutputCheck, Process, Run, Series, SideName, Spread, Stage,
-    Testbed, Toolchain, Unit, Verification,
+    MetricKind, MetricSeries, Origin, Outcome, OutputCheck, Process, Profile, Run, Series, SideName, Spread,
+    Stage, Testbed, Toolchain, Unit, Verification,
 };
 
 use super::telemetry_v1;
@@ -71,6 +71,8 @@ fn benchmark(record: &BenchmarkRecord, described: &[MetricRecord]) -> Benchmark 
             .filter(|process| process.failure.is_none())
             .filter_map(telemetry_v1::telemetry)
             .collect(),
+        profile: record.profile.as_ref().map(Profile::from),
+        compiler: record.compiler.clone(),
     }
 }
 

@@ -15,6 +15,7 @@ mod convert;
 mod error;
 mod lines;
 mod number;
+mod profile_v1;
 mod run_v1;
 mod schema;
 mod telemetry_v1;
@@ -33,6 +34,7 @@ pub use comparison_v1::{
 };
 pub use error::RecordError;
 pub use number::Number;
+pub use profile_v1::{KernelRecord, ProfileRecord};
 pub use run_v1::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, ContextRecord, Design, DivergenceRecord, LintRecord,
     MeasureRecord, MetricRecord, OutcomeRecord, OutcomeStatus, OutputRecord, ProcessRecord, RunFile,

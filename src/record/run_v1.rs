@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Better, LintCode, MetricKind, SideName, Stage, VerifyCode};
 
-use super::{BackendRecord, Number, RecordError, RunSchema, TelemetryRecord, Word, check, schema};
+use super::{
+    BackendRecord, Number, ProfileRecord, RecordError, RunSchema, TelemetryRecord, Word, check, schema,
+};
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -215,6 +217,12 @@ pub struct BenchmarkRecord {
     /// Metrics with one value for the benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRecord>,
+    /// Time per kernel, from processes of their own: context for people, never judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileRecord>,
+    /// What the compiler counted in the module, by its own names: `execution.dispatch-count`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub compiler: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lints: Vec<LintRecord>,
 }

@@ -7,6 +7,7 @@
 mod beside;
 mod chart;
 mod csv;
+mod explain;
 mod html;
 mod human;
 mod json;
@@ -27,6 +28,7 @@ mod words;
 pub use beside::{Beside, BesideRow, Latency, backends_markdown, backends_table};
 pub use chart::{Picture, Theme, picture, png};
 pub use csv::csv;
+pub use explain::{explanations, explanations_json};
 pub use html::html;
 pub use human::{duration, percent, quantity};
 pub use json::{comparison_file, json};

@@ -40,6 +40,13 @@ pub struct Installed {
     pub iree_dump_module: PathBuf,
 }
 
+impl Installed {
+    /// The reader of profiles, which older versions did not bring.
+    pub fn iree_profile(&self) -> Option<PathBuf> {
+        Some(self.iree_benchmark_module.with_file_name("iree-profile")).filter(|path| path.is_file())
+    }
+}
+
 /// What a pin asks for, fully resolved.
 struct Wanted {
     what: String,

@@ -18,6 +18,7 @@
 //! | `disk-full=1` | the benchmark finds no room on the disk |
 //! | `dispatch-count=N`, `bytes=N` | what the compiler counts, and by how much the module is larger |
 //! | `latency-us-FUNCTION=N`, `output-FUNCTION=…` | the same of one function |
+//! | `kernels=A:US,B:US` | time per kernel that `iree-profile` prints; `no-profile=1` can't be profiled |
 //! | `device-memory=N` | the peak that `--print_statistics` prints |
 //!
 //! Devices are listed in a file `DEVICES` beside the tools: `cuda cuda://GPU-1` is one, `hip !TEXT` a driver
@@ -53,6 +54,7 @@ fn main() {
         "iree-compile" => compile(args),
         "iree-run-module" => run_module(args),
         "iree-benchmark-module" => benchmark(args),
+        "iree-profile" => print!("{}", std::fs::read_to_string(args.last().unwrap()).unwrap()),
         other => {
             eprintln!("{other} is not faked");
             std::process::exit(64);
@@ -237,6 +239,9 @@ fn benchmark(args: &[String]) {
         eprintln!("fake.c:1: No space left on device");
         std::process::exit(1);
     }
+    if let Some(profile) = value(args, "--device_profiling_output=") {
+        return profiled(&known, args, Path::new(profile));
+    }
     let repetitions: usize = value(args, "--benchmark_repetitions=").unwrap_or("1").parse().unwrap();
     let name = format!("BM_{}/process_time/real_time", value(args, "--function=").unwrap());
     let mut rows = Vec::new();
@@ -269,4 +274,26 @@ fn benchmark(args: &[String]) {
         rows.join(", ")
     );
     std::fs::write(value(args, "--benchmark_out=").unwrap(), json).unwrap();
+}
+
+/// Writes what `iree-profile` prints, so that the fake of that need only copy it.
+fn profiled(known: &BTreeMap<String, String>, args: &[String], profile: &Path) {
+    if known.contains_key("no-profile") {
+        eprintln!("fake.c:1: UNIMPLEMENTED; unsupported profiling data families 0x8");
+        std::process::exit(1);
+    }
+    let iterations = value(args, "--benchmark_min_time=").and_then(|count| count.strip_suffix('x')).unwrap();
+    let iterations: f64 = iterations.parse().unwrap();
+    let mut text = String::from("{\"type\": \"dispatch_summary\", \"total_host_dispatches\": 0}\n");
+    for kernel in known.get("kernels").map(String::as_str).unwrap_or_default().split(',') {
+        let Some((name, microseconds)) = kernel.split_once(':') else { continue };
+        let total = microseconds.trim().parse::<f64>().unwrap() * 1000.0 * iterations;
+        writeln!(
+            text,
+            "{{\"type\": \"host_dispatch_group\", \"key\": \"{}\", \"count\": {iterations}, \"invalid\": 0, \"total_ns\": {total}}}",
+            name.trim()
+        )
+        .unwrap();
+    }
+    std::fs::write(profile, text).unwrap();
 }

@@ -57,6 +57,8 @@ fn paired(ratio: f64) -> RunFile {
                 verification: None,
                 processes: processes.collect(),
                 values: Vec::new(),
+                profile: None,
+                compiler: std::collections::BTreeMap::new(),
                 lints: Vec::new(),
             }
         });

@@ -19,6 +19,7 @@ mod noise;
 mod numerics;
 mod pipeline;
 mod process;
+mod profile;
 mod pull_request;
 mod schemas;
 mod store;

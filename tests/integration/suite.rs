@@ -10,7 +10,9 @@ pub const COMMIT: &str = "1111111111111111111111111111111111111111";
 /// Puts the fake tools into a folder that a `[toolchain] path` can name.
 pub fn install_fake_tools(folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
-    for tool in ["iree-compile", "iree-run-module", "iree-benchmark-module", "iree-dump-module"] {
+    for tool in
+        ["iree-compile", "iree-run-module", "iree-benchmark-module", "iree-dump-module", "iree-profile"]
+    {
         std::fs::copy(crate::harness::built_example("fake_iree"), folder.join(tool)).unwrap();
     }
     std::fs::write(folder.join("version.py"), format!("REVISIONS = {{\"IREE\": \"{COMMIT}\"}}\n")).unwrap();

@@ -48,7 +48,8 @@ impl Recording {
             blocks.retain(|_, (base, head)| !base.is_empty() && !head.is_empty());
             if !blocks.is_empty() {
                 // Findings about the recorded session are not findings about those made from its blocks.
-                let template = Benchmark { metrics: Vec::new(), telemetry: Vec::new(), ..side.clone() };
+                let template =
+                    Benchmark { metrics: Vec::new(), telemetry: Vec::new(), profile: None, ..side.clone() };
                 benchmarks.push(RecordedBenchmark { template, metric: head.clone(), blocks });
             }
         }

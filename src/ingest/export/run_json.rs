@@ -148,6 +148,8 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
         verification: benchmark.verification.as_ref().map(VerificationRecord::from),
         processes,
         values,
+        profile: None,
+        compiler: benchmark.compiler.clone(),
         lints,
     }
 }

@@ -1,0 +1,190 @@
+//! Time per kernel: processes of their own after everything is measured, under the runtime's profiler.
+//!
+//! Profiling costs time, so these processes are never among the measured ones, and nothing of them is judged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::config::{Measure, Profiling};
+use crate::gate::{self, CompareOptions, Policy};
+use crate::ingest;
+use crate::model::{BenchmarkName, Event, Kernel, Metric, Run, SideName, Verdict};
+use crate::process::{Command, Exit};
+use crate::record::{KernelRecord, ProfileRecord, RunFile};
+
+use super::PipelineError;
+use super::compile::failure;
+use super::measure::{Candidate, Ready};
+use super::prepare::Context;
+
+/// How long a profiled process works: long enough for the first, cold iteration to weigh little.
+const WORK: Duration = Duration::from_millis(500);
+const FEWEST: u32 = 5;
+const MOST: u32 = 100;
+
+/// What [`profile`] works on.
+pub(super) struct Profiler<'a, 'b> {
+    pub(super) context: &'a Context<'b>,
+    pub(super) settings: &'a Measure,
+    pub(super) policy: &'a Policy,
+    pub(super) candidates: &'a [Candidate<'a>],
+    /// Where the profiles are kept for `iree-profile`.
+    pub(super) folder: PathBuf,
+}
+
+impl Profiler<'_, '_> {
+    /// Profiles what is wanted of a run that is measured, and writes it into its record.
+    pub(super) async fn run(&self, file: &mut RunFile, base: &Run, head: &Run) -> Result<(), PipelineError> {
+        let wanted = self.wanted(base, head);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let noun = if wanted.len() == 1 { "benchmark" } else { "benchmarks" };
+        let text = format!("time per kernel of {} {noun}, in processes of its own", wanted.len());
+        self.context.progress.on(Event::Note(&text));
+        for candidate in wanted {
+            let iterations = iterations(base, head, &candidate.name);
+            for (side, result) in self.benchmark(candidate, iterations).await? {
+                if let Some(problem) = &result.problem {
+                    let text = format!("no time per kernel of {} {side}: {problem}", candidate.name);
+                    self.context.progress.on(Event::Note(&text));
+                }
+                let sides = file.sides.iter_mut().filter(|record| record.name.0 == side);
+                let mut benchmarks = sides.flat_map(|record| &mut record.benchmarks);
+                if let Some(record) = benchmarks.find(|record| record.name == candidate.name.as_str()) {
+                    record.profile = Some(result);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wanted(&self, base: &Run, head: &Run) -> Vec<&Candidate<'_>> {
+        let measured = |candidate: &&Candidate<'_>| {
+            let worked = |run: &Run| {
+                let found = run.benchmarks.iter().find(|benchmark| benchmark.name == candidate.name);
+                found.is_none_or(|benchmark| benchmark.outcome.is_ok())
+            };
+            !candidate.sides.is_empty() && worked(base) && worked(head)
+        };
+        let candidates = self.candidates.iter().filter(measured);
+        match self.settings.profile {
+            Profiling::Never => Vec::new(),
+            Profiling::Always => candidates.collect(),
+            Profiling::Changed => {
+                let comparison = gate::compare(base, head, self.policy, &CompareOptions::default());
+                let moved = |candidate: &&Candidate<'_>| {
+                    comparison.rows.iter().any(|row| {
+                        let latency = row.metric.as_ref().is_some_and(|it| it.name == Metric::LATENCY.name);
+                        let changed = matches!(row.verdict, Verdict::Regressed | Verdict::Improved);
+                        latency && changed && row.benchmark == candidate.name
+                    })
+                };
+                candidates
+                    .filter(|candidate| candidate.sides.len() == 2 && !candidate.identical)
+                    .filter(moved)
+                    .collect()
+            }
+        }
+    }
+
+    /// One block, as the measured ones are: base, head, head, base; or twice the one side. Of each kernel the
+    /// quicker of the two is kept.
+    async fn benchmark(
+        &self,
+        candidate: &Candidate<'_>,
+        iterations: u32,
+    ) -> Result<Vec<(SideName, ProfileRecord)>, PipelineError> {
+        let order = candidate.sides.iter().chain(candidate.sides.iter().rev());
+        let mut results: Vec<(SideName, ProfileRecord)> = Vec::new();
+        for (side, ready) in order {
+            let folder = self.folder.join(side.as_str()).join(candidate.name.as_str());
+            let known = results.iter().position(|(known, _)| known == side);
+            let file = folder.join(format!("{}.ireeprof", if known.is_some() { "b" } else { "a" }));
+            let answer = self.process(ready, iterations, &file).await?;
+            let record = match known {
+                Some(at) => &mut results[at].1,
+                None => {
+                    let empty =
+                        ProfileRecord { processes: 0, iterations, kernels: Vec::new(), problem: None };
+                    results.push((*side, empty));
+                    let Some((_, last)) = results.last_mut() else { continue };
+                    last
+                }
+            };
+            match answer {
+                Ok(kernels) => add(record, &kernels),
+                Err(problem) => record.problem = Some(problem),
+            }
+        }
+        for (_, record) in &mut results {
+            // Half of an answer is none.
+            if record.problem.is_some() {
+                record.kernels.clear();
+            }
+        }
+        Ok(results)
+    }
+
+    /// One fresh start of the benchmark tool, and what its profile says.
+    async fn process(
+        &self,
+        ready: &Ready<'_>,
+        iterations: u32,
+        file: &Path,
+    ) -> Result<Result<Vec<Kernel>, String>, PipelineError> {
+        let Some(iree_profile) = ready.tools.iree_profile() else {
+            let version = &ready.tools.identity.version;
+            return Ok(Err(format!("IREE {version} brings no iree-profile")));
+        };
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).map_err(PipelineError::io("create", folder))?;
+        }
+        let command = |program: &Path| {
+            let command = Command::new(program, self.settings.timeout)
+                .cwd(&ready.folder)
+                .cpus(self.context.cpus_for(&ready.execution.device));
+            ready.env.iter().fold(command, |command, (variable, value)| command.env(variable, value))
+        };
+        let profiled =
+            command(&ready.tools.iree_benchmark_module).args(ready.execution.profile(iterations, file));
+        let finished = self.context.run(&profiled).await?;
+        self.context.fail_on_full_disk(&finished, file)?;
+        if finished.exit != Exit::Success {
+            return Ok(Err(failure(&finished, self.settings.timeout, None).why));
+        }
+        let reader = command(&iree_profile).args(["dispatch", "--format=jsonl"]).arg(file).capture_stdout();
+        let finished = self.context.run(&reader).await?;
+        if finished.exit != Exit::Success {
+            let why = failure(&finished, self.settings.timeout, None).why;
+            return Ok(Err(format!("iree-profile {why}")));
+        }
+        // Every dispatch of the module is repeated that often in one iteration.
+        let iterations = iterations * ready.execution.dispatch_repeats.max(1);
+        Ok(ingest::kernels(&finished.stdout, iterations))
+    }
+}
+
+/// One more process: of each kernel the quicker is kept, since interference only adds time.
+fn add(record: &mut ProfileRecord, kernels: &[Kernel]) {
+    record.processes += 1;
+    for kernel in kernels {
+        match record.kernels.iter_mut().find(|known| known.name == kernel.name) {
+            Some(known) => known.ns.0 = known.ns.0.min(kernel.nanoseconds),
+            None => record.kernels.push(KernelRecord::from(kernel)),
+        }
+    }
+}
+
+/// The same for both sides, by the slower of them.
+fn iterations(base: &Run, head: &Run, name: &BenchmarkName) -> u32 {
+    let latency = |run: &Run| {
+        let benchmark = run.benchmarks.iter().find(|benchmark| benchmark.name == *name)?;
+        Some(gate::described(benchmark.metric(&Metric::LATENCY.name)?)?.location)
+    };
+    let slowest = [latency(base), latency(head)].into_iter().flatten().fold(1.0, f64::max);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
+    let fitting = (WORK.as_secs_f64() * 1e9 / slowest).clamp(f64::from(FEWEST), f64::from(MOST)) as u32;
+    fitting
+}

@@ -1,0 +1,300 @@
+//! An explanation for people and for programs.
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use serde::Serialize;
+
+use crate::gate::{Explanation, KernelChange, Machine, Row};
+use crate::model::{Metric, MetricKind, Unit, Verdict};
+use crate::record::{Number, Word};
+
+use super::human::change_of;
+use super::terminal::Page;
+use super::{TerminalOptions, clean, percent, quantity};
+
+/// Kernels that moved by less than this share of the latency are only counted.
+const WORTH_A_LINE: f64 = 0.005;
+
+/// Explanations as text. `all` shows every kernel.
+pub fn explanations(explanations: &[Explanation], options: TerminalOptions) -> String {
+    let mut page = Page::new(options);
+    for explanation in explanations {
+        one(&mut page, explanation, options);
+    }
+    page.into_text()
+}
+
+fn one(page: &mut Page, explanation: &Explanation, options: TerminalOptions) {
+    page.title(&clean(&explanation.benchmark.to_string()));
+    for row in explanation.rows.iter().filter(|row| is_told(row)) {
+        page.prose(&clean(&sentence(row)), "  ", "      ");
+    }
+    kernels(page, explanation, options);
+    for count in &explanation.counts {
+        let of = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), |count| count.to_string());
+        let line = format!("compiler: {} {} → {}", clean(&count.name), of(count.base), of(count.head));
+        page.line(&format!("  {line}"));
+    }
+    for (side, machine) in ["base", "head"].iter().zip(&explanation.machine) {
+        if let Some(machine) = machine {
+            page.prose(&format!("machine, {side}: {}", state(machine)), "  ", "      ");
+        }
+    }
+    let lints: Vec<_> =
+        explanation.row(&Metric::LATENCY.name).map(|row| row.lints.iter()).into_iter().flatten().collect();
+    for lint in lints {
+        page.prose(&clean(&format!("{}: {}", lint.code, lint.detail)), "  ", "      ");
+    }
+}
+
+/// Latency always; another metric where it moved.
+fn is_told(row: &Row) -> bool {
+    let latency = row.metric.as_ref().is_none_or(|metric| metric.name == Metric::LATENCY.name);
+    let exact = row.metric.as_ref().is_some_and(|metric| metric.kind == MetricKind::Exact);
+    latency
+        || matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Diverged)
+        || (exact && row.estimate.as_ref().is_some_and(|estimate| estimate.ratio != 1.0))
+}
+
+/// `latency regressed: 1.000 → 1.500 ms, +50 %`.
+fn sentence(row: &Row) -> String {
+    let Some(metric) = &row.metric else {
+        return format!("{}: {}", row.verdict, super::words::reason(row).sentence);
+    };
+    let location = |side: &Option<crate::gate::SideStats>| side.as_ref().map(|stats| stats.location);
+    let values = change_of(location(&row.base), location(&row.head), &metric.unit);
+    let effect = super::words::effect(row).map(|effect| format!(", {effect}")).unwrap_or_default();
+    format!("{} {}: {values}{effect}", metric.name, row.verdict)
+}
+
+/// Without lines between rows.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+fn kernels(page: &mut Page, explanation: &Explanation, options: TerminalOptions) {
+    for (side, why) in ["base", "head"].iter().zip(&explanation.unprofiled) {
+        if let Some(why) = why {
+            page.prose(&clean(&format!("no time per kernel of {side}: {why}")), "  ", "      ");
+        }
+    }
+    if explanation.kernels.is_empty() {
+        return;
+    }
+    let latency = explanation.row(&Metric::LATENCY.name).and_then(|row| Some(row.base.as_ref()?.location));
+    let moved = explanation.latency_delta().filter(|_| latency_moved(explanation));
+    let worth = |kernel: &&KernelChange| {
+        options.all || latency.is_none_or(|latency| kernel.delta().abs() >= WORTH_A_LINE * latency)
+    };
+    let shown: Vec<&KernelChange> = explanation.kernels.iter().filter(worth).collect();
+    if !shown.is_empty() {
+        page.line("");
+        page.comfy_table(&table(&shown, moved));
+    }
+    let hidden = explanation.kernels.len() - shown.len();
+    if hidden > 0 {
+        let noun = if hidden == 1 { "kernel" } else { "kernels" };
+        page.line(&format!("  {hidden} {noun} moved by less than {} of the latency", percent(WORTH_A_LINE)));
+    }
+    let sum = |side: fn(&KernelChange) -> Option<f64>| -> Option<f64> {
+        let times: Vec<f64> = explanation.kernels.iter().filter_map(side).collect();
+        (!times.is_empty()).then(|| times.iter().sum())
+    };
+    let base = sum(|kernel| Some(kernel.base.as_ref()?.nanoseconds));
+    let head = sum(|kernel| Some(kernel.head.as_ref()?.nanoseconds));
+    page.line(&format!("  kernels together: {}", change_of(base, head, &Unit::Nanoseconds)));
+}
+
+/// Whether what the latency changed by can be shared out.
+fn latency_moved(explanation: &Explanation) -> bool {
+    let row = explanation.row(&Metric::LATENCY.name);
+    row.is_some_and(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Improved))
+}
+
+fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE);
+    // Names are there to be copied, so they are never broken, however narrow the terminal.
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.force_no_tty();
+    let mut header = vec!["kernel", "calls", "time", "change"];
+    if moved.is_some() {
+        header.push("share");
+    }
+    table.set_header(header);
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    for kernel in kernels {
+        let time = |side: &Option<crate::model::Kernel>| side.as_ref().map(|kernel| kernel.nanoseconds);
+        let (base, head) = (time(&kernel.base), time(&kernel.head));
+        let what = match (base, head) {
+            (Some(base), Some(head)) => change_of(Some(base), Some(head), &Unit::Nanoseconds),
+            (Some(base), None) => format!("{}, gone", quantity(base, &Unit::Nanoseconds)),
+            (None, Some(head)) => format!("{}, new", quantity(head, &Unit::Nanoseconds)),
+            (None, None) => String::new(),
+        };
+        let sign = match kernel.delta() {
+            delta if delta < 0.0 => "−",
+            delta if delta > 0.0 => "+",
+            _ => "",
+        };
+        let mut cells = vec![
+            Cell::new(clean(kernel.name())),
+            right(calls(kernel)),
+            right(what),
+            right(format!("{sign}{}", quantity(kernel.delta().abs(), &Unit::Nanoseconds))),
+        ];
+        if let Some(moved) = moved {
+            cells.push(right(percent(kernel.delta() / moved)));
+        }
+        table.add_row(cells);
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if at == 0 { 2 } else { 1 }, 1));
+    }
+    table
+}
+
+/// `1`, or `1 → 2` where it is launched more often.
+fn calls(kernel: &KernelChange) -> String {
+    let of = |side: &Option<crate::model::Kernel>| side.as_ref().map(|kernel| kernel.calls);
+    match (of(&kernel.base), of(&kernel.head)) {
+        (Some(base), Some(head)) if base != head => change_of(Some(base), Some(head), &Unit::Count),
+        (base, head) => head.or(base).map(|calls| quantity(calls, &Unit::Count)).unwrap_or_default(),
+    }
+}
+
+/// `16 processes, 3 beside other programs, 54 °C`.
+fn state(machine: &Machine) -> String {
+    let noun = if machine.processes == 1 { "process" } else { "processes" };
+    let mut parts = vec![format!("{} {noun}", machine.processes)];
+    let counted = [
+        (machine.disturbed, "beside other programs"),
+        (machine.throttled, "throttled"),
+        (machine.power_capped, "at the power limit"),
+    ];
+    parts.extend(
+        counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")),
+    );
+    if counted.iter().all(|(count, _)| *count == 0) {
+        parts.push("undisturbed".to_owned());
+    }
+    parts.extend(machine.temperature.map(|celsius| format!("{celsius:.0} °C")));
+    parts.join(", ")
+}
+
+#[derive(Serialize)]
+struct BenchmarkJson<'a> {
+    benchmark: &'a str,
+    metrics: Vec<MetricJson<'a>>,
+    kernels: Vec<KernelJson<'a>>,
+    counts: Vec<CountJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_unprofiled: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_unprofiled: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_machine: Option<MachineJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_machine: Option<MachineJson>,
+}
+
+#[derive(Serialize)]
+struct MetricJson<'a> {
+    metric: &'a str,
+    unit: &'a str,
+    verdict: Word<Verdict>,
+    base: Option<Number>,
+    head: Option<Number>,
+    ratio: Option<Number>,
+}
+
+#[derive(Serialize)]
+struct KernelJson<'a> {
+    kernel: &'a str,
+    /// Where base calls it otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_kernel: Option<&'a str>,
+    base_ns: Option<Number>,
+    head_ns: Option<Number>,
+    base_calls: Option<Number>,
+    head_calls: Option<Number>,
+}
+
+#[derive(Serialize)]
+struct CountJson<'a> {
+    name: &'a str,
+    base: Option<u64>,
+    head: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct MachineJson {
+    processes: u32,
+    disturbed: u32,
+    throttled: u32,
+    power_capped: u32,
+    temperature_celsius: Option<Number>,
+}
+
+/// The same for programs: a list of benchmarks.
+pub fn explanations_json(explanations: &[Explanation]) -> String {
+    let all: Vec<BenchmarkJson<'_>> = explanations.iter().map(benchmark_json).collect();
+    // Strings and numbers only: there is nothing that JSON can't hold.
+    let mut text = serde_json::to_string_pretty(&all).unwrap_or_default();
+    text.push('\n');
+    // As in `json`: a log of GitHub Actions obeys this anywhere in a line.
+    text.replace("##[", "#\\u0023[")
+}
+
+fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {
+    let metric = |row: &'_ Row| -> Option<(Option<Number>, Option<Number>, Option<Number>)> {
+        row.metric.as_ref()?;
+        let location =
+            |side: &Option<crate::gate::SideStats>| side.as_ref().map(|stats| Number(stats.location));
+        let ratio = row.estimate.as_ref().map(|estimate| Number(estimate.ratio));
+        Some((location(&row.base), location(&row.head), ratio))
+    };
+    let metrics = explanation.rows.iter().filter_map(|row| {
+        let (base, head, ratio) = metric(row)?;
+        let of = row.metric.as_ref()?;
+        Some(MetricJson {
+            metric: &of.name,
+            unit: of.unit.as_str(),
+            verdict: row.verdict.into(),
+            base,
+            head,
+            ratio,
+        })
+    });
+    let kernels = explanation.kernels.iter().map(|kernel| KernelJson {
+        kernel: kernel.name(),
+        base_kernel: kernel
+            .base
+            .as_ref()
+            .map(|base| base.name.as_str())
+            .filter(|name| *name != kernel.name()),
+        base_ns: kernel.base.as_ref().map(|kernel| Number(kernel.nanoseconds)),
+        head_ns: kernel.head.as_ref().map(|kernel| Number(kernel.nanoseconds)),
+        base_calls: kernel.base.as_ref().map(|kernel| Number(kernel.calls)),
+        head_calls: kernel.head.as_ref().map(|kernel| Number(kernel.calls)),
+    });
+    let counts = explanation.counts.iter();
+    let machine = |machine: &Option<Machine>| {
+        machine.as_ref().map(|machine| MachineJson {
+            processes: machine.processes,
+            disturbed: machine.disturbed,
+            throttled: machine.throttled,
+            power_capped: machine.power_capped,
+            temperature_celsius: machine.temperature.map(Number),
+        })
+    };
+    let [base_machine, head_machine] = &explanation.machine;
+    let [base_unprofiled, head_unprofiled] = &explanation.unprofiled;
+    BenchmarkJson {
+        benchmark: explanation.benchmark.as_str(),
+        metrics: metrics.collect(),
+        kernels: kernels.collect(),
+        counts: counts.map(|it| CountJson { name: &it.name, base: it.base, head: it.head }).collect(),
+        base_unprofiled: base_unprofiled.as_deref(),
+        head_unprofiled: head_unprofiled.as_deref(),
+        base_machine: machine(base_machine),
+        head_machine: machine(head_machine),
+    }
+}
