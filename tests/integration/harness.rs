@@ -162,7 +162,8 @@ fn build_example(name: &str) -> PathBuf {
     // dependencies would be built again.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if name.starts_with("CARGO_") && name != "CARGO_HOME" && name != "CARGO_TARGET_DIR" {
+        let of_the_test = name.starts_with("CARGO_") || name == "OUT_DIR";
+        if of_the_test && name != "CARGO_HOME" && name != "CARGO_TARGET_DIR" {
             cargo.env_remove(&*name);
         }
     }
