@@ -188,7 +188,13 @@ impl Repository {
                 Err(_) => {}
             }
         }
-        Err(GitError::UnknownReference { reference: reference.to_owned(), fetch: fetch_advice(reference) })
+        let fetch = if self.inner.is_shallow() {
+            // The commit may lie beyond the end of the history; fetching a branch would not move that.
+            "this clone is shallow: run `git fetch --unshallow` (in a workflow, `fetch-depth: 0`)".to_owned()
+        } else {
+            fetch_advice(reference)
+        };
+        Err(GitError::UnknownReference { reference: reference.to_owned(), fetch })
     }
 
     /// The best common ancestor of HEAD and `reference`: what a pull request is compared with.

@@ -17,6 +17,7 @@ mod github_args;
 mod init;
 mod inputs;
 mod job;
+mod man;
 mod noise;
 mod paths;
 mod policy_args;
@@ -102,6 +103,7 @@ pub enum Command {
     Explain(Box<explain::Args>),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Parses the arguments, runs the command, and says how it ended.
@@ -131,6 +133,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(args) => explain::run(args, &terminal),
         Command::Doctor(args) => doctor::run(args, &terminal),
         Command::Completions(args) => completions::run(args, &terminal),
+        Command::Man(args) => man::run(args, &terminal),
     };
     match result {
         Ok(code) => terminal.finish(code),

@@ -33,6 +33,9 @@ pub fn check_writable(output: &Path) -> Result<(), CliError> {
         return Err(failed("it is a folder".to_owned()));
     }
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.exists() {
+        return Err(failed(format!("there is no folder {}", folder.display())));
+    }
     // The kind alone: the whole error names a temporary file that nobody asked for.
     tempfile::NamedTempFile::new_in(folder)
         .map(drop)

@@ -23,6 +23,7 @@ fn help_is_readable_at_80_columns_and_shows_an_example() {
         &["doctor"],
         &["init"],
         &["completions"],
+        &["man"],
         &["baseline"],
         &["tools"],
         &["tools", "pin"],
@@ -64,4 +65,14 @@ fn completions_need_no_input_and_leave_the_folder_and_the_cache_alone() {
     assert!(outcome.stdout.contains("_benchgate"));
     assert_eq!(world.read("benchgate.toml"), "not = [toml");
     assert_eq!(std::fs::read_dir(world.cache()).unwrap().count(), 0);
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let world = World::new();
+    world.run(["man", "--out", "man"]).expect_code(0);
+    let page = world.read("man/benchgate-gate.1");
+    assert!(page.contains(".TH") && page.contains("benchgate"), "{page}");
+    let pages = std::fs::read_dir(world.work().join("man")).unwrap().count();
+    assert!(pages > 12, "{pages} pages");
 }

@@ -43,31 +43,140 @@ fn the_glossary_knows_every_verdict() {
     }
 }
 
+/// Every Markdown file of the repository, but for evidence, which is quoted as it was, and for data of others.
+fn documents() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            let hidden = path.file_name().unwrap().to_str().unwrap().starts_with('.') && name != ".github";
+            if path.is_dir()
+                && !hidden
+                && !["target", "tests/fixtures", "docs/evidence"].contains(&name.as_str())
+            {
+                folders.push(path);
+            } else if name.ends_with(".md") {
+                found.push((name, std::fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() > 15, "{}", found.len());
+    found
+}
+
+/// Lines of code of a document, fenced or indented, and the commands that its sentences name.
+fn commands(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut fence: Option<&str> = None;
+    for line in text.lines() {
+        if let Some(language) = line.trim_start().strip_prefix("```") {
+            fence = if fence.is_some() { None } else { Some(language.trim()) };
+        } else if fence.is_some_and(|language| ["console", "bash", "sh", ""].contains(&language))
+            || line.starts_with("    ")
+        {
+            let line = line.trim_start().trim_start_matches("$ ");
+            let built = line.split_once(" -- ").filter(|(program, _)| program.starts_with("cargo run"));
+            found.extend(built.map(|(_, rest)| rest).or_else(|| line.strip_prefix("benchgate ")));
+        } else if fence.is_none() {
+            let spans = line.split('`').skip(1).step_by(2);
+            found.extend(spans.filter_map(|span| span.strip_prefix("benchgate ")));
+        }
+    }
+    // Placeholders are no commands, nor is what a shell does with the output or what is said of the line.
+    let whole = found.into_iter().filter(|command| !command.contains(['…', '[', '<']));
+    whole.map(|command| command.split([';', '|', '>']).next().unwrap().to_owned()).collect()
+}
+
+/// What a shell makes of a line.
+fn words(command: &str) -> Vec<String> {
+    let command = command.split("  ").next().unwrap().split(" # ").next().unwrap();
+    let mut words = vec!["benchgate".to_owned()];
+    let (mut word, mut quoted) = (String::new(), false);
+    for letter in command.chars() {
+        match letter {
+            '"' | '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(std::mem::take(&mut word)),
+            _ => word.push(letter),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Parsed by the very parser, not run: the commands, options and values that a document shows exist.
 #[test]
-fn every_path_that_the_documents_name_is_there() {
+fn every_command_that_the_documents_show_is_one() {
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+    // A sentence names a command without all that it needs.
+    let shortened = [ErrorKind::MissingRequiredArgument, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for (name, text) in documents() {
+        for command in commands(&text) {
+            seen += 1;
+            let parsed = benchgate::cli::Cli::command().try_get_matches_from(words(&command));
+            match parsed {
+                Err(error) if error.use_stderr() && !shortened.contains(&error.kind()) => {
+                    wrong.push(format!("{name}: benchgate {command}\n{error}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 60, "only {seen} commands were found");
+}
+
+/// The names of a document's headings, as GitHub links them.
+fn anchors(text: &str) -> Vec<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let name = |line: &str| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        title
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+            .collect::<String>()
+            .replace(' ', "-")
+    };
+    headings.map(name).collect()
+}
+
+#[test]
+fn every_path_and_heading_that_the_documents_name_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut missing = Vec::new();
-    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/performance.md"] {
-        let text = std::fs::read_to_string(root.join(name)).unwrap();
-        let folder = root.join(name).parent().unwrap().to_owned();
+    for (name, text) in documents() {
+        let folder = root.join(&name).parent().unwrap().to_owned();
         // Links are relative to the document, paths in backticks to the repository.
-        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-        let links =
-            links.filter(|link| !link.is_empty() && !link.contains("://")).map(|link| folder.join(link));
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.contains(' ')) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let path = if path.is_empty() { root.join(&name) } else { folder.join(path) };
+            if !path.exists() {
+                missing.push(format!("{name}: {link}"));
+            } else if !anchor.is_empty() {
+                let target = std::fs::read_to_string(&path).unwrap();
+                if !anchors(&target).iter().any(|known| known == anchor) {
+                    missing.push(format!("{name}: {link}: no such heading"));
+                }
+            }
+        }
         let folders =
             ["src/", "tests/", "docs/", "examples/", "schemas/", "python/", "baselines/", "benches/"];
-        let quoted = text.split('`').skip(1).step_by(2);
-        let quoted = quoted
-            .filter(|word| {
-                folders.iter().any(|folder| word.starts_with(folder)) && !word.contains(['<', '*', ' '])
-            })
-            .map(|word| root.join(word));
-        missing.extend(
-            links
-                .chain(quoted)
-                .filter(|path| !path.exists())
-                .map(|path| format!("{name}: {}", path.display())),
-        );
+        for word in text.split('`').skip(1).step_by(2) {
+            let named = folders.iter().any(|folder| word.starts_with(folder));
+            // A folder's own README names its own files.
+            let there = root.join(word).exists() || folder.join(word).exists();
+            if named && !word.contains(['<', '*', ' ', '…', '{']) && !there {
+                missing.push(format!("{name}: `{word}`"));
+            }
+        }
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }

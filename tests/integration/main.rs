@@ -8,6 +8,7 @@ mod configuration;
 mod device;
 mod doctor;
 mod documents;
+mod error_tour;
 mod gate;
 mod git_server;
 mod github;

@@ -6,3 +6,6 @@ mod job;
 mod publish;
 mod schema;
 mod sticky;
+
+pub use double::Double;
+pub use publish::{Measured, pull};

@@ -102,7 +102,7 @@ impl Job {
 }
 
 /// A pull request of this repository, number 7.
-fn pull() -> Value {
+pub fn pull() -> Value {
     let mut payload = payload("pull_request");
     payload["pull_request"]["number"] = json!(7);
     payload["pull_request"]["head"]["sha"] = json!(HEAD);

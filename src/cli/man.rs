@@ -1,0 +1,44 @@
+//! `benchgate man`.
+
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+
+use crate::exit_code::ExitCode;
+
+use super::{Cli, CliError, Terminal};
+
+/// Print the manual page, or write one for every command
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate man > benchgate.1                     read it with man ./benchgate.1
+  benchgate man --out /usr/local/share/man/man1   a page for every command")]
+pub struct Args {
+    /// Write benchgate.1, benchgate-gate.1 and so on into this folder
+    #[arg(long, short, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    match &args.out {
+        Some(folder) => std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+            .map_err(|source| failed(&folder.display().to_string(), &source))?,
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut page)
+                .map_err(|source| failed("memory", &source))?;
+            terminal.print(&String::from_utf8_lossy(&page));
+        }
+    }
+    Ok(ExitCode::Pass)
+}
+
+fn failed(place: &str, source: &std::io::Error) -> CliError {
+    CliError::Failed {
+        message: format!("failed to write the manual into {place}: {source}"),
+        hint: Some("name a folder that can be written with --out".to_owned()),
+    }
+}
