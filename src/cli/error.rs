@@ -70,7 +70,7 @@ impl From<crate::config::ConfigError> for CliError {
         use crate::config::ConfigError;
         let hint = match &error {
             ConfigError::Unreadable { .. } => {
-                "name the suite's file with --config, or run where a benchgate.toml lies"
+                "name the suite's file with --config, or write one with `benchgate init`"
             }
             _ => "docs/configuration.md describes every key",
         };

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width,
+};
 
 use crate::exit_code::ExitCode;
 use crate::model::{Consequence, Verdict};
@@ -31,6 +33,8 @@ impl Default for TerminalOptions {
 const TIGHT: u16 = 72;
 /// From here on every number has its own column.
 const WIDE: u16 = 140;
+/// The least that the first column gets: a finding's mark and a word of its code.
+const NARROW: u16 = 12;
 /// Sentences are wrapped to this at most: longer lines are hard to read.
 const PROSE: usize = 100;
 /// Sentences of one section before the rest is only counted.
@@ -201,6 +205,7 @@ impl Page {
         } else {
             self.narrow(&mut table, rows)
         }
+        let last = table.column_count().saturating_sub(1);
         for (at, column) in table.column_iter_mut().enumerate() {
             column.set_padding((u16::from(at > 0), 1));
             if at == 0 {
@@ -208,8 +213,10 @@ impl Page {
                 column.set_delimiter('/');
             }
             // Numbers stay whole where there is room; the name is what may wrap.
-            if at > 0 && self.options.width >= TIGHT {
+            if at > 0 && (self.options.width >= TIGHT || at == last) {
                 column.set_constraint(ColumnConstraint::ContentWidth);
+            } else if at == 0 {
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(NARROW + 1)));
             }
         }
         self.comfy_table(&table);
@@ -405,8 +412,23 @@ fn subject(row: &RowView<'_>) -> String {
     // The mark and its code must not be wrapped apart.
     let mut lines = vec![clean(row.name)];
     lines.extend(row.metric.map(clean));
-    lines.extend(row.findings().into_iter().map(|code| format!("!\u{a0}{code}")));
+    lines.extend(row.findings().into_iter().map(|code| finding(code.as_str())));
     lines.join("\n")
+}
+
+/// A finding's mark and code. A long code breaks after a hyphen here, or the table would break it in a word.
+fn finding(code: &str) -> String {
+    let mut text = "!\u{a0}".to_owned();
+    let mut line = 2;
+    for part in code.split_inclusive('-') {
+        if line > 2 && line + part.len() > usize::from(NARROW) {
+            text.push_str("\n\u{a0}\u{a0}");
+            line = 2;
+        }
+        text.push_str(part);
+        line += part.len();
+    }
+    text
 }
 
 /// The beginning of a message that may be a whole log.
