@@ -34,7 +34,7 @@ const TIGHT: u16 = 72;
 /// From here on every number has its own column.
 const WIDE: u16 = 140;
 /// The least that the first column gets: a finding's mark and a word of its code.
-const NARROW: u16 = 12;
+const NARROW: u16 = 11;
 /// Sentences are wrapped to this at most: longer lines are hard to read.
 const PROSE: usize = 100;
 /// Sentences of one section before the rest is only counted.
@@ -205,7 +205,6 @@ impl Page {
         } else {
             self.narrow(&mut table, rows)
         }
-        let last = table.column_count().saturating_sub(1);
         for (at, column) in table.column_iter_mut().enumerate() {
             column.set_padding((u16::from(at > 0), 1));
             if at == 0 {
@@ -213,7 +212,7 @@ impl Page {
                 column.set_delimiter('/');
             }
             // Numbers stay whole where there is room; the name is what may wrap.
-            if at > 0 && (self.options.width >= TIGHT || at == last) {
+            if at > 0 && self.options.width >= TIGHT {
                 column.set_constraint(ColumnConstraint::ContentWidth);
             } else if at == 0 {
                 column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(NARROW + 1)));
