@@ -109,9 +109,21 @@ pub(super) async fn compile(
 ) -> Result<Result<Compiled, StageFailure>, PipelineError> {
     let key = key(job, &context.testbed.id)?;
     let _making = context.cache.maker(KIND, &key).await;
+    if let Some(failure) = context.failures.of(KIND, &key) {
+        return Ok(Err(failure));
+    }
+    let made = make(context, job, &key).await?;
+    Ok(context.failures.keep(KIND, &key, made))
+}
+
+async fn make(
+    context: &Context<'_>,
+    job: &Job<'_>,
+    key: &str,
+) -> Result<Result<Compiled, StageFailure>, PipelineError> {
     let mut damaged = None;
     let started = Instant::now();
-    match context.cache.lookup_aside(KIND, &key).await? {
+    match context.cache.lookup_aside(KIND, key).await? {
         Lookup::Hit(entry) => {
             if let Some(compiled) = read(&entry, None) {
                 let seconds = started.elapsed().as_secs_f64();
@@ -131,7 +143,7 @@ pub(super) async fn compile(
         .log(file(LOG));
     let finished = context.run(&command).await?;
     if finished.exit != Exit::Success {
-        let log = context.keep_log(&file(LOG), "compile", &key)?;
+        let log = context.keep_log(&file(LOG), "compile", key)?;
         context.fail_on_full_disk(&finished, staged.path())?;
         return Ok(Err(failure(&finished, job.timeout, Some(log))));
     }
@@ -151,7 +163,7 @@ pub(super) async fn compile(
     if statistics.exists() {
         files.push(STATISTICS);
     }
-    let entry = context.cache.store(KIND, &key, staged, &files, meta)?;
+    let entry = context.cache.store(KIND, key, staged, &files, meta)?;
     read(&entry, damaged)
         .ok_or_else(|| {
             PipelineError::io("read", &entry.folder)(std::io::Error::other("entry lost its metadata"))

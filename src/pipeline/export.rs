@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,9 @@ struct Answer {
     /// By step, and `total`: without the wait for an interpreter.
     #[serde(default)]
     seconds: BTreeMap<String, f64>,
+    /// By the clock on this side of the pipe: failures give no total.
+    #[serde(skip)]
+    took: Duration,
 }
 
 #[derive(Debug, Deserialize)]
@@ -192,7 +196,19 @@ pub(super) async fn export(
     };
     let key = key(job, python)?;
     let _making = context.cache.maker(KIND, &key).await;
-    match context.cache.lookup(KIND, &key)? {
+    if let Some(failure) = context.failures.of(KIND, &key) {
+        return Ok(Err(failure));
+    }
+    let made = make(context, job, &key).await?;
+    Ok(context.failures.keep(KIND, &key, made))
+}
+
+async fn make(
+    context: &Context<'_>,
+    job: Job<'_>,
+    key: &str,
+) -> Result<Result<Exported, StageFailure>, PipelineError> {
+    match context.cache.lookup_aside(KIND, key).await? {
         Lookup::Hit(entry) => {
             if let Some(meta) = entry.meta_as() {
                 return Ok(Ok(Exported { entry, meta }));
@@ -210,14 +226,15 @@ pub(super) async fn export(
         Err(failure) => return Ok(Err(failure)),
     };
     if answer.status == "unsupported" {
-        return Ok(Err(StageFailure::unsupported(first_line(&answer))));
+        let took = Some(answer.took);
+        return Ok(Err(StageFailure { took, ..StageFailure::unsupported(first_line(&answer)) }));
     }
     let reference_problem = reference_problem(&answer);
     if answer.status != "ok" && reference_problem.is_none() {
-        return Ok(Err(failure(context, &answer, &key)?));
+        return Ok(Err(failure(context, &answer, key)?));
     }
     let Some(mlir) = answer.mlir.as_deref().map(file_name) else {
-        return Ok(Err(failure(context, &answer, &key)?));
+        return Ok(Err(failure(context, &answer, key)?));
     };
     let names = |tensors: &[Tensor]| tensors.iter().map(|t| file_name(&t.path)).collect::<Vec<_>>();
     let meta = Meta {
@@ -244,7 +261,7 @@ pub(super) async fn export(
         .collect();
     let value = serde_json::to_value(&meta)
         .map_err(|error| PipelineError::io("write", staged.path())(std::io::Error::other(error)))?;
-    let entry = context.cache.store(KIND, &key, staged, &files, value)?;
+    let entry = context.cache.store(KIND, key, staged, &files, value)?;
     Ok(Ok(Exported { entry, meta }))
 }
 
@@ -265,7 +282,8 @@ fn first_line(answer: &Answer) -> &str {
 
 fn failure(context: &Context<'_>, answer: &Answer, key: &str) -> Result<StageFailure, PipelineError> {
     let stage = answer.stage.as_deref().unwrap_or("export");
-    let mut failure = StageFailure::new(format!("{stage}: {}", first_line(answer)));
+    let why = format!("{stage}: {}", first_line(answer));
+    let mut failure = StageFailure { took: Some(answer.took), ..StageFailure::new(why) };
     if let Some(trace) = &answer.trace {
         let kept = context.cache.stage()?;
         let path = kept.path().join("export.log");
@@ -295,6 +313,7 @@ async fn ask(
         Ok(interpreter) => interpreter,
         Err(failure) => return Ok(Err(failure)),
     };
+    let started = Instant::now();
     interpreter.session.send(&request(job, out)?.to_string()).await;
     let mut stage = "start".to_owned();
     loop {
@@ -304,6 +323,7 @@ async fn ask(
             lost => {
                 let mut failure = interpreter.crashed(lost, &stage).await?;
                 failure.log = Some(log);
+                failure.took = Some(started.elapsed());
                 return Ok(Err(failure));
             }
         };
@@ -317,7 +337,8 @@ async fn ask(
         };
         if matches!(message["status"].as_str(), Some("ok" | "failed" | "unsupported")) {
             lease.give_back(interpreter).await;
-            return Ok(serde_json::from_value(message).map_err(unreadable));
+            let answer = serde_json::from_value::<Answer>(message).map_err(unreadable);
+            return Ok(answer.map(|answer| Answer { took: started.elapsed(), ..answer }));
         }
         if let Some(entered) = message["stage"].as_str() {
             stage = match message["output-type"].as_str() {

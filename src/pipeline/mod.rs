@@ -14,6 +14,7 @@ mod devices;
 mod divergence;
 mod error;
 mod export;
+mod failures;
 mod interpreters;
 mod ir;
 mod journal;

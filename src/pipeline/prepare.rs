@@ -21,6 +21,7 @@ use super::cache::{Cache, Digests, KeyBuilder};
 use super::compile::{self, Compiled};
 use super::divergence::Outputs;
 use super::export::Exported;
+use super::failures::Failures;
 use super::interpreters::Interpreters;
 use super::plan::Planned;
 use super::slots::{Slots, Turn, Urgency};
@@ -37,6 +38,8 @@ pub(super) struct Context<'a> {
     pub(super) slots: Slots,
     /// What inputs and parameters are, by content.
     pub(super) digests: Digests,
+    /// What failed already.
+    pub(super) failures: Failures,
     /// Which devices are there.
     pub(super) devices: Devices,
     /// What exports models.

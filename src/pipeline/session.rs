@@ -23,6 +23,7 @@ use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
 use super::devices;
 use super::divergence;
+use super::failures::Failures;
 use super::interpreters::{Environments, Interpreters};
 use super::journal::Journal;
 use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
@@ -114,6 +115,7 @@ pub async fn run(
         testbed: &testbed,
         slots: Slots::new(jobs),
         digests: Digests::default(),
+        failures: Failures::default(),
         devices: Devices::default(),
         interpreters: Interpreters::new(environments, jobs, &models),
         paired: sides.len() == 2,

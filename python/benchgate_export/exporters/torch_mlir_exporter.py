@@ -20,7 +20,7 @@ def lower(job: Job) -> Lowered:
     import torch
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-    exported = program(torch, job, get_decomposition_table())
+    exported = program(torch, job, {**_of_libraries(torch), **get_decomposition_table()})
     last = None
     for output_type in job.output_types:
         job.enter("export", **{"output-type": output_type})
@@ -53,6 +53,13 @@ def lower(job: Job) -> Lowered:
     raise Failure("export", "EXPORT_FAILED", f"no output type works: {tried}") from last
 
 
+def _of_libraries(torch) -> dict:
+    """Operators of other libraries (torchao's of quantised weights) that are functions of torch's own. Left out of a table they
+    are kept or not by what the process has loaded, and torch-mlir knows none of them."""
+    table = torch.export.default_decompositions()
+    return {operator: table[operator] for operator in table if operator.namespace not in ("aten", "prims")}
+
+
 def _import(torch, exported, job: Job, output_type: str, weights: dict, diagnostics: list[str]):
     from torch_mlir import fx, ir
     from torch_mlir.dialects import torch as torch_dialect
@@ -63,7 +70,8 @@ def _import(torch, exported, job: Job, output_type: str, weights: dict, diagnost
 
     def note(diagnostic) -> bool:
         if diagnostic.severity == ir.DiagnosticSeverity.ERROR and len(diagnostics) < 20:
-            diagnostics.append(f"{diagnostic.location}: {diagnostic.message}")
+            # Not where: that is a stack of files of this machine, and it is printed into the log.
+            diagnostics.append(diagnostic.message)
         return False  # and let it be printed too
 
     handler = context.attach_diagnostic_handler(note)
