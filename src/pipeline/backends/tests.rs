@@ -11,6 +11,7 @@ use crate::record::BackendRecord;
 use crate::toolchain::{Environment, Lock, PythonEnv};
 
 use super::super::cache::{Cache, Digests};
+use super::super::failures::Failures;
 use super::super::interpreters::{self as exporters, Environments};
 use super::super::plan::{Filter, Planned, plan};
 use super::super::slots::Slots;
@@ -91,6 +92,7 @@ fn records_in(
         cancel: &cancel,
         testbed: &testbed,
         slots: Slots::new(1),
+        failures: Failures::default(),
         digests: Digests::default(),
         devices: Devices::default(),
         interpreters: exporters::Interpreters::new(Environments::new(), 1, &BTreeMap::new()),
