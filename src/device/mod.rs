@@ -22,7 +22,7 @@ pub use gpu::{Choice, Gpu, Gpus, Limit, Reading, Vendor, choose, visible};
 pub use host_lock::{DeviceError, HostLock, lock, lock_host, measuring_now};
 pub use load::{idle_time, load_average};
 pub use processes::{Foreign, foreign};
-pub use processors::default_cpus;
+pub use processors::{default_cpus, pinnable, ranges};
 pub use room::free_bytes;
 pub use testbed::{testbed, with_fact};
 pub use watch::{GpuSeen, Seen, Watch, Watched};

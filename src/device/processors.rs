@@ -32,6 +32,35 @@ pub(super) fn stay_with_the_host() {
     let _ = sched_setaffinity(Pid::from_raw(0), &host);
 }
 
+/// The processors that a process may be pinned to here: what the machine has, less what a container hides.
+pub fn pinnable() -> Vec<usize> {
+    let tried = std::thread::spawn(|| {
+        // The kernel refuses a processor that is not there, so asking is trying. This thread ends with the answer.
+        let takes = |cpu: usize| {
+            let mut one = CpuSet::new();
+            one.set(cpu).is_ok() && sched_setaffinity(Pid::from_raw(0), &one).is_ok()
+        };
+        (0..CpuSet::count()).filter(|cpu| takes(*cpu)).collect()
+    });
+    tried.join().unwrap_or_default()
+}
+
+/// `0-3,8` of these numbers, which ascend.
+pub fn ranges(cpus: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &cpu in cpus {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => runs.push((cpu, cpu)),
+        }
+    }
+    let shown = |(first, last): (usize, usize)| match last - first {
+        0 => first.to_string(),
+        _ => format!("{first}-{last}"),
+    };
+    runs.into_iter().map(shown).collect::<Vec<_>>().join(",")
+}
+
 fn choose(allowed: &BTreeSet<usize>, siblings_of_first: &str) -> Option<Vec<usize>> {
     let first = *allowed.first()?;
     let siblings = parse_list(siblings_of_first);
@@ -71,6 +100,18 @@ mod tests {
         assert_eq!(chosen("0-7", "0,4\n"), Some(vec![1, 2, 3, 5, 6, 7]));
         assert_eq!(chosen("2-5", "2-3\n"), Some(vec![4, 5]));
         assert_eq!(chosen("0-3", ""), Some(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn the_processors_of_this_machine_can_be_pinned_to_and_no_others() {
+        let online = parse_list(&std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap());
+        let found = pinnable();
+        assert!(!found.is_empty() && found.iter().all(|cpu| online.contains(cpu)), "{found:?}");
+        let before = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        pinnable();
+        assert_eq!(sched_getaffinity(Pid::from_raw(0)).unwrap(), before, "this thread stays where it was");
+        assert_eq!(ranges(&[0, 1, 2, 8, 10, 11]), "0-2,8,10-11");
+        assert_eq!(ranges(&[]), "");
     }
 
     #[test]

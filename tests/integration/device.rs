@@ -109,6 +109,16 @@ fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_
     assert!(said.contains("of the measured processors"), "{said}");
 }
 
+#[test]
+fn a_processor_that_is_not_there_is_a_mistake_that_names_those_that_are() {
+    let suite = Suite::new().model("a", &[]).measure("cpus = [4000]\n").write();
+    let outcome = suite.world.run(["run"]).expect_code(2);
+    let here = benchgate::device::ranges(&benchgate::device::pinnable());
+    let told = format!("`cpus` names processor 4000, and this machine has {here}");
+    assert!(outcome.stderr.contains(&told), "{}", outcome.stderr);
+    assert!(!suite.world.work().join(".benchgate").exists(), "nothing was begun");
+}
+
 fn has_result(sessions: &std::path::Path, name: &str) -> bool {
     let Ok(entries) = std::fs::read_dir(sessions) else { return false };
     entries.flatten().any(|session| session.path().join("processes").join(name).exists())
