@@ -79,6 +79,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("nix", &["process", "device"]),
     ("half", &["numerics"]),
     ("nvml_wrapper", &["device"]),
+    ("tar", &["pipeline"]),
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

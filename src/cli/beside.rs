@@ -14,11 +14,11 @@ use super::{CliError, Terminal};
 #[command(next_help_heading = "Other backends")]
 pub struct BesideArgs {
     /// Also run the models on this backend, as [[backend]] does; repeatable
-    #[arg(long, value_name = "NAME", value_parser = parse_backend)]
+    #[arg(long, value_name = "NAME", value_parser = parse_backend, conflicts_with = "half")]
     backend: Vec<BackendKind>,
     /// Only experiments whose axis has this value (backend, test, batch-size, dtype, matmul-precision;
     /// `default` is the model's own); repeatable, and several values of one axis select each of them
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "half")]
     axis: Vec<String>,
     /// Repetitions inside one process, instead of [measure] repetitions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -27,13 +27,13 @@ pub struct BesideArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations_per_run: Option<u32>,
     /// Leave profiles of the other backends: profile, trace, dynamo-counters, xla-metrics
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = ["profile", "trace", "dynamo-counters", "xla-metrics"])]
+    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = ["profile", "trace", "dynamo-counters", "xla-metrics"])]
     dump: Vec<String>,
     /// Where they go [default: dumps in the working folder]
     #[arg(long, value_name = "FOLDER", requires = "dump")]
     dump_dir: Option<PathBuf>,
     /// Append to results.jsonl, latency.csv and iree_latency.csv in this folder
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "until")]
     append_results: Option<PathBuf>,
 }
 

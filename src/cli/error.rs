@@ -108,6 +108,13 @@ impl From<PipelineError> for CliError {
                 message,
                 hint: Some("`benchgate noise` measures one for this suite on this machine".to_owned()),
             },
+            PipelineError::Bundle { .. } => Self::Input {
+                message,
+                hint: Some("make it again, with `benchgate run --until compile --bundle FILE`".to_owned()),
+            },
+            PipelineError::CannotTravel(_) => {
+                Self::Usage { message, hint: Some("docs/bundles.md says what a bundle can hold".to_owned()) }
+            }
             PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
                 Self::Failed { message, hint }
             }

@@ -7,13 +7,14 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::Repository;
 use crate::model::SideName;
-use crate::pipeline::SideInput;
+use crate::pipeline::{Session, SideInput};
 
 use super::announce::{Story, Texts};
+use super::bundle_args::{BundleArgs, Half};
 use super::github_args::{GithubArgs, PostArgs};
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Situation};
-use super::rendering::ReportArgs;
+use super::rendering::{Destination, ReportArgs};
 use super::session::{MeasureArgs, side};
 use super::store_args::StoreArgs;
 use super::stored::Baseline;
@@ -35,6 +36,8 @@ Examples:
   benchgate gate --base origin/main                      what a branch changed
   benchgate gate --stored --branch --base origin/main    against stored nights
   benchgate gate --base origin/main --format markdown --output verdict.md
+  benchgate gate --base origin/main --until compile --bundle b    at the sources
+  benchgate gate --from verify --bundle b                         at the device
 
 Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive (where
 fail-on names it), 12 no base to compare with, 13 diverged, 20 a stage failed or
@@ -43,13 +46,15 @@ pub struct Args {
     #[command(flatten)]
     measure: MeasureArgs,
     /// Compare with the merge base of HEAD and this commit, branch or tag
-    #[arg(long, value_name = "REF")]
+    #[arg(long, value_name = "REF", conflicts_with = "from")]
     base: Option<String>,
     /// Compare with the stored baseline instead of measuring a base
-    #[arg(long)]
+    #[arg(long, conflicts_with = "half")]
     stored: bool,
+    #[command(flatten)]
+    halves: BundleArgs,
     /// Where the measurements go
-    #[arg(long, value_name = "FILE", default_value = "run.json")]
+    #[arg(long, value_name = "FILE", default_value = "run.json", conflicts_with = "until")]
     run_output: PathBuf,
     #[command(flatten)]
     report: ReportArgs,
@@ -61,13 +66,16 @@ pub struct Args {
     github: GithubArgs,
     /// Post the verdict as `benchgate publish` does, in this very job: for private repositories that
     /// choose one job, because here the token lies beside the pull request's code
-    #[arg(long, help_heading = "GitHub")]
+    #[arg(long, help_heading = "GitHub", conflicts_with = "until")]
     publish: bool,
     #[command(flatten)]
     post: PostArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if let Half::UntilCompile(bundle) = args.halves.half() {
+        return pack(args, bundle, terminal);
+    }
     if args.publish {
         posting::one_job()?;
     }
@@ -109,6 +117,20 @@ struct Judged {
 
 fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
     let destination = args.report.open()?;
+    if let Half::FromVerify(bundle) = args.halves.half() {
+        let mut open = args.halves.open(bundle, &args.measure, terminal)?;
+        if !open.sides.iter().any(|side| side.name == SideName::Base) {
+            return Err(CliError::BaselineMissing {
+                message: format!("the bundle {} holds no base to compare with", bundle.display()),
+                hint: Some(
+                    "make it with `benchgate gate --until compile`, or measure it with `run`".to_owned(),
+                ),
+            });
+        }
+        adjust(args, &mut open.sides)?;
+        let measure = || args.measure.measure_bundle(&open, &args.run_output, terminal);
+        return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
+    }
     let config = args.measure.load()?;
     let root = config.root.clone();
     let stored = args.stored || (args.base.is_none() && config.base.is_none());
@@ -131,28 +153,59 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
         }
         None => None,
     };
-    // Looks while measuring and the verdict afterwards go by one policy.
-    for side in &mut sides {
+    adjust(args, &mut sides)?;
+    let measure = || args.measure.measure(&sides, &args.run_output, terminal);
+    judged(args, &sides, &notices, baseline.as_ref(), measure, destination, terminal)
+}
+
+/// Looks while measuring and the verdict afterwards go by one policy.
+fn adjust(args: &Args, sides: &mut [SideInput]) -> Result<(), CliError> {
+    for side in sides {
         side.config.policy = args.measure.limit(args.policy.over(side.config.policy.clone())?);
     }
+    Ok(())
+}
+
+/// Measures and judges.
+fn judged(
+    args: &Args,
+    sides: &[SideInput],
+    notices: &[String],
+    baseline: Option<&Baseline<'_>>,
+    measure: impl FnOnce() -> Result<Session, CliError>,
+    destination: Destination,
+    terminal: &Terminal,
+) -> Result<Judged, CliError> {
     let Some(head) = sides.iter().find(|side| side.name == SideName::Head) else {
         return Err(CliError::Internal { message: "a gate has a head".to_owned() });
     };
-    let policy = head.config.policy.clone();
-    let suite = head.config.suite.clone();
-    let (github, disclose) =
-        (head.config.github.clone(), args.report.disclose.unwrap_or(head.config.disclose));
-    let options = CompareOptions { seed: head.config.measure.seed, today: super::compare::today() };
-    let session = args.measure.measure(&sides, &args.run_output, terminal)?;
-    let mut comparison = match &baseline {
-        Some(baseline) => baseline.judge(&suite, &session.head, &policy, &options, terminal)?,
-        None => gate::compare(&session.base, &session.head, &policy, &options),
+    let config = &head.config;
+    let options = CompareOptions { seed: config.measure.seed, today: super::compare::today() };
+    let session = measure()?;
+    let mut comparison = match baseline {
+        Some(baseline) => baseline.judge(&config.suite, &session.head, &config.policy, &options, terminal)?,
+        None => gate::compare(&session.base, &session.head, &config.policy, &options),
     };
     comparison.notes.splice(0..0, notices.iter().cloned());
     args.policy.soften(&mut comparison);
-    crate::report::withhold(&mut comparison, disclose);
+    crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or(config.disclose));
     args.report.write(&comparison, None, destination, terminal)?;
-    Ok(Judged { comparison, suite, github, alerts: notices })
+    Ok(Judged {
+        comparison,
+        suite: config.suite.clone(),
+        github: config.github.clone(),
+        alerts: notices.to_vec(),
+    })
+}
+
+/// The half of a gate that needs no device: both sides, exported and compiled.
+fn pack(args: &Args, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let config = args.measure.load()?;
+    let (sides, notices) = match &args.base {
+        Some(reference) => against_merge_base(args, config, reference, terminal)?,
+        None => (configured_sides(&config)?, Vec::new()),
+    };
+    args.halves.make(bundle, &sides, &notices, &args.measure, false, terminal)
 }
 
 /// The repository that says which stored sessions lie behind the head.
@@ -209,11 +262,7 @@ fn against_merge_base(
     // The merge base's policy judges: what a change does to thresholds, tolerances and waivers counts
     // once it is merged.
     notices.extend(policy_notice(&base_config, &head_config, &merge_base));
-    head_config.policy.clone_from(&base_config.policy);
-    head_config.numerics.clone_from(&base_config.numerics);
-    head_config.github.clone_from(&base_config.github);
-    head_config.store.clone_from(&base_config.store);
-    head_config.disclose = base_config.disclose;
+    head_config.judge_by(&base_config);
 
     let mut base = required(side(SideName::Head, &base_config)?)?;
     base.name = SideName::Base;

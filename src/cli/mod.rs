@@ -6,6 +6,7 @@ mod announce;
 mod baseline;
 mod baseline_show;
 mod beside;
+mod bundle_args;
 mod compare;
 mod completions;
 mod convert;

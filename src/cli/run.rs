@@ -9,6 +9,7 @@ use crate::record::StageStatus;
 use crate::report::{self, Outcomes, TerminalOptions, outcomes_json, outcomes_table};
 
 use super::beside::BesideArgs;
+use super::bundle_args::{BundleArgs, Half};
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal};
 
@@ -23,6 +24,8 @@ Examples:
   benchgate run -c examples/torch/benchgate.toml --side head
   benchgate run --filter '^vit' --output vit.json
   benchgate run --format json                      the outcomes, for a program
+  benchgate run --until compile --bundle b       here, with compiler and Python
+  benchgate run --from verify --bundle b         there, on the device, without
 
 Exit codes: 0 measured and right, 2 usage or config, 13 an output is wrong,
 20 a stage failed or the tools can't be verified, 130 interrupted.")]
@@ -31,14 +34,16 @@ pub struct Args {
     measure: MeasureArgs,
     #[command(flatten)]
     beside: BesideArgs,
+    #[command(flatten)]
+    halves: BundleArgs,
     /// Where the result goes
-    #[arg(long, short, value_name = "FILE", default_value = "run.json")]
+    #[arg(long, short, value_name = "FILE", default_value = "run.json", conflicts_with = "until")]
     output: PathBuf,
     /// How the outcomes are printed
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     format: OutcomeFormat,
     /// Run one side only
-    #[arg(long, value_name = "SIDE", value_parser = parse_side)]
+    #[arg(long, value_name = "SIDE", value_parser = parse_side, conflicts_with = "from")]
     side: Option<SideName>,
 }
 
@@ -50,6 +55,9 @@ fn parse_side(text: &str) -> Result<SideName, String> {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if let Half::FromVerify(bundle) = args.halves.half() {
+        return from_bundle(args, bundle, terminal);
+    }
     let mut config = args.measure.load()?;
     config.policy = args.measure.limit(config.policy);
     args.beside.apply(&mut config);
@@ -64,10 +72,29 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             hint: Some("add it, or run --side head".to_owned()),
         });
     }
+    if let Half::UntilCompile(bundle) = args.halves.half() {
+        let json = args.format == OutcomeFormat::Json;
+        return args.halves.make(bundle, &sides, &[], &args.measure, json, terminal);
+    }
     let session = args.measure.measure_beside(&sides, &args.output, &args.beside, terminal)?;
-    terminal.print(&summary(&session, args, terminal));
+    told(&session, args, terminal)
+}
+
+/// Verifies and measures what another machine compiled.
+fn from_bundle(args: &Args, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let mut open = args.halves.open(bundle, &args.measure, terminal)?;
+    for side in &mut open.sides {
+        side.config.policy = args.measure.limit(side.config.policy.clone());
+        args.beside.apply(&mut side.config);
+    }
+    let session = args.measure.measure_bundle(&open, &args.output, terminal)?;
+    told(&session, args, terminal)
+}
+
+fn told(session: &Session, args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    terminal.print(&summary(session, args, terminal));
     args.beside.append(&session.file, terminal)?;
-    Ok(exit_code(&session))
+    Ok(exit_code(session))
 }
 
 /// A failure on any side makes the run an error, and a wrong output makes it diverged; what was measured

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config};
+use crate::device;
 use crate::gate::Policy;
 use crate::git::Repository;
 use crate::model::SideName;
-use crate::pipeline::{self, CalibrationSource, Filter, Session, SideInput};
+use crate::pipeline::{self, CalibrationSource, Filter, MadeBundle, OpenBundle, Session, SideInput};
 use crate::toolchain::Lock;
 
 use super::beside::BesideArgs;
@@ -58,10 +59,14 @@ impl MeasureArgs {
     /// Reads the configuration and applies what the command line overrides.
     pub fn load(&self) -> Result<Config, CliError> {
         let mut config = config::load(&self.config)?;
+        self.adjust(&mut config);
+        Ok(config)
+    }
+
+    fn adjust(&self, config: &mut Config) {
         if self.jobs.is_some() {
             config.measure.jobs = self.jobs;
         }
-        Ok(config)
     }
 
     /// Applies `--max-blocks`: how long to measure is the caller's money.
@@ -75,8 +80,8 @@ impl MeasureArgs {
     }
 
     /// Absolute, because tools that write there run in other folders.
-    fn work_dir(&self, config: &Config) -> Result<PathBuf, CliError> {
-        let folder = self.work_dir.clone().unwrap_or_else(|| config.root.join(".benchgate"));
+    fn work_dir(&self, root: &Path) -> Result<PathBuf, CliError> {
+        let folder = self.work_dir.clone().unwrap_or_else(|| root.join(".benchgate"));
         std::path::absolute(&folder).map_err(|error| CliError::Usage {
             message: format!("failed to find the working folder {}: {error}", folder.display()),
             hint: None,
@@ -117,6 +122,89 @@ impl MeasureArgs {
         self.measured(sides, output, Some(blocks), CalibrationSource::None, &BesideArgs::default(), terminal)
     }
 
+    /// Exports and compiles the sides into a bundle.
+    pub fn make_bundle(
+        &self,
+        sides: &[SideInput],
+        notices: &[String],
+        output: &Path,
+        terminal: &Terminal,
+    ) -> Result<MadeBundle, CliError> {
+        let Some(side) = sides.last() else {
+            return Err(CliError::Internal { message: "no side to run".to_owned() });
+        };
+        let none = BesideArgs::default();
+        let options = self.options(&side.config.root, output, None, CalibrationSource::None, &none)?;
+        super::paths::check_writable(output)?;
+        let progress = terminal.progress();
+        super::runtime::block_on(async |cancel| {
+            Ok(pipeline::make_bundle(sides, notices, &options, progress.as_ref(), &cancel).await?)
+        })
+    }
+
+    /// Unpacks a bundle and finds it whole. Its own configuration says what is measured.
+    pub fn open_bundle(
+        &self,
+        bundle: &Path,
+        sha256: Option<&str>,
+        terminal: &Terminal,
+    ) -> Result<OpenBundle, CliError> {
+        let cache = super::paths::cache_dir(self.cache_dir.as_deref())?;
+        let mut open = super::runtime::block_on(async |cancel| {
+            Ok(pipeline::open_bundle(bundle, &cache, sha256, &cancel).await?)
+        })?;
+        terminal.note(&format!("the bundle is whole, sha256 {}", open.sha256));
+        for side in &mut open.sides {
+            self.adjust(&mut side.config);
+            check_processors(&side.config)?;
+        }
+        Ok(open)
+    }
+
+    /// Verifies and measures what a bundle holds. The working folder is here, where the bundle's own folder
+    /// is a temporary one.
+    pub fn measure_bundle(
+        &self,
+        open: &OpenBundle,
+        output: &Path,
+        terminal: &Terminal,
+    ) -> Result<Session, CliError> {
+        let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
+        let options = self.options(Path::new(""), output, None, calibration, &BesideArgs::default())?;
+        super::paths::check_writable(output)?;
+        let progress = terminal.progress();
+        super::runtime::block_on(async |cancel| {
+            Ok(pipeline::run_bundle(open, &options, progress.as_ref(), &cancel).await?)
+        })
+    }
+
+    fn options(
+        &self,
+        root: &Path,
+        output: &Path,
+        identical_blocks: Option<u32>,
+        calibration: CalibrationSource,
+        beside: &BesideArgs,
+    ) -> Result<pipeline::Options, CliError> {
+        let work = self.work_dir(root)?;
+        prepare_work_dir(&work)?;
+        let filter = Filter::new(&self.filter).map_err(|error| CliError::Usage {
+            message: format!("failed to read --filter: {error}"),
+            hint: Some("a filter is a regular expression, for example --filter '^vit'".to_owned()),
+        })?;
+        Ok(pipeline::Options {
+            cache: super::paths::cache_dir(self.cache_dir.as_deref())?,
+            axes: beside.axes()?,
+            dumps: beside.dumps(&work)?,
+            work,
+            output: output.to_owned(),
+            filter,
+            identical_blocks,
+            calibration,
+            dump_ir: self.dump_ir,
+        })
+    }
+
     fn measured(
         &self,
         sides: &[SideInput],
@@ -129,23 +217,8 @@ impl MeasureArgs {
         let Some(side) = sides.last() else {
             return Err(CliError::Internal { message: "no side to run".to_owned() });
         };
-        let work = self.work_dir(&side.config)?;
-        prepare_work_dir(&work)?;
-        let filter = Filter::new(&self.filter).map_err(|error| CliError::Usage {
-            message: format!("failed to read --filter: {error}"),
-            hint: Some("a filter is a regular expression, for example --filter '^vit'".to_owned()),
-        })?;
-        let options = pipeline::Options {
-            cache: super::paths::cache_dir(self.cache_dir.as_deref())?,
-            axes: beside.axes()?,
-            dumps: beside.dumps(&work)?,
-            work,
-            output: output.to_owned(),
-            filter,
-            identical_blocks,
-            calibration,
-            dump_ir: self.dump_ir,
-        };
+        check_processors(&side.config)?;
+        let options = self.options(&side.config.root, output, identical_blocks, calibration, beside)?;
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
@@ -168,6 +241,21 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
     let commit = repository.as_ref().and_then(|repository| repository.head().ok()).map(|head| head.commit);
     let dirty = repository.as_ref().and_then(|repository| repository.is_dirty().ok());
     Ok(Some(SideInput { name, config: config.clone(), side, lock, commit, dirty }))
+}
+
+/// Refuses `cpus` that are not on this machine before anything is compiled for them.
+fn check_processors(config: &Config) -> Result<(), CliError> {
+    let Some(asked) = &config.measure.cpus else { return Ok(()) };
+    let here = device::pinnable();
+    let Some(missing) = asked.iter().find(|cpu| !here.contains(cpu)) else { return Ok(()) };
+    Err(CliError::Usage {
+        message: format!(
+            "failed to use {}: `cpus` names processor {missing}, and this machine has {}",
+            config.file.display(),
+            device::ranges(&here)
+        ),
+        hint: Some("leave `cpus` out, and benchgate chooses, leaving one processor to the host".to_owned()),
+    })
 }
 
 /// The working folder ignores itself, so that a run never makes a repository dirty.

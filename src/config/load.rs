@@ -65,13 +65,17 @@ fn read_policy_into(
 /// A configuration for judging what was measured elsewhere: the files that it names need not be here, but
 /// for the policy's own.
 pub fn load_judging(path: &Path) -> Result<Config, ConfigError> {
+    load_judging_within(path, &boundary_of(&folder_of(path)))
+}
+
+/// As [`load_judging`], for a folder that holds no repository.
+pub fn load_judging_within(path: &Path, boundary: &Path) -> Result<Config, ConfigError> {
     let text = read(path)?;
     let mut problems = Collector::default();
     let Some(mut built) = collect(&text, path, &mut problems) else {
         return Err(invalid(path, problems.finish(&text, path)));
     };
-    let boundary = canonical(&boundary_of(&folder_of(path)))?;
-    let mut found = read_policy_into(&mut built, &boundary, &mut problems)?;
+    let mut found = read_policy_into(&mut built, &canonical(boundary)?, &mut problems)?;
     let mut all = problems.finish(&text, path);
     all.append(&mut found);
     if all.is_empty() { Ok(built.config) } else { Err(invalid(path, all)) }

@@ -29,7 +29,7 @@ mod view;
 mod zoo;
 
 pub use backend::{Backend, BackendKind, Test};
-pub use load::{load, load_judging, load_policy, load_policy_within, load_within};
+pub use load::{load, load_judging, load_judging_within, load_policy, load_policy_within, load_within};
 pub use parse::parse;
 pub use policy::PolicyPart;
 pub use policy_changes::policy_changes;

@@ -46,6 +46,16 @@ impl Config {
         }
     }
 
+    /// Takes over from the configuration of the base all that a change must not decide about itself: what
+    /// judges it, where it is stored and how it is told.
+    pub fn judge_by(&mut self, base: &Self) {
+        self.policy.clone_from(&base.policy);
+        self.numerics.clone_from(&base.numerics);
+        self.github.clone_from(&base.github);
+        self.store.clone_from(&base.store);
+        self.disclose = base.disclose;
+    }
+
     /// The part that judges.
     pub fn policy_part(&self) -> PolicyPart {
         PolicyPart { policy: self.policy.clone(), numerics: self.numerics.clone() }

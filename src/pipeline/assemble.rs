@@ -64,6 +64,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         metrics: described(frame).iter().map(MetricRecord::from).collect(),
         sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
         backends: Vec::new(),
+        bundle: None,
         calibration: frame.calibration.cloned(),
         lints: frame.lints.iter().map(LintRecord::from).collect(),
     }

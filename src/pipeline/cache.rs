@@ -106,6 +106,12 @@ impl Digests {
         };
         cell.get_or_try_init(read).await.cloned()
     }
+
+    /// Notes the digest of a file that was just written from checked bytes, so that it is not read again.
+    pub(super) fn learn(&self, path: PathBuf, sha256: String) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(path, Arc::new(tokio::sync::OnceCell::new_with(Some(sha256))));
+    }
 }
 
 /// Writes a file so that it is there whole or not at all, also after a power cut.

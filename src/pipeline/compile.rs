@@ -67,10 +67,15 @@ fn key(job: &Job<'_>, testbed: &str) -> Result<String, PipelineError> {
         .text("tools", &job.tools.digest)
         .text("source", job.source_sha256)
         .list("flag", job.spec.flags());
-    if job.spec.is_host_specific() || names_host(&job.spec.flags, job.folder) {
+    if is_host_specific(&job.spec, job.folder) {
         key = key.text("testbed", testbed);
     }
     Ok(flag_files(key, &job.spec.flags, job.folder)?.finish())
+}
+
+/// Whether a module is for the very processor that it is compiled on.
+pub(super) fn is_host_specific(spec: &CompileSpec, folder: &Path) -> bool {
+    spec.is_host_specific() || names_host(&spec.flags, folder)
 }
 
 /// Whether a file of flags (`@flags.txt`) asks for code of this very processor.

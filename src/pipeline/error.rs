@@ -21,6 +21,10 @@ pub enum PipelineError {
     Device(DeviceError),
     #[error("failed to use the calibration {}: {why}", path.display())]
     Calibration { path: PathBuf, why: String },
+    #[error("failed to use the bundle {}: {why}", path.display())]
+    Bundle { path: PathBuf, why: String },
+    #[error("failed to make a bundle: {0}")]
+    CannotTravel(String),
     #[error("interrupted")]
     Interrupted,
 }

@@ -7,6 +7,7 @@
 mod argv;
 mod assemble;
 mod backends;
+mod bundle;
 mod cache;
 mod calibration;
 mod compile;
@@ -30,6 +31,7 @@ mod targets;
 mod verify;
 
 pub use backends::{Axes, BackendsSource, Dumps};
+pub use bundle::{MadeBundle, OpenBundle, make_bundle, open_bundle, run_bundle};
 pub use cache::Cache;
 pub use calibration::{CalibrationSource, keep_calibration};
 pub use error::PipelineError;

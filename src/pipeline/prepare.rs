@@ -184,20 +184,34 @@ pub(super) struct Source {
     pub(super) lowering: Option<String>,
 }
 
+/// A benchmark whose module is there, with its data.
+pub(super) struct Built {
+    pub(super) prepared: Prepared,
+    pub(super) source: Source,
+    pub(super) compiled: Compiled,
+}
+
 /// Takes a benchmark through export, compile and verify. Fails only where the whole run must stop.
 pub(super) async fn prepare(
     context: &Context<'_>,
     planned: Planned<'_>,
     tools: &Installed,
 ) -> Result<Prepared, PipelineError> {
-    let name = planned.name();
-    let mut prepared = Prepared {
+    match build(context, planned, tools).await? {
+        Ok(built) => check(context, planned, tools, *built).await,
+        Err(failed) => Ok(*failed),
+    }
+}
+
+/// A benchmark before anything was done for it.
+pub(super) fn unprepared(planned: Planned<'_>) -> Prepared {
+    Prepared {
         labels: vec![
             ("model".into(), planned.model.name.clone()),
             ("target".into(), planned.target.name.clone()),
             ("function".into(), planned.model.function.clone()),
         ],
-        name,
+        name: planned.name(),
         outcome: Outcome::Ok,
         stages: Vec::new(),
         compiled: None,
@@ -207,26 +221,38 @@ pub(super) async fn prepare(
         execution: None,
         outputs: None,
         lints: Vec::new(),
-    };
+    }
+}
+
+/// What an exported model was lowered to, and by which exporter.
+pub(super) fn labels_of_export(planned: Planned<'_>, source: &Source) -> Vec<(String, String)> {
+    let lowering = source.lowering.iter().map(|lowering| ("lowering".to_owned(), lowering.clone()));
+    let exporter = planned.model.exporter;
+    let exporter = exporter.iter().map(|exporter| ("exporter".to_owned(), exporter.as_str().to_owned()));
+    lowering.chain(exporter).collect()
+}
+
+/// Export and compile: all that needs Python or a compiler. The inner error is a benchmark that ends here.
+pub(super) async fn build(
+    context: &Context<'_>,
+    planned: Planned<'_>,
+    tools: &Installed,
+) -> Result<Result<Box<Built>, Box<Prepared>>, PipelineError> {
+    let mut prepared = unprepared(planned);
     let what = format!("{} {}", prepared.name, planned.side.name);
 
     // Not a finding about the model, and not the whole run's: the other benchmarks need no such environment.
     if let Some(exporter) = planned.model.exporter
         && let Err(why) = context.interpreters.environment(Environment::of(exporter))
     {
-        return Ok(failed(prepared, Stage::Toolchain, StageFailure::new(why)));
+        return Ok(Err(Box::new(failed(prepared, Stage::Toolchain, StageFailure::new(why)))));
     }
     let source = match step(context, Stage::Export, &what, source(context, planned)).await? {
         Ok(source) => source,
-        Err(failure) => return Ok(failed(prepared, Stage::Export, failure)),
+        Err(failure) => return Ok(Err(Box::new(failed(prepared, Stage::Export, failure)))),
     };
     prepared.stages.push(source.report.clone());
-    if let Some(lowering) = &source.lowering {
-        prepared.labels.push(("lowering".into(), lowering.clone()));
-    }
-    if let Some(exporter) = planned.model.exporter {
-        prepared.labels.push(("exporter".into(), exporter.as_str().to_owned()));
-    }
+    prepared.labels.extend(labels_of_export(planned, &source));
 
     let job = compile::Job {
         tools,
@@ -241,7 +267,7 @@ pub(super) async fn prepare(
     }
     let compiled = match step(context, Stage::Compile, &what, compile::compile(context, &job)).await? {
         Ok(compiled) => compiled,
-        Err(failure) => return Ok(failed(prepared, Stage::Compile, failure)),
+        Err(failure) => return Ok(Err(Box::new(failed(prepared, Stage::Compile, failure)))),
     };
     if let Some(why) = &compiled.damaged {
         context.progress.on(Event::Warning(&format!("a damaged cache entry was made again: {why}")));
@@ -254,7 +280,18 @@ pub(super) async fn prepare(
         peak_memory_bytes: compiled.peak_memory_bytes,
         log: Some(compiled.log.clone()),
     });
+    Ok(Ok(Box::new(Built { prepared, source, compiled })))
+}
 
+/// Looks for the device and verifies: all that must happen where it is measured.
+pub(super) async fn check(
+    context: &Context<'_>,
+    planned: Planned<'_>,
+    tools: &Installed,
+    built: Built,
+) -> Result<Prepared, PipelineError> {
+    let Built { mut prepared, source, compiled } = built;
+    let what = format!("{} {}", prepared.name, planned.side.name);
     let execution = execution(context, planned, &source, &compiled);
     prepared.artifact = Some(Artifact {
         vmfb_sha256: compiled.vmfb_sha256.clone(),
@@ -357,7 +394,7 @@ impl Noted for Compiled {
     }
 }
 
-fn failed(mut prepared: Prepared, stage: Stage, failure: StageFailure) -> Prepared {
+pub(super) fn failed(mut prepared: Prepared, stage: Stage, failure: StageFailure) -> Prepared {
     prepared.stages.push(StageReport {
         stage,
         status: if failure.unsupported { StageStatus::Skipped } else { StageStatus::Failed },
@@ -373,7 +410,7 @@ fn failed(mut prepared: Prepared, stage: Stage, failure: StageFailure) -> Prepar
     prepared
 }
 
-fn compile_spec(planned: Planned<'_>) -> CompileSpec {
+pub(super) fn compile_spec(planned: Planned<'_>) -> CompileSpec {
     CompileSpec {
         backend: planned.target.backend.clone(),
         input_type: planned.model.input_type.clone(),

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 
 use crate::config::Pin;
-use crate::device;
+use crate::device::{self, Gpus};
 use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed};
 use crate::process::{self, Cancel};
-use crate::record::RunFile;
+use crate::record::{BundleOrigin, RunFile};
 use crate::toolchain::{self, Environment, Installed, Lock};
 
 use super::PipelineError;
@@ -78,7 +78,6 @@ pub async fn run(
     let Some(lead) = sides.iter().find(|side| side.name == SideName::Head).or(sides.first()) else {
         return Err(PipelineError::Selection("there is no side to run".to_owned()));
     };
-    let settings = &lead.config.measure;
     let plans: Vec<Vec<Planned<'_>>> = sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
     let names = plan::names(&plans)?;
 
@@ -86,45 +85,11 @@ pub async fn run(
     let mut experiments = backends::experiments(&plans[lead_at], &lead.config.backends, &options.axes)?;
 
     let cache = Cache::open(&options.cache)?;
-    let models: BTreeMap<Environment, usize> = exported_models(&plans);
-    let needed: BTreeSet<Environment> =
-        models.keys().copied().chain(backends::needed(&experiments)).collect();
-    let steps = sides.len() + needed.len();
-    progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
-    let tools =
-        try_join_all(sides.iter().map(|side| tools_of(side, &options.cache, progress, cancel))).await?;
-    let mut environments = environments(&needed, &lead.lock, &options.cache, progress, cancel).await?;
-    let interpreters = backends::interpreters(&experiments, &environments);
-    environments.retain(|environment, _| models.contains_key(environment));
-    progress.on(Event::StageFinished { stage: Stage::Toolchain });
-
-    let targets = || plans.iter().flatten().map(|planned| planned.target);
-    let gpus = devices::gpus(targets());
-    let choices = devices::choices(&gpus, targets());
-    if let Some(problem) = gpus.problem() {
-        progress.on(Event::Warning(&format!("the GPUs can't be watched: {problem}")));
-    }
-    let used: Vec<&device::Gpu> =
-        devices::candidates(&choices).into_iter().filter_map(|index| gpus.list().get(index)).collect();
-    let testbed = device::testbed(&used);
-    let jobs = settings.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
-    let context = Context {
-        cache: &cache,
-        progress,
-        cancel,
-        testbed: &testbed,
-        slots: Slots::new(jobs),
-        digests: Digests::default(),
-        failures: Failures::default(),
-        devices: Devices::default(),
-        interpreters: Interpreters::new(environments, jobs, &models),
-        paired: sides.len() == 2,
-        ir: options.dump_ir.then(|| options.work.join("ir")),
-        logs: options.work.join("logs"),
-        cpus: settings.cpus.clone().or_else(device::default_cpus),
-        gpus: Arc::clone(&gpus),
-        choices,
-    };
+    let needed = ready(sides, &plans, lead, &experiments, options, progress, cancel).await?;
+    let Needed { tools, exporters, interpreters } = needed;
+    let machine = Machine::look(&plans, progress);
+    let context = context(&cache, &machine, lead, options, exporters, progress, cancel);
+    let context = Context { paired: sides.len() == 2, ..context };
     let effort = Effort::begin();
     let prepared = prepare_all(&context, sides, plans, &tools).await?;
     context.interpreters.stop().await;
@@ -136,14 +101,116 @@ pub async fn run(
     for experiment in &mut experiments {
         experiment.inputs = exported_inputs(&prepared[lead_at], experiment.model_name());
     }
-    let beside = Beside { experiments: &experiments, interpreters: &interpreters };
+    let beside = Beside { experiments: &experiments, interpreters: &interpreters, bundle: None };
     measure_and_record(&context, lead, &prepared, &tools, &names, &beside, options).await
 }
 
-/// What runs beside IREE.
-struct Beside<'a> {
-    experiments: &'a [Experiment<'a>],
-    interpreters: &'a backends::Interpreters,
+/// What must be there before the first model.
+pub(super) struct Needed {
+    /// The tools of every side.
+    pub(super) tools: Vec<Arc<Installed>>,
+    pub(super) exporters: Exporters,
+    /// What runs other backends.
+    pub(super) interpreters: backends::Interpreters,
+}
+
+/// The environments that export, and how many models each of them has to.
+#[derive(Default)]
+pub(super) struct Exporters {
+    environments: Environments,
+    models: BTreeMap<Environment, usize>,
+}
+
+/// Installs and verifies what every side needs before its first model: the tools, and Python where a model
+/// is exported or another backend runs.
+pub(super) async fn ready(
+    sides: &[SideInput],
+    plans: &[Vec<Planned<'_>>],
+    lead: &SideInput,
+    experiments: &[Experiment<'_>],
+    options: &Options,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Needed, PipelineError> {
+    let models = exported_models(plans);
+    let needed: BTreeSet<Environment> = models.keys().copied().chain(backends::needed(experiments)).collect();
+    let steps = sides.len() + needed.len();
+    progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
+    let tools =
+        try_join_all(sides.iter().map(|side| tools_of(side, &options.cache, progress, cancel))).await?;
+    let mut environments = environments(&needed, &lead.lock, &options.cache, progress, cancel).await?;
+    let interpreters = backends::interpreters(experiments, &environments);
+    environments.retain(|environment, _| models.contains_key(environment));
+    progress.on(Event::StageFinished { stage: Stage::Toolchain });
+    Ok(Needed { tools, exporters: Exporters { environments, models }, interpreters })
+}
+
+/// The machine as a run finds it.
+pub(super) struct Machine {
+    gpus: Arc<Gpus>,
+    choices: Vec<device::Choice>,
+    pub(super) testbed: Testbed,
+}
+
+impl Machine {
+    /// Looks at it, and at the GPUs that these benchmarks need.
+    pub(super) fn look(plans: &[Vec<Planned<'_>>], progress: &dyn Progress) -> Self {
+        let targets = || plans.iter().flatten().map(|planned| planned.target);
+        let gpus = devices::gpus(targets());
+        let choices = devices::choices(&gpus, targets());
+        if let Some(problem) = gpus.problem() {
+            progress.on(Event::Warning(&format!("the GPUs can't be watched: {problem}")));
+        }
+        let used: Vec<&device::Gpu> =
+            devices::candidates(&choices).into_iter().filter_map(|index| gpus.list().get(index)).collect();
+        let testbed = device::testbed(&used);
+        Self { gpus, choices, testbed }
+    }
+
+    /// The machine alone, where nothing is run on a device.
+    pub(super) fn without_devices() -> Self {
+        Self { gpus: Arc::default(), choices: Vec::new(), testbed: device::testbed(&[]) }
+    }
+}
+
+/// What the stages share, for one side alone.
+pub(super) fn context<'a>(
+    cache: &'a Cache,
+    machine: &'a Machine,
+    lead: &SideInput,
+    options: &Options,
+    exporters: Exporters,
+    progress: &'a dyn Progress,
+    cancel: &'a Cancel,
+) -> Context<'a> {
+    let settings = &lead.config.measure;
+    let jobs = settings.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+    let Exporters { environments, models } = exporters;
+    Context {
+        cache,
+        progress,
+        cancel,
+        testbed: &machine.testbed,
+        slots: Slots::new(jobs),
+        digests: Digests::default(),
+        failures: Failures::default(),
+        devices: Devices::default(),
+        interpreters: Interpreters::new(environments, jobs, &models),
+        paired: false,
+        ir: options.dump_ir.then(|| options.work.join("ir")),
+        logs: options.work.join("logs"),
+        cpus: settings.cpus.clone().or_else(device::default_cpus),
+        gpus: Arc::clone(&machine.gpus),
+        choices: machine.choices.clone(),
+    }
+}
+
+/// What the record holds beside the measured sides.
+pub(super) struct Beside<'a> {
+    pub(super) experiments: &'a [Experiment<'a>],
+    pub(super) interpreters: &'a backends::Interpreters,
+    /// Where the modules come from, if they were not compiled here.
+    pub(super) bundle: Option<BundleOrigin>,
 }
 
 /// The inputs that a model's module is measured with, where the exporter wrote them.
@@ -163,7 +230,7 @@ fn exported_inputs(side: &PreparedSide<'_>, model: &str) -> Vec<PathBuf> {
 }
 
 /// What preparing costs, so that idle processors are seen.
-struct Effort {
+pub(super) struct Effort {
     started: Instant,
     processor_time: Duration,
     /// Of the machine: other people's work makes ours slower and leaves nothing idle.
@@ -171,7 +238,7 @@ struct Effort {
 }
 
 impl Effort {
-    fn begin() -> Self {
+    pub(super) fn begin() -> Self {
         Self {
             started: Instant::now(),
             processor_time: process::processor_time(),
@@ -180,7 +247,7 @@ impl Effort {
     }
 
     /// `preparing took 312.0 s for 34 benchmarks, 2 processors 93 % busy with it and 4 % idle`.
-    fn end(self, benchmarks: usize) -> String {
+    pub(super) fn end(self, benchmarks: usize) -> String {
         let wall = self.started.elapsed().as_secs_f64();
         let used = process::processor_time().saturating_sub(self.processor_time).as_secs_f64();
         let processors = available_parallelism().map_or(1, usize::from);
@@ -269,7 +336,7 @@ async fn prepare_all<'a>(
     Ok(prepared)
 }
 
-async fn measure_and_record(
+pub(super) async fn measure_and_record(
     context: &Context<'_>,
     lead: &SideInput,
     prepared: &[PreparedSide<'_>],
@@ -351,6 +418,7 @@ async fn measure_and_record(
         frame.relative_to,
     )
     .await?;
+    file.bundle.clone_from(&beside.bundle);
     write_atomically(&options.output, &file.to_json())?;
     journal.complete()?;
     let (base, head) = assemble::runs(&file, &label);

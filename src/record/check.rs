@@ -89,7 +89,7 @@ fn benchmark(at: &str, benchmark: &BenchmarkRecord, metrics: &BTreeSet<&str>) ->
     Ok(())
 }
 
-fn outcome(at: &str, outcome: &OutcomeRecord) -> Result<(), RecordError> {
+pub(super) fn outcome(at: &str, outcome: &OutcomeRecord) -> Result<(), RecordError> {
     let failed = outcome.status == OutcomeStatus::Failed;
     if failed != outcome.stage.is_some() {
         let stages = Stage::ALL.map(Stage::as_str).join(", ");

@@ -9,6 +9,7 @@
 mod backend_v1;
 mod baseline_convert;
 mod baseline_v1;
+mod bundle_v1;
 mod check;
 mod comparison_v1;
 mod convert;
@@ -28,6 +29,10 @@ pub use baseline_v1::{
     AcceptanceFile, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause, QuarantineRecord,
     SummaryRecord,
 };
+pub use bundle_v1::{
+    BundleFile, BundleOrigin, BundledBenchmark, BundledFile, BundledInput, BundledModule, BundledParameters,
+    BundledSide, ReferenceProblem, is_plain_path,
+};
 pub use comparison_v1::{
     ComparisonFile, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode, PolicyRecord,
     ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, WaiverRecord,
@@ -42,8 +47,8 @@ pub use run_v1::{
     ValueRecord, VerificationRecord,
 };
 pub use schema::{
-    AcceptanceSchema, BaselineSchema, ComparisonSchema, RunSchema, acceptance_json_schema,
-    baseline_json_schema, comparison_json_schema, run_json_schema,
+    AcceptanceSchema, BaselineSchema, BundleSchema, ComparisonSchema, RunSchema, acceptance_json_schema,
+    baseline_json_schema, bundle_json_schema, comparison_json_schema, run_json_schema,
 };
 pub use telemetry_v1::{CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, RangeRecord, TelemetryRecord};
 pub use word::Word;

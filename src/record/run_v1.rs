@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Better, LintCode, MetricKind, SideName, Stage, VerifyCode};
 
 use super::{
-    BackendRecord, Number, ProfileRecord, RecordError, RunSchema, TelemetryRecord, Word, check, schema,
+    BackendRecord, BundleOrigin, Number, ProfileRecord, RecordError, RunSchema, TelemetryRecord, Word, check,
+    schema,
 };
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
@@ -37,6 +38,9 @@ pub struct RunFile {
     /// The same models on backends beside IREE: context for people, never judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendRecord>,
+    /// Where it was compiled, if elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<BundleOrigin>,
     /// Calibration travels inside the run, so that a verdict needs nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationRecord>,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::hash::digest_of;
 use super::install::{Place, Turn};
-use super::manifest::{Look, Manifest, Scope};
+use super::manifest::{Look, Manifest, Scope, digest_of_files};
 use super::pip::{Pip, write_requirements};
 use super::wheel::{Name, Wheel};
 use super::{Lock, ToolchainError, fetch, interpreter, local};
@@ -44,6 +44,32 @@ impl Installed {
     /// The reader of profiles, which older versions did not bring.
     pub fn iree_profile(&self) -> Option<PathBuf> {
         Some(self.iree_benchmark_module.with_file_name("iree-profile")).filter(|path| path.is_file())
+    }
+
+    /// Runtime tools that travelled without their compiler, which names them: `iree-run-module` and
+    /// `iree-benchmark-module`. Whoever carried them says of which commits they are.
+    ///
+    /// # Errors
+    /// Those are not the pin's, or a tool can't be read.
+    pub async fn runtime_alone(
+        pin: &Pin,
+        identity: Toolchain,
+        root: &Path,
+        [iree_run_module, iree_benchmark_module]: [PathBuf; 2],
+    ) -> Result<Self, ToolchainError> {
+        compare_commits(pin, root, &identity.compiler_commit, &identity.runtime_commit)?;
+        let files = [iree_run_module.clone(), iree_benchmark_module.clone()];
+        let digest = blocking(root, move || digest_of_files(&files)).await?;
+        Ok(Self {
+            identity,
+            root: root.to_owned(),
+            digest,
+            // They are not there, and whoever starts them is told so.
+            iree_compile: iree_run_module.with_file_name("iree-compile"),
+            iree_dump_module: iree_run_module.with_file_name("iree-dump-module"),
+            iree_run_module,
+            iree_benchmark_module,
+        })
     }
 }
 

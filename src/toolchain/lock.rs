@@ -55,8 +55,12 @@ impl Lock {
     /// # Errors
     /// It exists and can't be read, or is not a lock file.
     pub fn read_beside(config: &Path) -> Result<Self, ToolchainError> {
-        let folder = config.parent().unwrap_or(Path::new(""));
-        Self::read(&folder.join(LOCK_FILE))
+        Self::read(&Self::path_beside(config))
+    }
+
+    /// Where the lock of a configuration file is.
+    pub fn path_beside(config: &Path) -> PathBuf {
+        config.with_file_name(LOCK_FILE)
     }
 
     /// Reads a lock file. One that does not exist yet is empty.

@@ -96,6 +96,7 @@ fn paired(ratio: f64) -> RunFile {
         metrics: vec![MetricRecord::from(&Metric::LATENCY)],
         sides: SideName::BOTH.map(side).into(),
         backends: Vec::new(),
+        bundle: None,
         calibration: None,
         lints: Vec::new(),
     }

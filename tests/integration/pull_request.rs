@@ -8,7 +8,7 @@ use crate::harness::Outcome;
 use crate::suite::{Suite, install_fake_tools};
 
 /// A committed suite of one model, on `main`, with a branch checked out on top of it.
-fn repository() -> (Suite, Repository) {
+pub fn repository() -> (Suite, Repository) {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let work = suite.world.work();
     suite.world.write(".gitignore", "/tools*\n");
@@ -27,7 +27,7 @@ fn repository() -> (Suite, Repository) {
     (suite, repository)
 }
 
-fn commit(repository: &Repository, message: &str) {
+pub fn commit(repository: &Repository, message: &str) {
     let mut index = repository.index().unwrap();
     index.add_all(["*"], IndexAddOption::DEFAULT, None).unwrap();
     index.write().unwrap();

@@ -39,6 +39,13 @@ fn comparison_json_is_described_by_its_schema() {
 }
 
 #[test]
+fn a_bundle_is_described_by_its_schema() {
+    assert_same_as_file("schemas/bundle.json", &benchgate::record::bundle_json_schema());
+    let golden = include_str!("../fixtures/record/bundle-v1.json");
+    assert_eq!(faults("bundle.json", &serde_json::from_str(golden).unwrap()), Vec::<String>::new());
+}
+
+#[test]
 fn the_golden_run_and_a_comparison_of_its_sides_obey_their_schemas() {
     let golden = include_str!("../fixtures/record/run-v1.json");
     let run: Value = serde_json::from_str(golden).unwrap();

@@ -62,6 +62,7 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
             benchmarks,
         }],
         backends: Vec::new(),
+        bundle: None,
         calibration: run.calibration.as_ref().map(CalibrationRecord::from),
         lints: run.lints.iter().map(LintRecord::from).collect(),
     };

@@ -1,0 +1,139 @@
+//! Options of a command whose stages are split over two machines, and what the first half prints.
+
+use std::path::{Path, PathBuf};
+
+use crate::exit_code::ExitCode;
+use crate::model::{Outcome, Unit};
+use crate::pipeline::{MadeBundle, OpenBundle, SideInput};
+use crate::report::{clean, quantity};
+
+use super::session::MeasureArgs;
+use super::{CliError, Terminal};
+
+/// One half of the stages, and the bundle between the two.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Stages split over machines")]
+#[group(skip)]
+#[command(group(clap::ArgGroup::new("half").args(["until", "from"])))]
+pub struct BundleArgs {
+    /// Stop after this stage, and pack what the next ones need into --bundle (docs/bundles.md)
+    #[arg(long, value_name = "STAGE", value_enum, requires = "bundle")]
+    until: Option<Until>,
+    /// Begin with this stage, from --bundle: no configuration, sources, compiler or Python is needed
+    #[arg(long, value_name = "STAGE", value_enum, requires = "bundle", conflicts_with = "dump_ir")]
+    from: Option<From>,
+    /// What --until writes and --from reads
+    #[arg(long, value_name = "FILE", requires = "half")]
+    bundle: Option<PathBuf>,
+    /// The digest that --until printed: any other bundle is refused
+    #[arg(long, value_name = "SHA256", requires = "from", value_parser = sha256)]
+    bundle_sha256: Option<String>,
+}
+
+/// The last stage of the first half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Until {
+    Compile,
+}
+
+/// The first stage of the second half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum From {
+    Verify,
+}
+
+fn sha256(text: &str) -> Result<String, String> {
+    let whole = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if whole { Ok(text.to_ascii_lowercase()) } else { Err("expected 64 hexadecimal digits".to_owned()) }
+}
+
+/// Which stages a command runs.
+pub enum Half<'a> {
+    Whole,
+    /// Into this bundle.
+    UntilCompile(&'a Path),
+    /// From this bundle.
+    FromVerify(&'a Path),
+}
+
+impl BundleArgs {
+    pub fn half(&self) -> Half<'_> {
+        match (self.until, self.from, &self.bundle) {
+            (Some(Until::Compile), _, Some(bundle)) => Half::UntilCompile(bundle),
+            (_, Some(From::Verify), Some(bundle)) => Half::FromVerify(bundle),
+            _ => Half::Whole,
+        }
+    }
+
+    /// The first half: exports, compiles, packs, and prints what is in the bundle.
+    pub fn make(
+        &self,
+        bundle: &Path,
+        sides: &[SideInput],
+        notices: &[String],
+        measure: &MeasureArgs,
+        json: bool,
+        terminal: &Terminal,
+    ) -> Result<ExitCode, CliError> {
+        let made = measure.make_bundle(sides, notices, bundle, terminal)?;
+        terminal.print(&if json { packed_json(&made, bundle) } else { packed(&made, bundle) });
+        let failed = made.benchmarks.iter().any(|(_, _, outcome)| matches!(outcome, Outcome::Failed { .. }));
+        Ok(if failed { ExitCode::Error } else { ExitCode::Pass })
+    }
+
+    /// The beginning of the second half.
+    pub fn open(
+        &self,
+        bundle: &Path,
+        measure: &MeasureArgs,
+        terminal: &Terminal,
+    ) -> Result<OpenBundle, CliError> {
+        measure.open_bundle(bundle, self.bundle_sha256.as_deref(), terminal)
+    }
+}
+
+fn told(outcome: &Outcome) -> (&'static str, Option<String>) {
+    match outcome {
+        Outcome::Ok => ("ok", None),
+        Outcome::Unsupported { reason } => ("unsupported", Some(reason.clone())),
+        Outcome::Failed { stage, why } => ("failed", Some(format!("{stage}: {why}"))),
+        Outcome::Skipped { reason } => ("skipped", Some(reason.clone())),
+    }
+}
+
+/// What is in a bundle that was written, and what is not.
+fn packed(made: &MadeBundle, bundle: &Path) -> String {
+    let mut text = String::new();
+    let mut whole = 0;
+    for (side, name, outcome) in &made.benchmarks {
+        match told(outcome) {
+            (_, None) => whole += 1,
+            (status, Some(why)) => {
+                text.push_str(&format!("{status} {side} {}: {}\n", clean(name), clean(&why)));
+            }
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "three digits of it are shown")]
+    let size = quantity(made.bytes as f64, &Unit::Bytes);
+    let all = made.benchmarks.len();
+    let of = if whole == all { String::new() } else { format!(" of {all}") };
+    let noun = if all == 1 { "module" } else { "modules" };
+    text.push_str(&format!("wrote {}: {whole}{of} {noun}, {size}\n", bundle.display()));
+    text.push_str(&format!("sha256 {}\n", made.sha256));
+    text
+}
+
+/// The same for programs.
+fn packed_json(made: &MadeBundle, bundle: &Path) -> String {
+    let benchmarks = made.benchmarks.iter().map(|(side, name, outcome)| {
+        let (status, why) = told(outcome);
+        serde_json::json!({"side": side.as_str(), "benchmark": name, "status": status, "why": why})
+    });
+    let value = serde_json::json!({
+        "bundle": bundle,
+        "sha256": made.sha256,
+        "bytes": made.bytes,
+        "benchmarks": benchmarks.collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
