@@ -156,22 +156,25 @@ fn each_mistake_is_told_what_happened_why_and_what_to_do() {
     insta::assert_snapshot!(tour.0);
 }
 
+/// What differs at head.
+type Change = fn(&mut serde_json::Value);
+
 /// What was measured and can't be judged is no error of a command: it is a row with its reason.
 #[test]
 fn what_can_not_be_compared_is_a_row_with_its_reason() {
     let world = World::new();
     let mut said = String::new();
-    let changes: [(&str, &dyn Fn(&mut serde_json::Value)); 3] = [
-        ("another machine", &|run| {
+    let changes: [(&str, Change); 3] = [
+        ("another machine", |run| {
             run["testbed"]["id"] = "0000aaaa".into();
             run["testbed"]["facts"]["cpu-model"] = "another".into();
             run["sides"][0]["benchmarks"][0]["artifact"]["vmfb_sha256"] = "7".repeat(64).into();
         }),
-        ("a renamed benchmark", &|run| {
+        ("a renamed benchmark", |run| {
             let name = run["sides"][0]["benchmarks"][0]["name"].as_str().unwrap().to_owned();
             run["sides"][0]["benchmarks"][0]["name"] = format!("{name}-v2").into();
         }),
-        ("a benchmark that failed", &|run| {
+        ("a benchmark that failed", |run| {
             run["sides"][0]["benchmarks"][0]["outcome"] =
                 serde_json::json!({"status": "failed", "stage": "compile", "why": "exit status 1"});
         }),
