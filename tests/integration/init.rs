@@ -101,3 +101,15 @@ fn names_are_plain_so_that_nothing_in_a_workflow_needs_quotes() {
         assert_eq!(files(&world), BTreeSet::new());
     }
 }
+
+#[test]
+fn a_build_of_ones_own_writes_the_suite_and_adds_workflows_when_the_action_is_named() {
+    let world = World::new();
+    let said = world.run(["init"]).expect_code(0).stderr;
+    assert!(said.contains("--action OWNER/REPO@COMMIT"), "{said}");
+    assert!(files(&world).iter().all(|file| !file.starts_with(".github")), "{:?}", files(&world));
+    let suite = world.read("benchgate.toml");
+    world.run(["init", "--action", ACTION]).expect_code(0);
+    assert_eq!(world.read("benchgate.toml"), suite);
+    assert!(files(&world).contains(".github/workflows/benchgate.yml"));
+}

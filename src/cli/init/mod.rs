@@ -15,7 +15,8 @@ use templates::{Answers, Template};
 ///
 /// Writes benchgate.toml with an example that runs, and three workflows: one measures every pull request and
 /// holds no token that can write, one publishes what was measured and runs nothing of it, one adds a session
-/// to the baseline every night. Nothing that is there is overwritten.
+/// to the baseline every night. Nothing that is there is overwritten; a suite
+/// that is there gets its workflows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,6 +47,9 @@ pub struct Args {
 /// The commit that a release was built from, for its own workflow sets it.
 const RELEASED: Option<&str> = option_env!("BENCHGATE_RELEASE_COMMIT");
 
+const UNKNOWN_ACTION: &str =
+    "this benchgate was not built by a release, so it does not know the commit of its action";
+
 /// What a configuration, a label of a runner and a file may all be called.
 fn name(text: &str) -> Result<String, String> {
     let known = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
@@ -73,14 +77,28 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let answers = answers(args)?;
     let root = git::Repository::open(&existing(&args.folder)).map(|repository| repository.root().to_owned());
     let root = root.unwrap_or_else(|_| args.folder.clone());
-    let mut files: Vec<(PathBuf, Vec<u8>)> = templates::suite(&answers)
-        .into_iter()
-        .map(|(name, content)| (args.folder.join(name), content))
-        .collect();
-    for workflow in Template::ALL {
-        files.push((root.join(workflow.path()), workflow.fill(&answers).into_bytes()));
+    // A suite that is there is kept, and gets its workflows.
+    let has_suite = args.folder.join("benchgate.toml").exists();
+    let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+    if !has_suite {
+        let suite = templates::suite(&answers).into_iter();
+        files.extend(suite.map(|(name, content)| (args.folder.join(name), content)));
+    }
+    if answers.action.is_some() {
+        let filled = |workflow: Template| (root.join(workflow.path()), workflow.fill(&answers).into_bytes());
+        files.extend(Template::ALL.map(filled));
+    } else if has_suite {
+        return Err(CliError::Usage {
+            message: UNKNOWN_ACTION.to_owned(),
+            hint: Some("name it: --action OWNER/REPO@COMMIT, with all 40 digits".to_owned()),
+        });
     }
     write(&files, terminal)?;
+    if answers.action.is_none() {
+        terminal.note(&format!(
+            "no workflows: {UNKNOWN_ACTION}; `benchgate init --action OWNER/REPO@COMMIT` adds them"
+        ));
+    }
     terminal.print(
         "\nNext:\n  benchgate tools pin   the hashes of the tools, into benchgate.lock\n  benchgate run         \
          the suite works here\n  benchgate doctor      what this machine and repository still lack\nThen commit all of it. \
@@ -93,11 +111,7 @@ fn answers(args: &Args) -> Result<Answers, CliError> {
     let released = RELEASED.filter(|commit| Sha::parse(commit).is_some());
     let released =
         released.map(|commit| format!("benchgate/benchgate@{commit} # v{}", env!("CARGO_PKG_VERSION")));
-    let action = args.action.clone().or(released).ok_or_else(|| CliError::Usage {
-        message: "this benchgate was not built by a release, so it does not know the commit of its action"
-            .to_owned(),
-        hint: Some("name it: --action OWNER/REPO@COMMIT, with all 40 digits".to_owned()),
-    })?;
+    let action = args.action.clone().or(released);
     let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
     let named = folder.file_name().and_then(|name| name.to_str()).and_then(|folder| name(folder).ok());
     let inside = git::Repository::open(&existing(&args.folder))

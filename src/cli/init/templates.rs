@@ -16,8 +16,8 @@ pub struct Answers {
     pub folder: String,
     /// Labels.
     pub runner: Vec<String>,
-    /// `OWNER/REPO@COMMIT`.
-    pub action: String,
+    /// `OWNER/REPO@COMMIT`, where it is known. Without it there are no workflows.
+    pub action: Option<String>,
 }
 
 /// The workflows.
@@ -68,7 +68,7 @@ impl Template {
             }
             _ => runner,
         };
-        let own = [("@ACTION@", answers.action.as_str()), ("@RUNNER@", &runner)];
+        let own = [("@ACTION@", answers.action.as_deref().unwrap_or_default()), ("@RUNNER@", &runner)];
         PINS.into_iter().chain(own).fold(text, |text, (name, value)| text.replace(name, value))
     }
 }
@@ -113,7 +113,7 @@ mod tests {
                 suite: "zoo".to_owned(),
                 folder: folder.to_owned(),
                 runner: vec!["self-hosted".to_owned(), "gpu".to_owned()],
-                action: format!("o/r@{}", "1".repeat(40)),
+                action: Some(format!("o/r@{}", "1".repeat(40))),
             };
             for template in Template::ALL {
                 let text = template.fill(&answers);
@@ -123,7 +123,7 @@ mod tests {
                         .is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase()))
                 });
                 assert_eq!(blank, None, "{}", template.path());
-                let steps = text.matches(&answers.action).count();
+                let steps = text.matches(answers.action.as_deref().unwrap()).count();
                 let configured = text.matches("config: suites/zoo/benchgate.toml").count();
                 assert_eq!(configured, if folder.is_empty() { 0 } else { steps });
             }
