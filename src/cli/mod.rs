@@ -1,4 +1,4 @@
-//! L5: arguments and one file per command. The only room that reads the environment, the clock and
+//! L5: arguments and one file per command. The room that reads the environment, the clock and
 //! the terminal, and the only one that prints.
 
 mod action;

@@ -148,6 +148,13 @@ pub(super) struct StageReport {
     pub(super) log: Option<PathBuf>,
 }
 
+impl StageReport {
+    /// There was nothing to do.
+    pub(super) fn skipped(stage: Stage) -> Self {
+        Self { stage, status: StageStatus::Skipped, seconds: 0.0, peak_memory_bytes: None, log: None }
+    }
+}
+
 /// A benchmark of one side, ready to be measured or with the reason why not.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared {
@@ -447,13 +454,7 @@ async fn source(
                 expected64: model.expected_f64.iter().map(|path| folder.join(path)).collect(),
                 expected64_problem: None,
                 reference_problem: None,
-                report: StageReport {
-                    stage: Stage::Export,
-                    status: StageStatus::Skipped,
-                    seconds: 0.0,
-                    peak_memory_bytes: None,
-                    log: None,
-                },
+                report: StageReport::skipped(Stage::Export),
                 lowering: None,
             }))
         }

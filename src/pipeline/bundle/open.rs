@@ -10,9 +10,7 @@ use futures_util::future::try_join_all;
 use crate::config;
 use crate::model::{Event, Outcome, Progress, SideName, Stage, Testbed, Toolchain, VerifyCode};
 use crate::process::Cancel;
-use crate::record::{
-    BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide, StageStatus,
-};
+use crate::record::{BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide};
 use crate::toolchain::{Installed, Lock};
 
 use super::super::PipelineError;
@@ -168,13 +166,7 @@ impl OpenBundle {
             expected64: all(&module.expected64),
             expected64_problem: None,
             reference_problem: module.reference_problem.as_ref().map(problem),
-            report: StageReport {
-                stage: Stage::Export,
-                status: StageStatus::Skipped,
-                seconds: 0.0,
-                peak_memory_bytes: None,
-                log: None,
-            },
+            report: StageReport::skipped(Stage::Export),
             lowering: module.lowering.clone(),
         };
         prepared.labels.extend(labels_of_export(planned, &source));
