@@ -161,6 +161,8 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
 /// Looks while measuring and the verdict afterwards go by one policy.
 fn adjust(args: &Args, sides: &mut [SideInput]) -> Result<(), CliError> {
     for side in sides {
+        // After the base had its say: the command line has the last word.
+        args.measure.adjust(&mut side.config);
         side.config.policy = args.measure.limit(args.policy.over(side.config.policy.clone())?);
     }
     Ok(())
@@ -180,7 +182,7 @@ fn judged(
         return Err(CliError::Internal { message: "a gate has a head".to_owned() });
     };
     let config = &head.config;
-    let options = CompareOptions { seed: config.measure.seed, today: super::compare::today() };
+    let options = CompareOptions { today: super::compare::today(), ..CompareOptions::default() };
     let session = measure()?;
     let mut comparison = match baseline {
         Some(baseline) => baseline.judge(&config.suite, &session.head, &config.policy, &options, terminal)?,

@@ -51,9 +51,6 @@ pub struct Args {
     /// Sessions to resample, unchanged and for each slowdown
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     resamples: u32,
-    /// Seed of the resampling
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
     /// How to write the calibration
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: NoiseFormat,
@@ -61,6 +58,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
+
+/// Any fixed number: the same session and options give the same report.
+const RESAMPLING_SEED: u64 = 1;
 
 /// The formats a calibration is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -79,8 +79,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         None => measured(args, terminal)?,
     };
     enough(&base, &head, &source)?;
-    let options =
-        NoiseOptions { seed: args.seed, resamples: args.resamples, source, ..NoiseOptions::default() };
+    let options = NoiseOptions {
+        seed: args.measure.seed.unwrap_or(RESAMPLING_SEED),
+        resamples: args.resamples,
+        source,
+        ..NoiseOptions::default()
+    };
     let report = noise(&base, &head, &policy, &options);
     if let Some(file) = measured {
         keep(args, file, &report, terminal)?;

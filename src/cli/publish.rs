@@ -137,7 +137,7 @@ fn judge(args: &Args, config: Option<&Config>) -> Result<Comparison, CliError> {
     for side in [&base, &head] {
         same_suite(side.run.suite.as_deref(), config, &args.run)?;
     }
-    let options = CompareOptions { seed: config.measure.seed, today: super::compare::today() };
+    let options = CompareOptions { today: super::compare::today(), ..CompareOptions::default() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
     args.policy.soften(&mut comparison);
     crate::report::withhold(&mut comparison, args.disclose.unwrap_or(config.disclose));

@@ -40,6 +40,9 @@ pub struct MeasureArgs {
     /// Most blocks (ABBA quadruples) of a benchmark; fewer where the answer is clear
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
+    /// Seed of the order in which processes run [default: drawn by each session, and recorded in run.json]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: Option<u64>,
 }
 
 /// Nothing is ever done by no compiler, or shown by no block.
@@ -63,9 +66,13 @@ impl MeasureArgs {
         Ok(config)
     }
 
-    fn adjust(&self, config: &mut Config) {
+    /// Applies what the command line overrides.
+    pub fn adjust(&self, config: &mut Config) {
         if self.jobs.is_some() {
             config.measure.jobs = self.jobs;
+        }
+        if self.seed.is_some() {
+            config.measure.seed = self.seed;
         }
     }
 

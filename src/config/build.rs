@@ -217,6 +217,6 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
         lock_clocks,
         profile: view.get("profile").text().and_then(Profiling::parse).unwrap_or_default(),
         jobs: view.get("jobs").integer(),
-        seed: view.get("seed").integer().unwrap_or(defaults::SEED),
+        seed: view.get("seed").integer(),
     }
 }

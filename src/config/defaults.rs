@@ -30,9 +30,6 @@ pub(super) const COMPILE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The first import of torch and a download-free export of a large model take minutes.
 pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// Any fixed number: the order is random, and the same in every run of the same suite.
-pub(super) const SEED: u64 = 1;
-
 /// What exported and hand-written modules call their entry point.
 pub(super) const FUNCTION: &str = "main";
 

@@ -337,7 +337,13 @@ static MEASURE: Section = Section {
             Kind::Integer { min: 1, max: 4096 },
             "Compilers at once; by default one per processor.",
         ),
-        defaulted("seed", Kind::Integer { min: 0, max: i64::MAX }, "1", "Seed of the schedule's order."),
+        optional(
+            "seed",
+            Kind::Integer { min: 0, max: i64::MAX },
+            "Seed of the order in which processes run, to repeat a schedule. By default each session draws its \
+             own, so that the order can't be known beforehand; run.json records it. A pull request is measured \
+             by the seed of its base.",
+        ),
     ],
 };
 

@@ -54,6 +54,8 @@ impl Config {
         self.github.clone_from(&base.github);
         self.store.clone_from(&base.store);
         self.disclose = base.disclose;
+        // A change that chose the seed would know the order of the processes beforehand.
+        self.measure.seed = base.measure.seed;
     }
 
     /// The part that judges.
@@ -240,8 +242,8 @@ pub struct Measure {
     pub profile: Profiling,
     /// Compilers at once; `None` is one per processor.
     pub jobs: Option<usize>,
-    /// Seed of the schedule's order.
-    pub seed: u64,
+    /// Seed of the schedule's order; `None` lets each session draw its own.
+    pub seed: Option<u64>,
 }
 
 /// `[store]`.

@@ -49,7 +49,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         created: journal.created.clone(),
         complete,
         design: if paired { Design::Abba } else { Design::Single },
-        seed: frame.measure.seed,
+        seed: seed(frame, journal),
         measure: MeasureRecord {
             repetitions: frame.measure.repetitions,
             iterations: frame.measure.iterations,
@@ -68,6 +68,11 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         calibration: frame.calibration.cloned(),
         lints: frame.lints.iter().map(LintRecord::from).collect(),
     }
+}
+
+/// The seed that orders this session's processes.
+pub(super) fn seed(frame: &Frame<'_>, journal: &Journal) -> u64 {
+    frame.measure.seed.unwrap_or(journal.seed)
 }
 
 /// Both sides of the record as the gate sees them.

@@ -37,6 +37,8 @@ struct Head {
     plan: String,
     session: String,
     created: String,
+    /// Of this session's schedule, unless the configuration names one.
+    seed: u64,
 }
 
 /// The journal of one session.
@@ -46,6 +48,8 @@ pub(super) struct Journal {
     pub(super) session: String,
     pub(super) created: String,
     pub(super) resumed: bool,
+    /// Drawn when the session began; a resumed session keeps it.
+    pub(super) seed: u64,
     entries: BTreeMap<(String, SideName, BlockSlot), Entry>,
     next_order: u32,
 }
@@ -80,13 +84,19 @@ impl Journal {
         let processes = folder.join("processes");
         fs::create_dir_all(&processes).map_err(PipelineError::io("create", &processes))?;
         // The name alone would repeat after a clean-up; with the time it can't.
-        let head = Head { plan: plan.to_owned(), session: format!("{name}@{now}"), created: now.to_owned() };
+        let head = Head {
+            plan: plan.to_owned(),
+            session: format!("{name}@{now}"),
+            created: now.to_owned(),
+            seed: entropy()?,
+        };
         write_json(&folder.join(HEAD), &head)?;
         Ok(Self {
             folder,
             session: head.session,
             created: head.created,
             resumed: false,
+            seed: head.seed,
             entries: BTreeMap::new(),
             next_order: 0,
         })
@@ -98,6 +108,7 @@ impl Journal {
             session: head.session,
             created: head.created,
             resumed: true,
+            seed: head.seed,
             entries: BTreeMap::new(),
             next_order: 0,
         };
@@ -214,6 +225,21 @@ impl Journal {
     }
 }
 
+/// Bits of a seed that every reader of JSON keeps: programs that read numbers as doubles hold no more.
+const SEED_BITS: u32 = 53;
+
+/// A seed that can't be known beforehand. The random order is what makes the comparison fair: a program that
+/// could foresee it could disturb exactly the processes of base.
+fn entropy() -> Result<u64, PipelineError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        PipelineError::io("draw a seed from", Path::new("the system's random generator"))(
+            std::io::Error::other(error),
+        )
+    })?;
+    Ok(u64::from_le_bytes(bytes) >> (u64::BITS - SEED_BITS))
+}
+
 /// The head of a session folder, where it is one of this plan. A folder without a readable head was
 /// cut in the moment it was made and holds nothing.
 fn read_head(folder: &Path, plan: &str) -> Option<Head> {
@@ -305,6 +331,18 @@ mod tests {
         let other = Journal::open(folder.path(), "fedcba98765432100000", "t0").unwrap();
         assert!(!other.resumed);
         assert_ne!(first.session, other.session);
+    }
+
+    #[test]
+    fn each_session_draws_its_own_seed_and_keeps_it_when_resumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path(), PLAN, "t0").unwrap();
+        let resumed = Journal::open(folder.path(), PLAN, "t1").unwrap();
+        assert!(resumed.resumed);
+        assert_eq!(resumed.seed, journal.seed);
+        journal.complete().unwrap();
+        let next = Journal::open(folder.path(), PLAN, "t2").unwrap();
+        assert_ne!(next.seed, journal.seed);
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) identical_blocks: u32,
     pub(super) journal: &'a mut Journal,
     pub(super) clock_held: bool,
+    /// Of the schedule.
+    pub(super) seed: u64,
     /// Makes the two runs of what the journal holds, for a look.
     pub(super) look: &'a dyn Fn(&Journal) -> (Run, Run),
 }
@@ -137,7 +139,7 @@ impl Measuring<'_, '_> {
             if self.out_of_time(round) {
                 return Ok(());
             }
-            let steps = schedule::paired_round(&now, self.candidates.len(), round, self.settings.seed);
+            let steps = schedule::paired_round(&now, self.candidates.len(), round, self.seed);
             for step in steps {
                 self.step(step).await?;
             }
@@ -177,7 +179,7 @@ impl Measuring<'_, '_> {
                 if alone.is_empty() || self.out_of_time(round) {
                     break;
                 }
-                for step in schedule::single_round(&alone, side, round, self.settings.seed) {
+                for step in schedule::single_round(&alone, side, round, self.seed) {
                     self.step(step).await?;
                 }
             }

@@ -392,6 +392,7 @@ pub(super) async fn measure_and_record(
         policy: frame.policy,
         candidates: &candidates,
         identical_blocks,
+        seed: assemble::seed(&frame, &journal),
         journal: &mut journal,
         clock_held: held.is_some(),
         look: &look,
@@ -487,7 +488,7 @@ fn plan_digest(frame: &Frame<'_>, testbed: &Testbed, identical_blocks: u32) -> S
         .text("sequential", &format!("{:?}", frame.policy.sequential))
         .text("identical-blocks", &identical_blocks.to_string())
         .text("cpus", &format!("{:?}", frame.cpus))
-        .text("seed", &measure.seed.to_string());
+        .text("seed", &format!("{:?}", measure.seed));
     for side in frame.sides {
         key = key.text("side", side.input.name.as_str());
         for prepared in &side.benchmarks {

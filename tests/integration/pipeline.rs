@@ -232,7 +232,7 @@ fn a_killed_run_goes_on_and_ends_with_the_same_set_of_results() {
             .model("b", &["latency-us=500", "pause-ms=15"])
             .base("")
             .head(&flags("latency-us=2000"))
-            .measure("")
+            .measure("seed = 1\n")
             .write()
     };
     let whole = build();
@@ -271,4 +271,19 @@ fn an_interrupt_ends_with_130_leaves_no_tool_behind_and_the_next_run_resumes() {
     let kept = 8 - outcome.stderr.matches("benchmark ").count();
     assert!(outcome.stderr.contains(&format!("benchmark: {} steps", 8 - kept)), "{}", outcome.stderr);
     assert_eq!(suite.results().len(), 8);
+}
+
+#[test]
+fn the_order_of_processes_is_drawn_by_each_session_unless_a_seed_is_named() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(&flags("latency-us=800")).write();
+    let seed = |args: &[&str]| {
+        suite.world.run(["gate", "--max-blocks", "4"].iter().chain(args)).expect_code(0);
+        suite.run_json()["seed"].as_u64().unwrap()
+    };
+    assert_ne!(seed(&[]), seed(&[]));
+    assert_eq!(seed(&["--seed", "7"]), 7);
+    let toml = suite.world.read("benchgate.toml").replace("[measure]", "[measure]\nseed = 9");
+    suite.world.write("benchgate.toml", toml);
+    assert_eq!(seed(&[]), 9);
+    assert_eq!(seed(&["--seed", "7"]), 7);
 }

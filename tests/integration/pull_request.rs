@@ -172,3 +172,12 @@ fn a_nightly_update_measures_the_suite_and_stores_the_session() {
     let list = suite.world.run([&["baseline", "list"][..], &store].concat()).expect_code(0);
     assert!(list.said().contains("fake"), "{}", list.stdout);
 }
+
+#[test]
+fn a_change_can_t_choose_the_order_in_which_it_is_measured() {
+    let (suite, repository) = repository();
+    edit(&suite, "[measure]", "[measure]\nseed = 1");
+    commit(&repository, "a seed");
+    gate(&suite, 0);
+    assert_ne!(suite.run_json()["seed"], 1);
+}
