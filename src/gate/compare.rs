@@ -11,7 +11,7 @@ use super::estimate::{HistoryRow, PairedRow, histories, paired, steadied};
 use super::evidence::Evidence;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
-use super::{Comparison, Method, Policy, Reason, Row, RunSummary, TestKind};
+use super::{Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
 use super::{classical, context, diagnosis, explain, history, overall};
 
 /// What a comparison takes beside the runs and the policy.
@@ -71,6 +71,7 @@ fn compared(
     for row in &mut rows {
         doubt(row, cut);
         waive(row, &rules);
+        row.typical = Typical::of_row(row);
     }
     name_kernels(&mut rows, &pairs);
     let geomeans = overall::geomeans(&rows, &effects, policy.alpha);

@@ -5,7 +5,7 @@ use crate::model::{
     BenchmarkName, Context, Lint, Metric, Outcome, SideName, Stage, Testbed, Toolchain, Verdict, Verification,
 };
 
-use super::{MetricPolicy, Policy};
+use super::{MetricPolicy, Policy, Typical};
 
 /// A two-sided interval for the ratio head/base.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -139,6 +139,8 @@ pub struct Row {
     pub estimate: Option<Estimate>,
     pub base: Option<SideStats>,
     pub head: Option<SideStats>,
+    /// The values that reports show; they go with the effect.
+    pub typical: Typical,
     /// The floor and tolerance that applied, after overrides.
     pub policy: Option<MetricPolicy>,
     pub base_verification: Option<Verification>,

@@ -11,7 +11,7 @@ use super::history;
 use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
-use super::{Estimate, Method, MetricPolicy, Reason, Row};
+use super::{Estimate, Method, MetricPolicy, Reason, Row, Typical};
 use super::{accuracy, context, diagnosis, disturbance, status};
 
 /// Findings that say "measure more".
@@ -71,6 +71,7 @@ fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reas
         estimate: None,
         base: None,
         head: None,
+        typical: Typical::default(),
         policy: None,
         base_verification: pair.base.and_then(|side| side.verification.clone()),
         head_verification: pair.head.and_then(|side| side.verification.clone()),
@@ -240,7 +241,8 @@ fn metric_draft(
     if identical {
         row.verdict = Verdict::Pass;
         row.reason = Reason::Identical;
-        row.estimate = Some(estimate(Method::Identical, ratio));
+        // What differs between two runs of one program is noise, and isn't an effect.
+        row.estimate = Some(estimate(Method::Identical, 1.0));
         return Draft::settled(row);
     }
     if let Some(lint) = context::forbidding(&row.lints).cloned()

@@ -87,7 +87,7 @@ impl Explanation {
     /// Head's latency less base's, in nanoseconds.
     pub fn latency_delta(&self) -> Option<f64> {
         let row = self.row(&Metric::LATENCY.name)?;
-        Some(row.head.as_ref()?.location - row.base.as_ref()?.location)
+        Some(row.typical.head? - row.typical.base?)
     }
 }
 

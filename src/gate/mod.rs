@@ -22,6 +22,7 @@ mod rules;
 mod sequential;
 mod series;
 mod status;
+mod typical;
 
 pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
@@ -33,3 +34,4 @@ pub use policy::{
 };
 pub use sequential::{OpenRows, open_rows};
 pub use series::described;
+pub use typical::{Latency, Typical};

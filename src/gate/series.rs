@@ -75,6 +75,18 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     }
 }
 
+/// Where one process lies, from its repetitions.
+pub fn location(samples: &[f64], better: Better) -> Option<f64> {
+    describe::quantile_sorted(&describe::sorted(samples), location_quantile(better))
+}
+
+fn location_quantile(better: Better) -> f64 {
+    match better {
+        Better::Lower => LOCATION_QUANTILE,
+        Better::Higher => 1.0 - LOCATION_QUANTILE,
+    }
+}
+
 /// What one side's values look like, unjudged; `None` where they can't be used.
 pub fn described(series: &MetricSeries) -> Option<SideStats> {
     read(series).ok().map(|readings| readings.stats)
@@ -89,13 +101,9 @@ fn cost(value: f64, better: Better) -> f64 {
 }
 
 fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Readings {
-    let quantile = match better {
-        Better::Lower => LOCATION_QUANTILE,
-        Better::Higher => 1.0 - LOCATION_QUANTILE,
-    };
     let mut sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, _)| describe::sorted(samples)).collect();
     let at = |q: f64| sorted.iter().filter_map(|s| describe::quantile_sorted(s, q)).collect::<Vec<f64>>();
-    let (locations, middles) = (at(quantile), at(0.5));
+    let (locations, middles) = (at(location_quantile(better)), at(0.5));
     // Sorted, so that the order of processes can't change the last bit of a mean.
     let samples = match sorted.as_mut_slice() {
         [only] => std::mem::take(only),

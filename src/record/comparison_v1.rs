@@ -100,6 +100,9 @@ pub struct RowRecord {
     pub base: Option<SideStatsRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<SideStatsRecord>,
+    /// The values that reports show; head/base is the estimate's ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<TypicalRecord>,
     /// The floor that applied: a change must exceed both parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<FloorRecord>,
@@ -221,6 +224,16 @@ pub struct SideStatsRecord {
     pub cv: Option<Number>,
     pub min: Number,
     pub max: Number,
+}
+
+/// The typical value of each side, in the metric's unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TypicalRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Number>,
 }
 
 /// The smallest change worth a red.

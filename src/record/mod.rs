@@ -35,7 +35,7 @@ pub use bundle_v1::{
 };
 pub use comparison_v1::{
     ComparisonFile, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode, PolicyRecord,
-    ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, WaiverRecord,
+    ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, TypicalRecord, WaiverRecord,
 };
 pub use error::RecordError;
 pub use number::Number;

@@ -5,7 +5,7 @@ use crate::gate::SideStats;
 use super::{View, clean, json, view::unit, words};
 
 /// The columns. New ones are added at the end.
-const HEADER: [&str; 31] = [
+const HEADER: [&str; 33] = [
     "benchmark",
     "metric",
     "unit",
@@ -37,6 +37,8 @@ const HEADER: [&str; 31] = [
     "head_stddev",
     "head_cv",
     "why",
+    "base_typical",
+    "head_typical",
 ];
 
 /// Renders a view as CSV with a header line. Numbers are plain, in the unit of their row.
@@ -87,6 +89,7 @@ pub fn csv(view: &View<'_>) -> String {
             fields.push(value(|side| side.cv));
         }
         fields.push(text(&why));
+        fields.extend([row.typical.base, row.typical.head].map(number));
         write(&fields);
     }
     String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned()

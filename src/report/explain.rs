@@ -1,12 +1,12 @@
 //! An explanation for people and for programs.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use serde::Serialize;
 
-use crate::gate::{Explanation, KernelChange, Machine, Row};
+use crate::gate::{Explanation, KernelChange, Machine, Reason, Row};
 use crate::model::{Metric, MetricKind, Unit, Verdict};
 use crate::record::{Number, Word};
 
+use super::grid::{BARE, Column, Grid};
 use super::human::change_of;
 use super::terminal::Page;
 use super::{TerminalOptions, clean, percent, quantity};
@@ -60,14 +60,12 @@ fn sentence(row: &Row) -> String {
     let Some(metric) = &row.metric else {
         return format!("{}: {}", row.verdict, super::words::reason(row).sentence);
     };
-    let location = |side: &Option<crate::gate::SideStats>| side.as_ref().map(|stats| stats.location);
-    let values = change_of(location(&row.base), location(&row.head), &metric.unit);
-    let effect = super::words::effect(row).map(|effect| format!(", {effect}")).unwrap_or_default();
-    format!("{} {}: {values}{effect}", metric.name, row.verdict)
+    let values = super::words::values(row);
+    let effect = super::words::effect(row).unwrap_or_default();
+    let identical = if row.reason == Reason::Identical { "identical" } else { "" };
+    let parts = [values.as_str(), &effect, identical].into_iter().filter(|part| !part.is_empty());
+    format!("{} {}: {}", metric.name, row.verdict, parts.collect::<Vec<_>>().join(", "))
 }
-
-/// Without lines between rows.
-const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 fn kernels(page: &mut Page, explanation: &Explanation, options: TerminalOptions) {
     for (side, why) in ["base", "head"].iter().zip(&explanation.unprofiled) {
@@ -78,7 +76,7 @@ fn kernels(page: &mut Page, explanation: &Explanation, options: TerminalOptions)
     if explanation.kernels.is_empty() {
         return;
     }
-    let latency = explanation.row(&Metric::LATENCY.name).and_then(|row| Some(row.base.as_ref()?.location));
+    let latency = explanation.row(&Metric::LATENCY.name).and_then(|row| row.typical.base);
     let moved = explanation.latency_delta().filter(|_| latency_moved(explanation));
     let worth = |kernel: &&KernelChange| {
         options.all || latency.is_none_or(|latency| kernel.delta().abs() >= WORTH_A_LINE * latency)
@@ -86,7 +84,7 @@ fn kernels(page: &mut Page, explanation: &Explanation, options: TerminalOptions)
     let shown: Vec<&KernelChange> = explanation.kernels.iter().filter(worth).collect();
     if !shown.is_empty() {
         page.line("");
-        page.comfy_table(&table(&shown, moved));
+        page.grid(&table(&shown, moved));
     }
     let hidden = explanation.kernels.len() - shown.len();
     if hidden > 0 {
@@ -108,18 +106,17 @@ fn latency_moved(explanation: &Explanation) -> bool {
     row.is_some_and(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Improved))
 }
 
-fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Table {
-    let mut table = Table::new();
-    table.load_style(STYLE);
-    // Names are there to be copied, so they are never broken, however narrow the terminal.
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.force_no_tty();
-    let mut header = vec!["kernel", "calls", "time", "change"];
+fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Grid {
+    let mut columns = vec![
+        Column::text("kernel"),
+        Column::number("calls"),
+        Column::number("time"),
+        Column::number("change"),
+    ];
     if moved.is_some() {
-        header.push("share");
+        columns.push(Column::number("share"));
     }
-    table.set_header(header);
-    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let mut table = Grid::new(columns, BARE).indented(2);
     for kernel in kernels {
         let time = |side: &Option<crate::model::Kernel>| side.as_ref().map(|kernel| kernel.nanoseconds);
         let (base, head) = (time(&kernel.base), time(&kernel.head));
@@ -135,18 +132,15 @@ fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Table {
             _ => "",
         };
         let mut cells = vec![
-            Cell::new(clean(kernel.name())),
-            right(calls(kernel)),
-            right(what),
-            right(format!("{sign}{}", quantity(kernel.delta().abs(), &Unit::Nanoseconds))),
+            clean(kernel.name()).into(),
+            calls(kernel).into(),
+            what.into(),
+            format!("{sign}{}", quantity(kernel.delta().abs(), &Unit::Nanoseconds)).into(),
         ];
         if let Some(moved) = moved {
-            cells.push(right(percent(kernel.delta() / moved)));
+            cells.push(percent(kernel.delta() / moved).into());
         }
-        table.add_row(cells);
-    }
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((if at == 0 { 2 } else { 1 }, 1));
+        table.push(cells);
     }
     table
 }
@@ -246,10 +240,8 @@ pub fn explanations_json(explanations: &[Explanation]) -> String {
 fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {
     let metric = |row: &'_ Row| -> Option<(Option<Number>, Option<Number>, Option<Number>)> {
         row.metric.as_ref()?;
-        let location =
-            |side: &Option<crate::gate::SideStats>| side.as_ref().map(|stats| Number(stats.location));
         let ratio = row.estimate.as_ref().map(|estimate| Number(estimate.ratio));
-        Some((location(&row.base), location(&row.head), ratio))
+        Some((row.typical.base.map(Number), row.typical.head.map(Number), ratio))
     };
     let metrics = explanation.rows.iter().filter_map(|row| {
         let (base, head, ratio) = metric(row)?;

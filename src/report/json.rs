@@ -1,12 +1,14 @@
 //! A comparison as JSON, version 1, for programs.
 
-use crate::gate::{Comparison, Estimate, Interval, Method, Reason, Row, RunSummary, SideStats, TestKind};
+use crate::gate::{
+    Comparison, Estimate, Interval, Method, Reason, Row, RunSummary, SideStats, TestKind, Typical,
+};
 use crate::model::SideName;
 use crate::record::{
     ComparisonFile, ComparisonSchema, ContextRecord, EstimateRecord, FloorRecord, GeomeanRecord,
     IntervalRecord, LintRecord, MethodCode, MetricRecord, Number, PolicyRecord, ReasonCode, ReasonRecord,
-    RowRecord, RunSummaryRecord, SideStatsRecord, TestbedRecord, ToolchainRecord, VerificationRecord,
-    WaiverRecord,
+    RowRecord, RunSummaryRecord, SideStatsRecord, TestbedRecord, ToolchainRecord, TypicalRecord,
+    VerificationRecord, WaiverRecord,
 };
 
 use super::{View, words};
@@ -85,6 +87,7 @@ fn row(row: &Row) -> RowRecord {
         estimate: row.estimate.as_ref().map(estimate),
         base: row.base.as_ref().map(side_stats),
         head: row.head.as_ref().map(side_stats),
+        typical: typical(row.typical),
         floor: row.policy.as_ref().map(|policy| FloorRecord {
             relative: Number(policy.floor.relative),
             absolute: Number(policy.floor.absolute),
@@ -162,6 +165,12 @@ fn estimate(estimate: &Estimate) -> EstimateRecord {
         blocks: estimate.blocks,
         minimum_detectable: estimate.minimum_detectable.map(Number),
     }
+}
+
+fn typical(typical: Typical) -> Option<TypicalRecord> {
+    let Typical { base, head } = typical;
+    (base.is_some() || head.is_some())
+        .then(|| TypicalRecord { base: base.map(Number), head: head.map(Number) })
 }
 
 fn interval(interval: &Interval) -> IntervalRecord {

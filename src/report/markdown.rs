@@ -56,7 +56,8 @@ fn icon(verdict: Verdict) -> &'static str {
 fn page(view: &View<'_>, rows: usize) -> String {
     let mut page = Page { text: String::new(), rows };
     page.top(view);
-    let told: Vec<RowView<'_>> = view.changed.iter().chain(&view.open).copied().collect();
+    let first = [&view.diverged, &view.failed, &view.changed, &view.open];
+    let told: Vec<RowView<'_>> = first.into_iter().flatten().copied().collect();
     if !told.is_empty() {
         page.line("");
         page.table(&told, Layout::Full);
@@ -132,7 +133,7 @@ impl Page {
         match layout {
             Layout::Full => {
                 // Where values are withheld there is only their spread to show.
-                let values = if rows.iter().any(|row| !row.mean().is_empty()) {
+                let values = if rows.iter().any(|row| !row.values().is_empty()) {
                     "base → head<br><sub>spread</sub>"
                 } else {
                     "<sub>spread</sub>"
@@ -317,7 +318,7 @@ fn full(row: &RowView<'_>) -> String {
         mark(row),
         stacked(subject(row), &format!("{}{findings}", standing(row))),
         stacked(change, &unbroken(&interval)),
-        stacked(unbroken(&row.mean()), &unbroken(&cv)),
+        stacked(unbroken(&row.values()), &unbroken(&cv)),
         stacked(unbroken(&row.floor()), &unbroken(&row.smallest())),
         stacked(unbroken(&row.processes()), &unbroken(&row.method())),
     )
@@ -348,7 +349,7 @@ fn brief(row: &RowView<'_>) -> String {
         subject(row),
         unbroken(&row.effect().unwrap_or_default()),
         unbroken(&row.interval().unwrap_or_default()),
-        unbroken(&row.mean()),
+        unbroken(&row.values()),
         unbroken(&row.floor()),
         text(&format!("{processes}{separator}{method}")),
     )

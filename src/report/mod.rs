@@ -8,6 +8,7 @@ mod beside;
 mod chart;
 mod csv;
 mod explain;
+mod grid;
 mod html;
 mod human;
 mod json;

@@ -2,47 +2,33 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table};
 use serde_json::{Value, json};
 
 use crate::gate::noise::{NoiseReport, PowerPoint, Share};
 
+use super::grid::{Column, Grid, GridCell, RULED};
 use super::{clean, percent};
-
-/// Below this even numbers have to wrap.
-const TIGHT: u16 = 72;
 
 /// Renders a calibration as a table of benchmarks and the error rates of the suite.
 pub fn noise_table(report: &NoiseReport, width: u16) -> String {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width).force_no_tty();
-    let mut header: Vec<String> =
-        ["benchmark", "inside", "processes", "blocks", "floor", "green"].map(str::to_owned).into();
-    header.extend(report.power.iter().map(|point| format!("+{}", percent(point.slowdown))));
-    table.set_header(header);
+    let mut columns = vec![Column::text("benchmark")];
+    columns.extend(["inside", "processes", "blocks", "floor", "green"].map(Column::number));
+    columns.extend(report.power.iter().map(|point| Column::number(format!("+{}", percent(point.slowdown)))));
+    let mut table = Grid::new(columns, RULED);
     for row in &report.rows {
-        let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN));
+        let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN)).into();
         let mut cells = vec![
-            Cell::new(clean(row.benchmark.as_str())),
-            right(spread(row.spread.within_process)),
-            right(spread(row.spread.between_processes)),
-            right(spread(row.spread.between_blocks)),
-            right(percent(row.floor)),
-            right(percent(row.green.value())),
+            clean(row.benchmark.as_str()).into(),
+            spread(row.spread.within_process),
+            spread(row.spread.between_processes),
+            spread(row.spread.between_blocks),
+            percent(row.floor).into(),
+            percent(row.green.value()).into(),
         ];
-        cells.extend(row.power.iter().map(|point| right(percent(point.seen.value()))));
-        table.add_row(cells);
+        cells.extend(row.power.iter().map(|point| GridCell::from(percent(point.seen.value()))));
+        table.push(cells);
     }
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((u16::from(at > 0), 1));
-        if at == 0 {
-            column.set_delimiter('/');
-        } else if width >= TIGHT {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
-    }
-    let mut text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let mut text: String = table.lines(width, false).iter().map(|line| format!("{line}\n")).collect();
     text.push_str(
         "Spreads inside a process, between processes and between blocks. floor: the\n\
          smallest that a row holds with 90 % power. green: unchanged rows that passed.\n\
@@ -109,10 +95,6 @@ fn share(share: Share) -> Value {
 
 fn of(share: Share) -> String {
     format!("{} ({} of {})", percent(share.value()), share.hits, share.of)
-}
-
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! What became of every benchmark of a run: one row each, none left out.
 
-use comfy_table::{
-    Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle,
-};
+use comfy_table::Color;
 
 use crate::gate::{SideStats, described};
 use crate::model::{Benchmark, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode};
 use crate::record::{Number, Word};
 
+use super::grid::{Column, Grid, GridCell, PLAIN};
 use super::terminal::Page;
 use super::{TerminalOptions, clean, percent, quantity};
 
@@ -173,22 +172,26 @@ fn unverified(benchmark: &Benchmark) -> Option<String> {
     of_output.or_else(|| verification.why.clone())
 }
 
-/// Letters of a reason in the table; the whole of it stands below.
-const REASON: usize = 90;
-
-fn shortened(text: &str) -> Option<String> {
+/// A reason as long as the table has room for in two or three lines; the whole of it stands below.
+fn shortened(text: &str, width: u16) -> Option<String> {
+    let letters = usize::from(width.max(80)) + 10;
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    (flat.chars().count() > REASON)
-        .then(|| format!("{}…", flat.chars().take(REASON).collect::<String>().trim_end()))
+    let kept: String = flat.chars().take(letters).collect();
+    // Up to the last word that fits whole.
+    let whole = kept.rsplit_once(' ').map_or(kept.as_str(), |(whole, _)| whole);
+    (flat.chars().count() > letters).then(|| format!("{whole} …"))
 }
 
 /// The table, what did not fit into it, and the counts.
 pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
     let mut page = Page::new(options);
     let two_sides = outcomes.rows.iter().any(|row| row.side != outcomes.rows[0].side);
-    page.comfy_table(&table(outcomes, options, two_sides));
-    let whole: Vec<&OutcomeRow> =
-        outcomes.rows.iter().filter(|row| shortened(&row.outcome()).is_some() || row.log.is_some()).collect();
+    page.grid(&table(outcomes, options.width, two_sides));
+    let whole: Vec<&OutcomeRow> = outcomes
+        .rows
+        .iter()
+        .filter(|row| shortened(&row.outcome(), options.width).is_some() || row.log.is_some())
+        .collect();
     if !whole.is_empty() {
         page.title("In full");
     }
@@ -205,53 +208,27 @@ pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
     page.into_text()
 }
 
-/// Without lines between rows: a zoo has more of them than a screen.
-const STYLE: TableStyle = TableStyle::new()
-    .header_separator(LineStyle::none().fill('═').junction('═'))
-    .bottom_border(LineStyle::none().fill('─').junction('─'));
-
-fn table(outcomes: &Outcomes, options: TerminalOptions, two_sides: bool) -> Table {
-    let mut table = Table::new();
-    table.load_style(STYLE);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(options.width);
-    if options.color {
-        table.enforce_styling();
-    } else {
-        table.force_no_tty();
+fn table(outcomes: &Outcomes, width: u16, two_sides: bool) -> Grid {
+    let mut columns = vec![Column::text("benchmark")];
+    if two_sides {
+        columns.push(Column::text("side"));
     }
-    let mut header = vec!["benchmark", "side", "latency", "CV", "outcome"];
-    header.retain(|title| two_sides || *title != "side");
-    let last = header.len() - 1;
-    table.set_header(header);
+    columns.extend([Column::number("latency"), Column::number("CV"), Column::text("outcome")]);
+    let mut table = Grid::new(columns, PLAIN);
     for row in &outcomes.rows {
         let text = row.outcome();
-        let outcome = Cell::new(shortened(&text).unwrap_or(text));
-        let outcome = match row.status {
-            _ if !options.color => outcome,
-            Status::Ok => outcome,
-            Status::Unsupported | Status::Skipped => outcome.fg(Color::Yellow),
-            Status::Wrong | Status::Failed => outcome.fg(Color::Red),
+        let color = match row.status {
+            Status::Ok => None,
+            Status::Unsupported | Status::Skipped => Some(Color::Yellow),
+            Status::Wrong | Status::Failed => Some(Color::Red),
         };
-        let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-        let mut cells = vec![Cell::new(clean(&row.benchmark))];
+        let mut cells = vec![clean(&row.benchmark).into()];
         if two_sides {
-            cells.push(Cell::new(row.side.0.as_str()));
+            cells.push(row.side.0.as_str().into());
         }
-        cells.extend([right(row.latency()), right(row.cv()), outcome]);
-        table.add_row(cells);
-    }
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((u16::from(at > 0), 1));
-        match at {
-            // model/target/function breaks between its parts.
-            0 => {
-                column.set_delimiter('/');
-            }
-            at if at < last => {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
-            _ => {}
-        }
+        let text = shortened(&text, width).unwrap_or(text);
+        cells.extend([row.latency().into(), row.cv().into(), GridCell { text, color, bold: false }]);
+        table.push(cells);
     }
     table
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::exit_code::ExitCode;
 use crate::gate::{
     Comparison, Estimate, Floor, Geomean, Interval, Method, MetricPolicy, Policy, Reason, Row, RunSummary,
-    SideStats, WaiverUse,
+    SideStats, Typical, WaiverUse,
 };
 use crate::model::{
     BenchmarkName, Context, Divergence, Lint, LintCode, Metric, Outcome, OutputCheck, SideName, Stage,
@@ -36,6 +36,7 @@ pub(super) fn bare(name: &str, verdict: Verdict, reason: Reason) -> Row {
         estimate: None,
         base: None,
         head: None,
+        typical: Typical::default(),
         policy: None,
         base_verification: None,
         head_verification: None,
@@ -44,9 +45,15 @@ pub(super) fn bare(name: &str, verdict: Verdict, reason: Reason) -> Row {
     }
 }
 
+/// With the values that the gate would show.
+fn shown(mut row: Row) -> Row {
+    row.typical = Typical::of_row(&row);
+    row
+}
+
 /// A latency row, measured in 12 blocks; `ratio` with an interval one percent wide on either side.
 pub(super) fn measured(name: &str, verdict: Verdict, reason: Reason, base: f64, ratio: f64) -> Row {
-    Row {
+    shown(Row {
         metric: Some(Metric::LATENCY),
         estimate: Some(Estimate {
             method: Method::Paired,
@@ -67,7 +74,7 @@ pub(super) fn measured(name: &str, verdict: Verdict, reason: Reason, base: f64, 
             fatal: true,
         }),
         ..bare(name, verdict, reason)
-    }
+    })
 }
 
 fn exact(name: &str, metric: Metric, verdict: Verdict, base: f64, head: f64) -> Row {
@@ -80,7 +87,7 @@ fn exact(name: &str, metric: Metric, verdict: Verdict, base: f64, head: f64) -> 
         max: value,
         ..SideStats::default()
     };
-    Row {
+    shown(Row {
         metric: Some(metric),
         fatal: false,
         estimate: Some(Estimate {
@@ -102,7 +109,7 @@ fn exact(name: &str, metric: Metric, verdict: Verdict, base: f64, head: f64) -> 
             fatal: false,
         }),
         ..bare(name, verdict, Reason::Exact)
-    }
+    })
 }
 
 fn wrong(index: usize) -> Verification {

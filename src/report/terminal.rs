@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width,
-};
+use comfy_table::Color;
 
 use crate::exit_code::ExitCode;
 use crate::model::{Consequence, Verdict};
 
+use super::grid::{Column, Grid, GridCell, RULED, wrapped};
 use super::{LintGroup, RowView, View};
 
 /// How to lay it out.
@@ -29,12 +28,6 @@ impl Default for TerminalOptions {
     }
 }
 
-/// Below this even numbers have to wrap.
-const TIGHT: u16 = 72;
-/// From here on every number has its own column.
-const WIDE: u16 = 140;
-/// The least that the first column gets: a finding's mark and a word of its code.
-const NARROW: u16 = 11;
 /// Sentences are wrapped to this at most: longer lines are hard to read.
 const PROSE: usize = 100;
 /// Sentences of one section before the rest is only counted.
@@ -132,7 +125,10 @@ impl Page {
         let width = PROSE.min(usize::from(self.options.width.max(40)));
         let mut line = first.to_owned();
         let mut filled = false;
-        for word in text.split_whitespace() {
+        let room = width.saturating_sub(first.chars().count().max(rest.chars().count()));
+        // A name that is wider than the terminal goes on after one of its separators.
+        let words = text.split_whitespace().map(|word| wrapped(word, room)).collect::<Vec<_>>();
+        for word in words.iter().flat_map(|word| word.lines()) {
             if filled && line.chars().count() + 1 + word.chars().count() > width {
                 self.line(&line);
                 rest.clone_into(&mut line);
@@ -159,11 +155,10 @@ impl Page {
     }
 
     fn tables(&mut self, view: &View<'_>) {
-        let deciding: Vec<&RowView<'_>> =
-            [&view.changed, &view.open, &view.unchanged].into_iter().flatten().collect();
+        let deciding = view.deciding();
         if !deciding.is_empty() {
             self.line("");
-            self.table(&deciding);
+            self.table(&deciding.iter().collect::<Vec<_>>());
         }
         let changed = |row: &&RowView<'_>| {
             self.options.all || matches!(row.row.verdict, Verdict::Regressed | Verdict::Improved)
@@ -191,99 +186,22 @@ impl Page {
         }
     }
 
+    /// The roomiest layout in which no word has to be split.
     fn table(&mut self, rows: &[&RowView<'_>]) {
-        let mut table = Table::new();
-        table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(self.options.width);
-        if self.options.color {
-            table.enforce_styling();
-        } else {
-            table.force_no_tty();
-        }
-        if self.options.width >= WIDE {
-            self.wide(&mut table, rows)
-        } else {
-            self.narrow(&mut table, rows)
-        }
-        for (at, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((u16::from(at > 0), 1));
-            if at == 0 {
-                // model/target/function breaks between its parts.
-                column.set_delimiter('/');
+        let width = self.options.width;
+        let mut grid = wide(rows);
+        for layout in [narrow, tight] {
+            if grid.least_width() <= usize::from(width) {
+                break;
             }
-            // Numbers stay whole where there is room; the name is what may wrap.
-            if at > 0 && self.options.width >= TIGHT {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            } else if at == 0 {
-                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(NARROW + 1)));
-            }
+            grid = layout(rows);
         }
-        self.comfy_table(&table);
+        self.grid(&grid);
     }
 
-    pub(super) fn comfy_table(&mut self, table: &Table) {
-        for line in table.lines() {
-            self.line(line.trim_end());
-        }
-    }
-
-    fn narrow(&self, table: &mut Table, rows: &[&RowView<'_>]) {
-        table.set_header(["benchmark", "mean, CV", "effect, interval", "n", "verdict"]);
-        for row in rows {
-            let cv = row.cv();
-            let cv = if cv.is_empty() { cv } else { format!("CV {cv}") };
-            table.add_row([
-                Cell::new(subject(row)),
-                right(two(&row.mean(), &cv)),
-                right(two(&row.effect().unwrap_or_default(), &row.interval().unwrap_or_default())),
-                right(two(&row.processes(), &row.method())),
-                self.verdict_cell(row),
-            ]);
-        }
-    }
-
-    fn wide(&self, table: &mut Table, rows: &[&RowView<'_>]) {
-        table.set_header([
-            "benchmark",
-            "mean",
-            "stddev",
-            "CV",
-            "effect",
-            "interval",
-            "n",
-            "floor",
-            "sees",
-            "verdict",
-        ]);
-        for row in rows {
-            table.add_row([
-                Cell::new(subject(row)),
-                right(row.mean()),
-                right(row.stddev()),
-                right(row.cv()),
-                right(row.effect().unwrap_or_default()),
-                right(row.interval().unwrap_or_default()),
-                right(two(&row.processes(), &row.method())),
-                right(row.floor()),
-                right(row.smallest()),
-                self.verdict_cell(row),
-            ]);
-        }
-    }
-
-    fn verdict_cell(&self, row: &RowView<'_>) -> Cell {
-        let reason = if row.waived() { "waived".to_owned() } else { row.words().short };
-        let cell = Cell::new(two(row.row.verdict.as_str(), &clean(&reason)));
-        if !self.options.color {
-            return cell;
-        }
-        match row.row.verdict {
-            Verdict::Pass => cell,
-            Verdict::Improved => cell.fg(Color::Green),
-            Verdict::Inconclusive | Verdict::Missing => cell.fg(Color::Yellow),
-            Verdict::Regressed | Verdict::Diverged | Verdict::Error => {
-                cell.fg(Color::Red).add_attribute(Attribute::Bold)
-            }
+    pub(super) fn grid(&mut self, grid: &Grid) {
+        for line in grid.lines(self.options.width, self.options.color) {
+            self.line(&line);
         }
     }
 
@@ -391,8 +309,96 @@ impl Page {
     }
 }
 
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
+/// Every number in a column of its own.
+fn wide(rows: &[&RowView<'_>]) -> Grid {
+    let columns = vec![
+        Column::text("benchmark"),
+        Column::number("base → head"),
+        Column::number("mean, stddev"),
+        Column::number("CV"),
+        Column::number("effect"),
+        Column::number("interval"),
+        Column::number("n"),
+        Column::number("floor"),
+        Column::number("sees"),
+        Column::text("verdict"),
+    ];
+    let mut grid = Grid::new(columns, RULED);
+    for row in rows {
+        grid.push(vec![
+            subject(row).into(),
+            row.values().into(),
+            two(&row.mean(), &row.stddev()).into(),
+            row.cv().into(),
+            row.effect().unwrap_or_default().into(),
+            row.interval().unwrap_or_default().into(),
+            two(&row.processes(), &row.method()).into(),
+            row.floor().into(),
+            row.smallest().into(),
+            verdict_cell(row),
+        ]);
+    }
+    grid
+}
+
+/// What a reader has to weigh, two numbers to a column.
+fn narrow(rows: &[&RowView<'_>]) -> Grid {
+    let columns = vec![
+        Column::text("benchmark"),
+        Column::number("base → head"),
+        Column::number("effect, interval"),
+        Column::number("n"),
+        Column::text("verdict"),
+    ];
+    let mut grid = Grid::new(columns, RULED);
+    for row in rows {
+        grid.push(vec![
+            subject(row).into(),
+            two(&row.values(), &labelled_cv(row)).into(),
+            two(&row.effect().unwrap_or_default(), &row.interval().unwrap_or_default()).into(),
+            two(&row.processes(), &row.method()).into(),
+            verdict_cell(row),
+        ]);
+    }
+    grid
+}
+
+/// All numbers below one another, for long names.
+fn tight(rows: &[&RowView<'_>]) -> Grid {
+    let columns = vec![Column::text("benchmark"), Column::number("base → head"), Column::text("verdict")];
+    let mut grid = Grid::new(columns, RULED);
+    for row in rows {
+        let (processes, method) = (row.processes(), row.method());
+        let separator = if processes.is_empty() || method.is_empty() { "" } else { ", " };
+        let numbers = [
+            row.values(),
+            row.effect().unwrap_or_default(),
+            row.interval().unwrap_or_default(),
+            labelled_cv(row),
+            format!("{processes}{separator}{method}"),
+        ];
+        let numbers = numbers.into_iter().filter(|number| !number.is_empty());
+        let numbers = numbers.collect::<Vec<_>>().join("\n");
+        grid.push(vec![subject(row).into(), numbers.into(), verdict_cell(row)]);
+    }
+    grid
+}
+
+fn labelled_cv(row: &RowView<'_>) -> String {
+    let cv = row.cv();
+    if cv.is_empty() { cv } else { format!("CV {cv}") }
+}
+
+fn verdict_cell(row: &RowView<'_>) -> GridCell {
+    let reason = if row.waived() { "waived".to_owned() } else { row.words().short };
+    let text = two(row.row.verdict.as_str(), &clean(&reason));
+    let (color, bold) = match row.row.verdict {
+        Verdict::Pass => (None, false),
+        Verdict::Improved => (Some(Color::Green), false),
+        Verdict::Inconclusive | Verdict::Missing => (Some(Color::Yellow), false),
+        Verdict::Regressed | Verdict::Diverged | Verdict::Error => (Some(Color::Red), true),
+    };
+    GridCell { text, color, bold }
 }
 
 fn two(first: &str, second: &str) -> String {
@@ -408,26 +414,11 @@ fn name(row: &RowView<'_>) -> String {
 
 /// The first cell of a row: the name, the metric where it is not the usual one, and the row's findings.
 fn subject(row: &RowView<'_>) -> String {
-    // The mark and its code must not be wrapped apart.
     let mut lines = vec![clean(row.name)];
     lines.extend(row.metric.map(clean));
-    lines.extend(row.findings().into_iter().map(|code| finding(code.as_str())));
+    // The mark and its code must not be wrapped apart.
+    lines.extend(row.findings().into_iter().map(|code| format!("!\u{a0}{code}")));
     lines.join("\n")
-}
-
-/// A finding's mark and code. A long code breaks after a hyphen here, or the table would break it in a word.
-fn finding(code: &str) -> String {
-    let mut text = "!\u{a0}".to_owned();
-    let mut line = 2;
-    for part in code.split_inclusive('-') {
-        if line > 2 && line + part.len() > usize::from(NARROW) {
-            text.push_str("\n\u{a0}\u{a0}");
-            line = 2;
-        }
-        text.push_str(part);
-        line += part.len();
-    }
-    text
 }
 
 /// The beginning of a message that may be a whole log.

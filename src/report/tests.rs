@@ -1,7 +1,7 @@
 //! What people and programs read, as snapshots, and what must hold for every report.
 
 use crate::exit_code::ExitCode;
-use crate::gate::{Reason, Row, WaiverUse};
+use crate::gate::{Method, Reason, Row, SideStats, Typical, WaiverUse};
 use crate::model::{SideName, Verdict};
 use crate::record::ComparisonFile;
 
@@ -60,6 +60,75 @@ fn a_narrow_report_fits_its_terminal() {
             assert!(line.chars().count() <= 160, "{} columns: {line}", line.chars().count());
         }
     }
+}
+
+/// Every run of letters of a name or a word must appear whole on some line.
+#[test]
+fn no_word_is_split_at_any_width() {
+    let mut comparison = every_reason();
+    let name = "transformer-layer/peak-device-memory/single_repetition";
+    comparison.rows.push(measured(name, Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.3));
+    let view = View::new(&comparison, None);
+    let words = ["transformer", "layer", "device", "memory", "repetition", "inconclusive"];
+    for width in (50..170).step_by(3) {
+        let text = terminal(&view, TerminalOptions { width, color: false, all: true });
+        let missing: Vec<&&str> = words.iter().filter(|word| !text.contains(**word)).collect();
+        assert!(missing.is_empty(), "{width}: {missing:?}\n{text}");
+        for line in text.lines().filter(|line| line.contains('─') || line.contains(" % ")) {
+            assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn identical_programs_have_no_effect_and_no_direction() {
+    let mut row = measured("same", Verdict::Pass, Reason::Identical, 13_470.0, 1.0);
+    if let Some(estimate) = &mut row.estimate {
+        (estimate.method, estimate.interval) = (Method::Identical, None);
+    }
+    let comparison = of_rows(Verdict::Pass, vec![row]);
+    let view = View::new(&comparison, None);
+    let row = &view.unchanged[0];
+    assert_eq!((row.effect(), row.interval()), (None, None));
+    assert_eq!(row.values(), "13.47 µs");
+    for report in [terminal(&view, NARROW), markdown(&view, MarkdownOptions::default())] {
+        assert!(report.contains("identical") && !report.contains("slower") && !report.contains("faster"));
+    }
+}
+
+#[test]
+fn a_wrong_output_is_the_first_row_and_its_time_is_not_called_open() {
+    let wrong = bare("wrong/cpu/main", Verdict::Diverged, Reason::WrongOutput);
+    let mut time = measured("wrong/cpu/main", Verdict::Inconclusive, Reason::Open, 1e6, 1.02);
+    time.target = None;
+    let slow = measured("slow/cpu/main", Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.3);
+    let comparison = of_rows(Verdict::Diverged, vec![slow, time, wrong]);
+    let view = View::new(&comparison, None);
+    let shown: Vec<(&str, Verdict)> = view.deciding().iter().map(|row| (row.name, row.row.verdict)).collect();
+    assert_eq!(shown, [("wrong/cpu/main", Verdict::Diverged), ("slow/cpu/main", Verdict::Regressed)]);
+    assert_eq!(view.deciding()[0].values(), "1.000 → 1.020 ms");
+    assert!(view.open.is_empty());
+}
+
+#[test]
+fn every_report_shows_the_values_that_the_gate_computed() {
+    let mut row = measured("m/cpu/main", Verdict::Improved, Reason::BelowFloor, 13_470.0, 0.932);
+    // The medians lie the other way round, as they may.
+    for (side, location) in [(&mut row.base, 13_470.0), (&mut row.head, 14_650.0)] {
+        *side = Some(SideStats { location, mean: location, ..side.clone().unwrap() });
+    }
+    row.typical = Typical::of_row(&row);
+    let comparison = of_rows(Verdict::Improved, vec![row]);
+    let view = View::new(&comparison, None);
+    let values = "14.55 → 13.56 µs";
+    assert_eq!(view.changed[0].values(), values);
+    let markdown = markdown(&view, MarkdownOptions::default()).replace('\u{a0}', " ");
+    for report in [terminal(&view, NARROW), terminal(&view, WIDE), markdown] {
+        assert!(report.contains(values), "{report}");
+    }
+    let record = comparison_file(&view).rows.remove(0);
+    let (typical, estimate) = (record.typical.unwrap(), record.estimate.unwrap());
+    assert!((typical.head.unwrap().0 / typical.base.unwrap().0 - estimate.ratio.0).abs() < 1e-9);
 }
 
 #[test]

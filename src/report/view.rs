@@ -1,9 +1,9 @@
 //! The view model: a comparison as sections, sentences and cells, before any layout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::gate::{Comparison, Geomean, Method, Reason, Row, RunSummary, SideStats};
-use crate::model::{Consequence, LintCode, SideName, Unit, Verdict};
+use crate::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict};
 
 use super::human::{change, change_of, interval, percent, significant};
 use super::{Source, words};
@@ -51,6 +51,8 @@ pub struct RowView<'a> {
     pub name: &'a str,
     /// Named unless it is the metric that everybody expects.
     pub metric: Option<&'a str>,
+    /// The row whose numbers are shown: for a benchmark with wrong outputs that of its latency.
+    numbers: &'a Row,
 }
 
 /// One lint code and everywhere it was found.
@@ -91,15 +93,33 @@ impl<'a> View<'a> {
             alerts: Vec::new(),
             source: None,
         };
+        let bad = bad_benchmarks(comparison);
+        let mut latencies: HashMap<&str, &Row> = HashMap::new();
         for row in &comparison.rows {
-            view.section(row, some_decide).push(RowView::new(row));
             if words::accuracy(row).is_some() {
                 view.less_accurate.push(RowView::new(row));
+            }
+            // A time of a wrong program is not a result of its own: it is shown with what is wrong.
+            if is_latency(row) && row.verdict != Verdict::Regressed && bad.contains(row.benchmark.as_str()) {
+                latencies.insert(row.benchmark.as_str(), row);
+                continue;
+            }
+            view.section(row, some_decide).push(RowView::new(row));
+        }
+        for row in view.diverged.iter_mut().chain(&mut view.failed) {
+            if row.row.metric.is_none() {
+                row.numbers = latencies.get(row.name).copied().unwrap_or(row.row);
             }
         }
         view.changed.sort_by(by_importance);
         view.reported.sort_by(by_importance);
         view
+    }
+
+    /// The rows of the table about what decides: what is wrong or failed first, then what changed.
+    pub fn deciding(&self) -> Vec<RowView<'a>> {
+        let sections = [&self.diverged, &self.failed, &self.changed, &self.open, &self.unchanged];
+        sections.into_iter().flatten().copied().collect()
     }
 
     /// The means worth saying: the mean of one row is that row, and a mean of what decides nothing is
@@ -124,6 +144,19 @@ impl<'a> View<'a> {
             (Verdict::Pass, _) => &mut self.unchanged,
         }
     }
+}
+
+fn is_latency(row: &Row) -> bool {
+    row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name)
+}
+
+/// Benchmarks that have a row about wrong outputs or a failure as a whole, which says what their times are
+/// worth.
+fn bad_benchmarks(comparison: &Comparison) -> HashSet<&str> {
+    let bad = |row: &&Row| {
+        row.metric.is_none() && row.fatal && matches!(row.verdict, Verdict::Diverged | Verdict::Error)
+    };
+    comparison.rows.iter().filter(bad).map(|row| row.benchmark.as_str()).collect()
 }
 
 /// Whether a row belongs to what the verdict is about. A waived row stays where a reader looks for it,
@@ -155,27 +188,33 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
 impl<'a> RowView<'a> {
     pub fn new(row: &'a Row) -> Self {
         let metric = row.metric.as_ref().map(|metric| metric.name.as_ref());
-        Self { row, name: row.benchmark.as_str(), metric: metric.filter(|name| *name != "latency") }
+        let metric = metric.filter(|name| *name != Metric::LATENCY.name);
+        Self { row, name: row.benchmark.as_str(), metric, numbers: row }
     }
 
     pub fn effect(&self) -> Option<String> {
-        words::effect(self.row)
+        words::effect(self.numbers)
     }
 
     pub fn interval(&self) -> Option<String> {
-        let estimate = self.row.estimate.as_ref()?;
+        let estimate = self.numbers.estimate.as_ref()?;
         let bounds = estimate.interval?;
         Some(interval(bounds.low, bounds.high, estimate.ratio))
     }
 
     /// `24+24`
     pub fn processes(&self) -> String {
-        processes(self.row)
+        processes(self.numbers)
     }
 
     /// `12 blocks`, `samples pooled` …; empty where processes say it all.
     pub fn method(&self) -> String {
-        method(self.row)
+        method(self.numbers)
+    }
+
+    /// The values that the effect belongs to: `13.47 → 14.65 µs`, or one where both sides are identical.
+    pub fn values(&self) -> String {
+        words::values(self.numbers)
     }
 
     pub fn mean(&self) -> String {
@@ -187,16 +226,16 @@ impl<'a> RowView<'a> {
     }
 
     pub fn cv(&self) -> String {
-        cv(self.row)
+        cv(self.numbers)
     }
 
     pub fn floor(&self) -> String {
-        self.row.policy.as_ref().map(|_| words::floor(self.row)).unwrap_or_default()
+        self.numbers.policy.as_ref().map(|_| words::floor(self.numbers)).unwrap_or_default()
     }
 
     /// The smallest change that the row could have seen.
     pub fn smallest(&self) -> String {
-        let estimate = self.row.estimate.as_ref();
+        let estimate = self.numbers.estimate.as_ref();
         estimate.and_then(|estimate| estimate.minimum_detectable).map(percent).unwrap_or_default()
     }
 
@@ -222,8 +261,8 @@ impl<'a> RowView<'a> {
     fn of_both(&self, value: fn(&SideStats) -> Option<f64>) -> String {
         // A value that is withheld is no number.
         let side = |side: &Option<SideStats>| side.as_ref().and_then(value).filter(|value| !value.is_nan());
-        let (base, head) = (side(&self.row.base), side(&self.row.head));
-        match &self.row.metric {
+        let (base, head) = (side(&self.numbers.base), side(&self.numbers.head));
+        match &self.numbers.metric {
             Some(metric) if base.is_some() || head.is_some() => change_of(base, head, &metric.unit),
             _ => String::new(),
         }
@@ -387,8 +426,9 @@ fn legend(comparison: &Comparison) -> Option<String> {
     let levels =
         if level(low) == level(high) { level(low) } else { format!("{} to {}", level(low), level(high)) };
     Some(format!(
-        "Effect: head against base, of the typical process. Interval: {levels} confidence, every correction \
-         included; it is the one that decided. n: processes of base + head."
+        "base → head: the typical process; the effect is the ratio of these two values. Interval: {levels} \
+         confidence, all corrections included; it decides. CV: standard deviation over mean. n: processes \
+         of base + head."
     ))
 }
 

@@ -1,6 +1,6 @@
 //! Absolute values may be private: what leaves the machine then are ratios.
 
-use crate::gate::{Comparison, Reason, SideStats};
+use crate::gate::{Comparison, Reason, SideStats, Typical};
 use crate::model::Disclose;
 
 /// Takes out of a comparison what may not be told. Verdicts, changes, intervals and counts of samples stay.
@@ -12,6 +12,7 @@ pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
         for side in [&mut row.base, &mut row.head].into_iter().flatten() {
             *side = relative(side);
         }
+        row.typical = Typical::WITHHELD;
         if let Some(policy) = &mut row.policy {
             policy.floor.absolute = 0.0;
         }
@@ -23,7 +24,7 @@ pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
             lint.detail.clear();
         }
     }
-    comparison.notes.push("Absolute values are withheld: only ratios may be told (disclose).".to_owned());
+    comparison.notes.push("Absolute values are withheld (`disclose`); only ratios are shown.".to_owned());
 }
 
 fn relative(side: &SideStats) -> SideStats {

@@ -1,9 +1,9 @@
 //! Why a row has its verdict, in words. The only place that words a [`Reason`].
 
-use crate::gate::{Reason, Row};
+use crate::gate::{Method, Reason, Row, Typical};
 use crate::model::{LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode};
 
-use super::human::{change, interval, percent, quantity, significant};
+use super::human::{change, change_of, interval, percent, quantity, significant};
 
 /// A sentence of ours, and what a stranger said: a compiler's message, a tool's error. The second is
 /// kept apart because every renderer has to make it harmless.
@@ -140,18 +140,15 @@ fn open(row: &Row) -> Words {
 }
 
 fn exact(row: &Row) -> Words {
-    let values = row.metric.as_ref().zip(row.base.as_ref().zip(row.head.as_ref()));
+    let values = row.metric.as_ref().zip(row.typical.base.zip(row.typical.head));
     let Some((metric, (base, head))) = values else {
-        return Words::new("exact", "a deterministic value");
-    };
-    if base.location.is_nan() || head.location.is_nan() {
+        // The values may be withheld.
         let same = row.estimate.as_ref().is_some_and(|estimate| estimate.ratio == 1.0);
         let what = if same { "the same on both sides" } else { "it changed" };
         return Words::new("exact", format!("a deterministic value: {what}"));
-    }
-    let (base_text, head_text) =
-        (quantity(base.location, &metric.unit), quantity(head.location, &metric.unit));
-    if base.location == head.location {
+    };
+    let (base_text, head_text) = (quantity(base, &metric.unit), quantity(head, &metric.unit));
+    if base == head {
         Words::new("exact", format!("a deterministic value, the same on both sides: {base_text}"))
     } else if row.verdict == Verdict::Pass {
         Words::new(
@@ -257,10 +254,23 @@ pub(super) fn tolerance(row: &Row) -> String {
     row.policy.as_ref().map_or_else(|| "the policy".to_owned(), |policy| percent(policy.tolerance))
 }
 
+/// The typical values of both sides, which the effect belongs to.
+pub(super) fn values(row: &Row) -> String {
+    let Typical { base, head } = row.typical;
+    let Some(metric) = row.metric.as_ref().filter(|_| base.is_some() || head.is_some()) else {
+        return String::new();
+    };
+    match head {
+        Some(both) if base == head => quantity(both, &metric.unit),
+        _ => change_of(base, head, &metric.unit),
+    }
+}
+
 /// The effect: `+44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word where the
 /// verdict establishes it; a percentage with a sign needs none, and an open row must not claim one.
 pub(super) fn effect(row: &Row) -> Option<String> {
-    let ratio = row.estimate.as_ref()?.ratio;
+    let estimate = row.estimate.as_ref().filter(|estimate| estimate.method != Method::Identical)?;
+    let ratio = estimate.ratio;
     let metric = row.metric.as_ref()?;
     let text = change(ratio);
     let established = matches!(row.verdict, Verdict::Regressed | Verdict::Improved)

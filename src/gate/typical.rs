@@ -1,0 +1,160 @@
+//! The values that a report shows of both sides: computed here once, so that every report shows the same
+//! numbers and the percentage always belongs to the numbers next to it.
+
+use crate::model::Metric;
+use crate::stats::describe;
+
+use super::{Method, Row, SideStats};
+
+/// The typical value of each side of a row, in the metric's unit. Where the row has an effect, head/base is
+/// exactly that effect.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Typical {
+    pub base: Option<f64>,
+    pub head: Option<f64>,
+}
+
+impl Typical {
+    /// Nothing may be shown.
+    pub const WITHHELD: Self = Self { base: None, head: None };
+
+    /// The values that go with a row's effect.
+    ///
+    /// Effects are estimated from pairs of processes, so no location of one side alone has exactly the
+    /// estimated ratio. The level of both sides (the geometric mean of their locations) is measured well;
+    /// the two values lie around it, apart by the effect.
+    pub fn of_row(row: &Row) -> Self {
+        let ratio = row.estimate.as_ref().map(|estimate| (&estimate.method, estimate.ratio));
+        let value = match ratio {
+            // What Welch's test compares are the means.
+            Some((Method::Welch, _)) => |side: &SideStats| side.mean,
+            _ => |side: &SideStats| side.location,
+        };
+        let (base, head) = (row.base.as_ref().map(value), row.head.as_ref().map(value));
+        let measured = Self { base, head };
+        let (Some(base), Some(head), Some((method, ratio))) = (base, head, ratio) else { return measured };
+        let usable = [base, head, ratio].into_iter().all(|value| value.is_finite() && value > 0.0);
+        if !usable {
+            return measured;
+        }
+        // Where the effect is the ratio of the locations, they are shown as they were measured.
+        const ROUNDING: f64 = 1e-12;
+        match method {
+            Method::Exact => measured,
+            _ if (head / base / ratio - 1.0).abs() < ROUNDING => measured,
+            // The stored side of a history is many sessions; head is what was measured just now.
+            Method::History => Self { base: Some(head / ratio), head: Some(head) },
+            _ => {
+                let (level, half) = (base.sqrt() * head.sqrt(), ratio.sqrt());
+                Self { base: Some(level / half), head: Some(level * half) }
+            }
+        }
+    }
+}
+
+/// A typical time and how far apart processes lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Latency {
+    pub typical: f64,
+    /// The fastest and the slowest process.
+    pub least: f64,
+    pub most: f64,
+    pub processes: usize,
+}
+
+impl Latency {
+    /// From the repetitions of each process; `None` where nothing usable was measured. The typical value is
+    /// the location that a comparison would describe this side with.
+    pub fn of_processes<'a>(processes: impl Iterator<Item = &'a [f64]>) -> Option<Self> {
+        let better = Metric::LATENCY.better;
+        let mut locations: Vec<f64> = processes
+            .filter_map(|samples| super::series::location(samples, better))
+            .filter(|value| value.is_finite() && *value > 0.0)
+            .collect();
+        locations.sort_by(f64::total_cmp);
+        Some(Self {
+            typical: describe::median(&locations)?,
+            least: *locations.first()?,
+            most: *locations.last()?,
+            processes: locations.len(),
+        })
+    }
+
+    /// The same processes around another typical value: the one that goes with an effect.
+    pub fn around(self, typical: f64) -> Self {
+        Self { typical, least: self.least.min(typical), most: self.most.max(typical), ..self }
+    }
+
+    /// Half of what lies between the fastest and the slowest process, as a fraction of the typical one;
+    /// absent where one process has no spread to show.
+    pub fn half_range(self) -> Option<f64> {
+        (self.processes > 1).then(|| (self.most - self.least) / 2.0 / self.typical)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::Estimate;
+    use crate::gate::Reason;
+    use crate::model::{BenchmarkName, Verdict};
+
+    fn side(location: f64) -> Option<SideStats> {
+        Some(SideStats { processes: 8, samples: 64, location, mean: location * 1.1, ..SideStats::default() })
+    }
+
+    fn row(method: Method, ratio: f64, base: f64, head: f64) -> Row {
+        Row {
+            benchmark: BenchmarkName::new("m"),
+            metric: Some(Metric::LATENCY),
+            target: None,
+            verdict: Verdict::Pass,
+            reason: Reason::WithinTolerance,
+            fatal: true,
+            estimate: Some(Estimate {
+                method,
+                ratio,
+                interval: None,
+                p_worse: None,
+                p_adjusted: None,
+                q_value: None,
+                p_stability: None,
+                blocks: 0,
+                minimum_detectable: None,
+            }),
+            base: side(base),
+            head: side(head),
+            typical: Typical::default(),
+            policy: None,
+            base_verification: None,
+            head_verification: None,
+            lints: Vec::new(),
+            waiver: None,
+        }
+    }
+
+    #[test]
+    fn the_values_shown_have_exactly_the_ratio_of_the_effect() {
+        // The medians of the sides say slower, the pairs say faster: the report must not say both.
+        for method in [Method::Paired, Method::Unpaired, Method::Welch, Method::MannWhitney, Method::History]
+        {
+            let shown = Typical::of_row(&row(method.clone(), 0.932, 13.47, 14.65));
+            let (base, head) = (shown.base.unwrap(), shown.head.unwrap());
+            assert!((head / base - 0.932).abs() < 1e-12, "{method:?}: {shown:?}");
+            assert!(base > 13.0 && base < 17.0 && head > 12.0 && head < 16.0, "{method:?}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn deterministic_values_are_shown_as_they_are() {
+        let shown = Typical::of_row(&row(Method::Exact, f64::INFINITY, 0.0, 3.0));
+        assert_eq!(shown, Typical { base: Some(0.0), head: Some(3.0) });
+    }
+
+    #[test]
+    fn one_process_has_no_range() {
+        let one = Latency::of_processes([[1.0, 2.0, 3.0].as_slice()].into_iter()).unwrap();
+        assert_eq!((one.processes, one.half_range()), (1, None));
+        assert_eq!(Latency::of_processes([].into_iter()), None);
+    }
+}
