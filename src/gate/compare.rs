@@ -12,7 +12,7 @@ use super::evidence::Evidence;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
-use super::{classical, context, diagnosis, explain, history, overall};
+use super::{classical, context, diagnosis, explain, history, overall, repeated};
 
 /// What a comparison takes beside the runs and the policy.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +60,7 @@ fn compared(
         head,
         history,
         forbidden: context::forbidding(&lints).cloned(),
+        repeated: [base, head].into_iter().flat_map(repeated::repeated).collect(),
     };
     let pairs = matched(base, head);
     let mut drafts = drafted(&pairs, &session, &rules);

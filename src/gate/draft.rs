@@ -1,8 +1,10 @@
 //! Rows before the error budget is shared out: what each benchmark and metric is evidence of.
 
+use std::collections::BTreeSet;
+
 use crate::model::{
     Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, MetricSeries, Outcome, Run, Series,
-    SideName, Verdict, VerifyCode,
+    SideName, Verdict, Verification, VerifyCode,
 };
 
 use super::decide::{decide_exact, log_floor};
@@ -12,7 +14,7 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{Estimate, Method, MetricPolicy, Reason, Row, Typical};
-use super::{accuracy, context, diagnosis, disturbance, status};
+use super::{accuracy, context, diagnosis, disturbance, repeated, status};
 
 /// Findings that say "measure more".
 const ABOUT_LITTLE_DATA: [LintCode; 2] = [LintCode::SingleRepetition, LintCode::AssumedSpread];
@@ -57,6 +59,8 @@ pub struct Session<'a> {
     /// The stored sessions that head is judged against, where that is asked.
     pub history: Option<history::Sessions<'a>>,
     pub forbidden: Option<Lint>,
+    /// Benchmarks whose samples were recorded for another one too, on either side.
+    pub repeated: BTreeSet<BenchmarkName>,
 }
 
 fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reason, fatal: bool) -> Row {
@@ -109,6 +113,7 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         let mut row = template();
         row.lints.extend(unverified.clone());
         row.lints.extend(accuracy.iter().cloned());
+        row.lints.extend(repeated::lint(name, &session.repeated));
         if is_timed(series) {
             row.lints.extend(disturbed.iter().cloned());
         }
@@ -179,7 +184,7 @@ fn is_timed(series: &MetricSeries) -> bool {
 /// A module that benchgate compiled and nobody checked. Foreign files never carry a verification, so
 /// they aren't blamed for it.
 fn unverified(head: &Benchmark) -> Option<Lint> {
-    let code = head.verification.as_ref().map(|verification| verification.code);
+    let code = head.verification.as_ref().map(Verification::supported_code);
     let checked = matches!(code, Some(VerifyCode::Pass | VerifyCode::Fail));
     (head.artifact.is_some() && !checked).then(|| {
         let why = code.map_or("no reference outputs", VerifyCode::as_str);

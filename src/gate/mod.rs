@@ -18,6 +18,7 @@ mod matching;
 pub mod noise;
 mod overall;
 mod policy;
+mod repeated;
 mod rules;
 mod sequential;
 mod series;

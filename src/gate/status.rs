@@ -1,7 +1,7 @@
 //! What can be said of a benchmark without statistics: it is missing, failed, not measured, wrong or
 //! identical.
 
-use crate::model::{Benchmark, LintCode, Outcome, SideName, Stage, Verdict, VerifyCode};
+use crate::model::{Benchmark, LintCode, Outcome, SideName, Stage, Verdict, Verification, VerifyCode};
 
 use super::Reason;
 use super::matching::Matched;
@@ -90,16 +90,17 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
 
 /// What the verification of two measured sides adds: `None` where there is nothing to say.
 pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
-    let base_code = base.verification.as_ref().map(|v| v.code);
+    let base_code = base.verification.as_ref().map(Verification::supported_code);
     let verification = head.verification.as_ref()?;
-    let why = || verification.why.clone().unwrap_or_else(|| verification.code.as_str().to_owned());
+    let code = verification.supported_code();
+    let why = || verification.why.clone().unwrap_or_else(|| code.as_str().to_owned());
     let stage = Stage::Verify;
     let worked_at_base = base_code == Some(VerifyCode::Pass);
     // There is no reference, or nobody could use it, and head computes something else than base does.
-    if verification.code == VerifyCode::VerifierSkipped && verification.differs_from_base() {
+    if code == VerifyCode::VerifierSkipped && verification.differs_from_base() {
         return Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput));
     }
-    match verification.code {
+    match code {
         VerifyCode::Pass => match base_code {
             // Repaired at head. Its time is still compared; that base's numbers came from a wrong module
             // is said beside them.

@@ -115,12 +115,15 @@ lint_codes! {
     Errored "errored" Error,
         "The tool marked this row as failed.",
         "Read the error message beside it; a wrong input shape is the usual cause.";
-    SkippedRow "skipped-row" Note,
-        "The tool skipped this row.",
-        "Read the message beside it.";
+    SkippedRow "skipped-row" Inconclusive,
+        "The tool skipped some of this row's repetitions, and what it skipped may be what is slow.",
+        "Read the tool's message; measure again once nothing is skipped.";
     DuplicateName "duplicate-name" Note,
         "Several rows of one file carry the same name and are read as repetitions of one process.",
         "Give every benchmark a name of its own.";
+    RepeatedSamples "repeated-samples" Error,
+        "Two benchmarks of one run carry the same samples to the last bit, so at least one was not measured.",
+        "Measure again; make sure that two jobs do not share a work folder.";
     UnitMismatch "unit-mismatch" Error,
         "The two sides measure this in units of different kinds.",
         "Compare files of the same tool and metric.";

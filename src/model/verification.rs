@@ -106,6 +106,16 @@ impl Verification {
         Self { code, outputs: Vec::new(), why, against_base: Vec::new(), no_fp64: None }
     }
 
+    /// The code that the outputs bear out: a total that passes although one of its outputs did not is as
+    /// good as that output.
+    pub fn supported_code(&self) -> VerifyCode {
+        let failed = self.outputs.iter().map(|output| output.code).find(|code| *code != VerifyCode::Pass);
+        match self.code {
+            VerifyCode::Pass => failed.unwrap_or(VerifyCode::Pass),
+            code => code,
+        }
+    }
+
     /// Head computes something else than base.
     pub fn differs_from_base(&self) -> bool {
         self.against_base.iter().any(|output| output.code != VerifyCode::Pass)

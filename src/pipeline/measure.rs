@@ -10,7 +10,9 @@ use crate::config::Measure;
 use crate::device::Watch;
 use crate::gate;
 use crate::ingest;
-use crate::model::{BenchmarkName, BlockSlot, Event, Metric, Outcome, Run, Series, SideName, Stage};
+use crate::model::{
+    BenchmarkName, BlockSlot, Consequence, Event, Metric, Outcome, Run, Series, SideName, Stage,
+};
 use crate::process::{Command, Exit, Finished};
 use crate::record::{ContextRecord, Number, ProcessRecord, SlotRecord};
 use crate::toolchain::Installed;
@@ -260,7 +262,8 @@ impl Measuring<'_, '_> {
         let seen = watch.stop(finished.user + finished.system);
         let telemetry = devices::record(&seen, &self.context.gpus, self.clock_held);
         self.context.fail_on_full_disk(&finished, &raw)?;
-        let (measured, failed) = match samples(&finished, &raw, self.settings.timeout)? {
+        let asked = Asked { function: &ready.execution.function, repetitions: timing.repetitions };
+        let (measured, failed) = match samples(&finished, &raw, self.settings.timeout, &asked)? {
             Ok(measured) => (measured, None),
             Err(why) => (Measured::default(), Some(why)),
         };
@@ -295,12 +298,20 @@ struct Measured {
     context: Option<ContextRecord>,
 }
 
+/// What the tool was asked to measure.
+struct Asked<'a> {
+    function: &'a str,
+    repetitions: u32,
+}
+
 /// Reads a process's own output. The tool may exit 0 without having measured anything, so success
-/// is what the file says, not the exit code alone.
+/// is what the file says, not the exit code alone. A process that measured less than it was asked for, or
+/// something else, failed.
 fn samples(
     finished: &Finished,
     raw: &Path,
     timeout: Duration,
+    asked: &Asked<'_>,
 ) -> Result<Result<Measured, String>, PipelineError> {
     if finished.exit != Exit::Success {
         // The file says more than stderr where the tool wrote one: the message of the failed row.
@@ -322,6 +333,14 @@ fn samples(
     if let Outcome::Failed { why, .. } = &benchmark.outcome {
         return Ok(Err(why.clone()));
     }
+    // IREE names the row `BM_FUNCTION/process_time/real_time`.
+    let row = benchmark.name.as_str();
+    if row.strip_prefix("BM_").and_then(|name| name.split('/').next()) != Some(asked.function) {
+        return Ok(Err(format!("the tool measured `{row}` where `{}` was asked for", asked.function)));
+    }
+    if let Some(lint) = benchmark.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error) {
+        return Ok(Err(lint.detail.clone()));
+    }
     let mut measured =
         Measured { samples: BTreeMap::new(), context: Some(ContextRecord::from(&run.context)) };
     for metric in [Metric::LATENCY, Metric::CPU_TIME] {
@@ -337,6 +356,10 @@ fn samples(
         None => Ok(Err("the tool printed no time".to_owned())),
         Some(values) if values.iter().any(|value| value.0 <= 0.0) => {
             Ok(Err("the tool printed a time of zero".to_owned()))
+        }
+        Some(values) if u32::try_from(values.len()) != Ok(asked.repetitions) => {
+            let (found, asked) = (values.len(), asked.repetitions);
+            Ok(Err(format!("the tool measured {found} of {asked} repetitions")))
         }
         Some(_) => Ok(Ok(measured)),
     }

@@ -20,6 +20,13 @@
 //! | `latency-us-FUNCTION=N`, `output-FUNCTION=…` | the same of one function |
 //! | `kernels=A:US,B:US` | time per kernel that `iree-profile` prints; `no-profile=1` can't be profiled |
 //! | `device-memory=N` | the peak that `--print_statistics` prints |
+//! | `compile-stderr=TEXT`, `run-stderr=TEXT`, `benchmark-stderr=TEXT` | printed to stderr; the tool goes on |
+//! | `compile-exit=N`, `run-exit=N`, `benchmark-exit=N` | exit code after the work is done |
+//! | `compile-no-output=1`, `run-no-output=1`, `benchmark-no-output=1` | exits 0 and writes nothing |
+//! | `benchmark-kill=N` | the benchmark is ended by signal N |
+//! | `json-replace=FROM=>TO`, `json-replace-last=…` | edits all, or the last, of the benchmark's JSON |
+//! | `json-cut=N` | keeps the first N bytes of it |
+//! | `slow-share=P`, `slow-by=X` | P percent of the processes take X percent longer |
 //!
 //! Devices are listed in a file `DEVICES` beside the tools: `cuda cuda://GPU-1` is one, `hip !TEXT` a driver
 //! that fails with TEXT. A driver that is not in it is not installed.
@@ -110,6 +117,10 @@ fn compile(args: &[String]) {
     if let Some(repeats) = value(args, "--iree-hal-benchmark-dispatch-repeat-count=") {
         writeln!(module, "\n// fake repeats={repeats}").unwrap();
     }
+    say(&known, "compile-stderr");
+    if known.contains_key("compile-no-output") {
+        end(&known, "compile-exit");
+    }
     if let Some(bytes) = known.get("bytes") {
         module.push_str(&" ".repeat(bytes.parse().unwrap()));
     }
@@ -128,6 +139,19 @@ fn compile(args: &[String]) {
         let json = format!(r#"{{"stream-aggregate": {{"execution": {{"dispatch-count": {count}}}}}}}"#);
         std::fs::write(statistics, json).unwrap();
     }
+    end(&known, "compile-exit");
+}
+
+/// Prints what a directive says to stderr.
+fn say(known: &BTreeMap<String, String>, key: &str) {
+    if let Some(text) = known.get(key) {
+        eprintln!("{text}");
+    }
+}
+
+/// Ends with the exit code of a directive, by default 0.
+fn end(known: &BTreeMap<String, String>, key: &str) -> ! {
+    std::process::exit(known.get(key).map_or(0, |code| code.parse().unwrap()))
 }
 
 fn module(args: &[String]) -> BTreeMap<String, String> {
@@ -169,6 +193,16 @@ fn run_module(args: &[String]) {
         eprintln!("fake.c:1: INVALID_ARGUMENT; {error}");
         std::process::exit(1);
     }
+    say(&known, "run-stderr");
+    if known.contains_key("run-no-output") {
+        end(&known, "run-exit");
+    }
+    call(&known, args);
+    end(&known, "run-exit");
+}
+
+/// Writes the results of the function.
+fn call(known: &BTreeMap<String, String>, args: &[String]) {
     let outputs: Vec<PathBuf> =
         args.iter().filter_map(|arg| arg.strip_prefix("--output=@")).map(PathBuf::from).collect();
     if args.iter().any(|arg| arg == "--print_statistics")
@@ -176,7 +210,7 @@ fn run_module(args: &[String]) {
     {
         eprintln!("DEVICE_LOCAL: {bytes:>12}B peak / {bytes:>12}B allocated / 0B freed / 0B live");
     }
-    let files = of_function(&known, "output-file", args);
+    let files = of_function(known, "output-file", args);
     if outputs.is_empty() {
         // Without a place for them, the tool prints its results.
         for index in 0..files.map_or(1, |files| files.split(',').count()) {
@@ -195,8 +229,11 @@ fn run_module(args: &[String]) {
         }
         return;
     }
-    let values: Vec<f32> = of_function(&known, "output", args)
-        .map(|text| text.split(',').map(|number| number.trim().parse().unwrap()).collect())
+    let values: Vec<f32> = of_function(known, "output", args)
+        .map(|text| {
+            let numbers = text.split(',').map(str::trim).filter(|number| !number.is_empty());
+            numbers.map(|number| number.parse().unwrap()).collect()
+        })
         .unwrap_or_else(|| vec![1.0, 2.0, 3.0]);
     for output in outputs {
         std::fs::write(output, npy(&values)).unwrap();
@@ -226,6 +263,12 @@ fn benchmark(args: &[String]) {
     if known.contains_key("crash") {
         std::process::abort();
     }
+    if let Some(signal) = known.get("benchmark-kill") {
+        // Without a dependency: the shell sends it to its parent.
+        std::process::Command::new("sh").args(["-c", &format!("kill -{signal} $PPID")]).status().unwrap();
+        forever();
+    }
+    say(&known, "benchmark-stderr");
     if let Some(pause) = known.get("pause-ms") {
         std::thread::sleep(Duration::from_millis(pause.parse().unwrap()));
     }
@@ -258,11 +301,17 @@ fn benchmark(args: &[String]) {
         let mut state =
             u64::from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos());
         state ^= u64::from(std::process::id()) << 32;
+        let percent = |key: &str| known.get(key).map_or(0.0, |text| text.parse::<f64>().unwrap() / 100.0);
+        // The nanoseconds of the clock decide: no two processes share them.
+        let slow = match f64::from(state as u32 % 10_007) / 10_007.0 < percent("slow-share") {
+            true => 1.0 + percent("slow-by"),
+            false => 1.0,
+        };
         for index in 0..repetitions {
             // A linear congruential generator (Knuth, MMIX): noise that differs from process to process.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let noise = 0.002 * ((state >> 33) as f64 / f64::from(u32::MAX >> 1) - 0.5);
-            let time = latency * (1.0 + noise) / 1000.0;
+            let time = latency * slow * (1.0 + noise) / 1000.0;
             rows.push(format!(
                 r#"{{"name": "{name}", "run_name": "{name}", "run_type": "iteration", "repetitions": {repetitions}, "repetition_index": {index}, "threads": 1, "iterations": 10, "real_time": {time:e}, "cpu_time": {time:e}, "time_unit": "ms"}}"#
             ));
@@ -273,7 +322,27 @@ fn benchmark(args: &[String]) {
         r#"{{"context": {{"date": "2026-01-01T00:00:00+00:00", "host_name": "fake", "executable": "iree-benchmark-module", "num_cpus": 4096, "mhz_per_cpu": 3000, "cpu_scaling_enabled": false, "load_avg": [0.1, 0.1, 0.1], "library_build_type": "release"}}, "benchmarks": [{}]}}"#,
         rows.join(", ")
     );
-    std::fs::write(value(args, "--benchmark_out=").unwrap(), json).unwrap();
+    if !known.contains_key("benchmark-no-output") {
+        std::fs::write(value(args, "--benchmark_out=").unwrap(), edited(json, &known)).unwrap();
+    }
+    end(&known, "benchmark-exit");
+}
+
+/// The benchmark's JSON as the directives spoil it.
+fn edited(mut json: String, known: &BTreeMap<String, String>) -> String {
+    let edit = |key: &str| known.get(key).map(|text| text.split_once("=>").unwrap());
+    if let Some((from, to)) = edit("json-replace") {
+        assert!(json.contains(from), "{from} is not in {json}");
+        json = json.replace(from, to);
+    }
+    if let Some((from, to)) = edit("json-replace-last") {
+        let at = json.rfind(from).unwrap();
+        json.replace_range(at..at + from.len(), to);
+    }
+    if let Some(length) = known.get("json-cut") {
+        json.truncate(length.parse().unwrap());
+    }
+    json
 }
 
 /// Writes what `iree-profile` prints, so that the fake of that need only copy it.

@@ -13,10 +13,15 @@ use super::build::{
 
 const STEADY: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5];
 
+/// A benchmark with samples that no other name has: equal ones are refused as recorded twice.
+fn steady(name: &str) -> Benchmark {
+    let level: f64 = name.bytes().map(f64::from).sum();
+    measured(name, &STEADY.iter().map(|value| value * level).collect::<Vec<_>>())
+}
+
 #[test]
 fn a_benchmark_that_vanished_is_missing_and_fatal() {
-    let comparison =
-        judged(&run(vec![measured("a", STEADY), measured("b", STEADY)]), &run(vec![measured("a", STEADY)]));
+    let comparison = judged(&run(vec![steady("a"), steady("b")]), &run(vec![steady("a")]));
     let row = &comparison.rows[1];
     assert_eq!(
         (row.verdict, &row.reason, row.fatal),
@@ -33,7 +38,7 @@ fn a_new_benchmark_is_missing_a_base_but_does_not_fail_the_rest() {
         &[100.0, 100.1, 99.9, 100.0, 100.05, 99.95, 100.0, 100.1, 99.9, 100.0, 100.05, 99.95],
         0.0001,
     );
-    let comparison = judged(&session(vec![base]), &session(vec![head, measured("new", STEADY)]));
+    let comparison = judged(&session(vec![base]), &session(vec![head, steady("new")]));
     assert_eq!(comparison.rows[0].verdict, Verdict::Pass, "{:?}", comparison.rows[0]);
     assert_eq!(comparison.rows[1].verdict, Verdict::Missing);
     assert_eq!(comparison.exit_code, ExitCode::Pass);
@@ -42,7 +47,7 @@ fn a_new_benchmark_is_missing_a_base_but_does_not_fail_the_rest() {
 #[test]
 fn nothing_judged_is_never_a_pass() {
     assert_eq!(judged(&run(vec![]), &run(vec![])).exit_code, ExitCode::Error);
-    let only_new = judged(&run(vec![]), &run(vec![measured("new", STEADY)]));
+    let only_new = judged(&run(vec![]), &run(vec![steady("new")]));
     assert_eq!((only_new.verdict, only_new.exit_code), (Verdict::Missing, ExitCode::BaselineMissing));
 }
 
@@ -81,7 +86,7 @@ fn an_exact_value_whose_last_digits_may_be_cut_is_no_pass() {
 #[test]
 fn a_stage_that_worked_at_base_and_fails_at_head_is_a_regression_of_that_stage() {
     for stage in Stage::ALL {
-        let row = only_row(measured("a", STEADY), failed("a", stage));
+        let row = only_row(steady("a"), failed("a", stage));
         assert_eq!(row.verdict, Verdict::Regressed);
         assert!(matches!(row.reason, Reason::FailsAtHead { stage: at, .. } if at == stage));
     }
@@ -95,9 +100,9 @@ fn failing_on_both_sides_is_an_error() {
 
 #[test]
 fn a_repair_may_be_merged_but_a_machine_fault_at_base_may_not_hide_the_row() {
-    let repaired = only_row(failed("a", Stage::Compile), measured("a", STEADY));
+    let repaired = only_row(failed("a", Stage::Compile), steady("a"));
     assert_eq!((repaired.verdict, repaired.fatal), (Verdict::Missing, false));
-    let unknown = only_row(failed("a", Stage::Benchmark), measured("a", STEADY));
+    let unknown = only_row(failed("a", Stage::Benchmark), steady("a"));
     assert_eq!((unknown.verdict, unknown.fatal), (Verdict::Error, true));
 }
 
@@ -105,17 +110,16 @@ fn a_repair_may_be_merged_but_a_machine_fault_at_base_may_not_hide_the_row() {
 fn a_benchmark_that_head_declares_unsupported_is_missing_and_fatal() {
     let mut head = Benchmark::new("a");
     head.outcome = Outcome::Unsupported { reason: "not today".to_owned() };
-    let row = only_row(measured("a", STEADY), head);
+    let row = only_row(steady("a"), head);
     assert_eq!((row.verdict, row.fatal), (Verdict::Missing, true));
 }
 
 #[test]
 fn zero_negative_nan_and_infinite_times_are_errors() {
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        for (base, head) in [
-            (measured("a", &[100.0, bad]), measured("a", STEADY)),
-            (measured("a", STEADY), measured("a", &[bad])),
-        ] {
+        for (base, head) in
+            [(measured("a", &[100.0, bad]), steady("a")), (steady("a"), measured("a", &[bad]))]
+        {
             let row = only_row(base, head);
             assert_eq!(row.verdict, Verdict::Error, "{bad}");
             assert!(matches!(row.reason, Reason::Unusable(_)), "{:?}", row.reason);
@@ -127,7 +131,7 @@ fn zero_negative_nan_and_infinite_times_are_errors() {
 fn a_row_the_tool_marked_as_failed_is_not_a_hundred_percent_faster() {
     let mut head = measured("a", &[0.0]);
     head.lints.push(Lint::new(LintCode::Errored, "input shape mismatch"));
-    let row = only_row(measured("a", STEADY), head.clone());
+    let row = only_row(steady("a"), head.clone());
     assert_eq!(row.verdict, Verdict::Regressed);
     let both = only_row(head.clone(), head);
     assert_eq!(both.verdict, Verdict::Error);
@@ -148,17 +152,16 @@ fn a_measured_benchmark_without_any_metric_is_an_error() {
 #[test]
 fn a_process_without_samples_is_an_error() {
     let empty = with("a", Metric::LATENCY, Series::Processes(vec![process(&[], None)]));
-    assert_eq!(only_row(empty, measured("a", STEADY)).verdict, Verdict::Error);
+    assert_eq!(only_row(empty, steady("a")).verdict, Verdict::Error);
     let none = with("a", Metric::LATENCY, Series::Summaries(vec![Summary::default()]));
-    assert_eq!(only_row(measured("a", STEADY), none).verdict, Verdict::Error);
+    assert_eq!(only_row(steady("a"), none).verdict, Verdict::Error);
 }
 
 #[test]
 fn units_of_different_kinds_are_an_error() {
     let mut metric = Metric::LATENCY;
     metric.unit = Unit::Other("cycles".into());
-    let row =
-        only_row(measured("a", STEADY), with("a", metric, Series::Processes(vec![process(STEADY, None)])));
+    let row = only_row(steady("a"), with("a", metric, Series::Processes(vec![process(STEADY, None)])));
     assert_eq!(row.reason, Reason::UnitMismatch { base: "ns".to_owned(), head: "cycles".to_owned() });
     assert_eq!(row.verdict, Verdict::Error);
 }
@@ -183,17 +186,17 @@ fn different_machines_are_neither_red_nor_green_but_exact_metrics_still_compare(
 
 #[test]
 fn wrong_outputs_at_head_diverge_and_wrong_on_both_sides_is_an_error() {
-    let side = |code| verified(measured("a", STEADY), code);
+    let side = |code| verified(steady("a"), code);
     let verdict = |base, head| judged(&run(vec![base]), &run(vec![head])).exit_code;
     assert_eq!(verdict(side(VerifyCode::Pass), side(VerifyCode::Fail)), ExitCode::Diverged);
-    assert_eq!(verdict(measured("a", STEADY), side(VerifyCode::Fail)), ExitCode::Diverged);
+    assert_eq!(verdict(steady("a"), side(VerifyCode::Fail)), ExitCode::Diverged);
     assert_eq!(verdict(side(VerifyCode::Fail), side(VerifyCode::Fail)), ExitCode::Error);
     assert_eq!(verdict(side(VerifyCode::Pass), side(VerifyCode::ExceptionRaised)), ExitCode::Regressed);
 }
 
 #[test]
 fn outputs_that_could_not_be_checked_on_either_side_are_no_pass() {
-    let side = || verified(measured("a", STEADY), VerifyCode::VerifierDidntRun);
+    let side = || verified(steady("a"), VerifyCode::VerifierDidntRun);
     assert_eq!(judged(&run(vec![side()]), &run(vec![side()])).exit_code, ExitCode::Error);
 }
 
@@ -202,8 +205,8 @@ fn what_base_proved_and_head_leaves_unproved_is_inconclusive() {
     for code in
         [VerifyCode::VerifierDidntRun, VerifyCode::VerifierSkipped, VerifyCode::NondeterministicEagerRun]
     {
-        let base = verified(measured("a", STEADY), VerifyCode::Pass);
-        let comparison = judged(&run(vec![base]), &run(vec![verified(measured("a", STEADY), code)]));
+        let base = verified(steady("a"), VerifyCode::Pass);
+        let comparison = judged(&run(vec![base]), &run(vec![verified(steady("a"), code)]));
         assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive);
     }
 }
@@ -245,7 +248,7 @@ fn an_overloaded_debug_build_with_scaling_says_so_and_decides_nothing() {
         load_avg: vec![125.10, 56.79, 21.95],
         ..Context::default()
     };
-    let comparison = judged(&run(vec![measured("a", STEADY)]), &head);
+    let comparison = judged(&run(vec![steady("a")]), &head);
     let codes: Vec<LintCode> = comparison.lints.iter().map(|l| l.code).collect();
     assert_eq!(codes, [LintCode::HostOverloaded, LintCode::DebugBuild, LintCode::CpuScaling]);
     assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive);
@@ -273,20 +276,15 @@ fn a_waiver_takes_its_row_out_until_its_last_day() {
 }
 
 fn failed_or(name: &str, ok: bool) -> Benchmark {
-    if ok { measured(name, STEADY) } else { failed(name, Stage::Compile) }
+    if ok { steady(name) } else { failed(name, Stage::Compile) }
 }
 
 #[test]
 fn the_exit_code_follows_the_documented_precedence_and_fail_on() {
-    let base = run(vec![
-        measured("slow", STEADY),
-        measured("wrong", STEADY),
-        measured("gone", STEADY),
-        failed("dead", Stage::Export),
-    ]);
+    let base = run(vec![steady("slow"), steady("wrong"), steady("gone"), failed("dead", Stage::Export)]);
     let head = run(vec![
-        measured("slow", &[900.0; 5]),
-        verified(measured("wrong", STEADY), VerifyCode::Fail),
+        measured("slow", &[9e6; 5]),
+        verified(steady("wrong"), VerifyCode::Fail),
         failed("dead", Stage::Export),
     ]);
     let exit = |fail_on: Vec<Verdict>| {

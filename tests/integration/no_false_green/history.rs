@@ -1,0 +1,105 @@
+//! Baselines that are not there, not comparable, or learned from what was wrong.
+
+use crate::suite::{Suite, npy};
+
+use super::{FAIL_ON, Greens};
+
+fn suite() -> Suite {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    suite.world.write(".gitignore", "/tools\n/run.json\n/.benchgate\n");
+    suite
+}
+
+fn git(suite: &Suite, arguments: &[&str]) {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .current_dir(suite.world.work())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn commit(suite: &Suite) {
+    git(suite, &["add", "-A"]);
+    git(suite, &["commit", "--quiet", "--allow-empty", "-m", "m"]);
+}
+
+/// A suite with two nights in its store.
+fn stored() -> Suite {
+    let suite = suite();
+    git(&suite, &["init", "--quiet"]);
+    commit(&suite);
+    for _ in 0..2 {
+        suite.world.run(["run"]).expect_code(0);
+        suite.world.run(["baseline", "update"]).expect_code(0);
+        commit(&suite);
+    }
+    suite
+}
+
+fn files(suite: &Suite) -> Vec<std::path::PathBuf> {
+    fn below(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { below(&path, found) } else { found.push(path) }
+        }
+    }
+    let mut found = Vec::new();
+    below(&suite.world.work().join("baselines"), &mut found);
+    found
+}
+
+fn edited(suite: &Suite, edit: impl Fn(String) -> String) {
+    for file in files(suite) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(file, edit(text)).unwrap();
+    }
+    commit(suite);
+}
+
+type Spoil = fn(&Suite);
+
+#[test]
+fn no_gate_against_a_baseline_that_is_missing_or_spoiled_is_green() {
+    let cases: &[(&str, Spoil)] = &[
+        ("the store is empty", |suite| {
+            std::fs::remove_dir_all(suite.world.work().join("baselines")).unwrap();
+            commit(suite);
+        }),
+        ("the stored files are empty", |suite| edited(suite, |_| String::new())),
+        ("the stored files were cut off", |suite| edited(suite, |text| text[..text.len() / 2].to_owned())),
+        ("the stored files are of a newer version", |suite| {
+            edited(suite, |text| text.replace("benchgate/baseline/v1", "benchgate/baseline/v9"));
+        }),
+        ("the stored benchmark has another name", |suite| {
+            edited(suite, |text| text.replace("a/cpu/main", "z/cpu/main"));
+        }),
+        ("the stored metric is another one", |suite| {
+            edited(suite, |text| text.replace("latency", "latenz"));
+        }),
+        ("the baseline is of another testbed", |suite| {
+            let store = suite.world.work().join("baselines/fake");
+            let testbed = std::fs::read_dir(&store).unwrap().next().unwrap().unwrap().path();
+            std::fs::rename(&testbed, store.join("0000000000000000")).unwrap();
+            edited(suite, |text| text);
+        }),
+        ("head is three times as slow", |suite| suite.source("a", &["latency-us=3000"])),
+        ("head does not compile", |suite| suite.source("a", &["compile-error=no such op"])),
+        ("head's output is wrong", |suite| suite.source("a", &["output=1,2,4"])),
+        ("head and its reference are wrong together", |suite| {
+            suite.source("a", &["latency-us=1000", "output=0,0,0"]);
+            suite.world.write("data/y.npy", npy(&[0.0, 0.0, 0.0]));
+        }),
+        ("head takes no time", |suite| suite.source("a", &["latency-us=0"])),
+    ];
+    let mut greens = Greens::default();
+    for (case, spoil) in cases {
+        let suite = stored();
+        spoil(&suite);
+        greens.check(case, &suite.world.run(["gate", "--stored", "--fail-on", FAIL_ON]));
+    }
+    greens.none(12);
+}
