@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
-use crate::gate::{self, CompareOptions, Policy};
+use crate::gate::{self, CompareOptions, Comparison, Policy};
 use crate::ingest::{self, ExportFormat, Format};
 use crate::record::RunFile;
-use crate::report::{self, Picture, Theme, View};
+use crate::report::{self, DrawnRun, Picture, Theme};
 
 use super::{CliError, Terminal, inputs};
 
@@ -52,7 +52,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let path = input.path();
         let stem = Path::new(path).file_stem();
         let name = stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned());
-        runs.push((name, load(path)?));
+        let file = load(path)?;
+        let comparison = compared(&name, &file);
+        runs.push(DrawnRun::new(name, file, comparison));
     }
     if let Some(folder) = &args.out {
         let drawn = pictures(&runs, folder, &args.image)?;
@@ -67,15 +69,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         }
     }
     if let Some(file) = &args.html {
-        write(file, page(&runs).as_bytes())?;
+        write(file, report::html(&runs).as_bytes())?;
         terminal.print(&format!("{}\n", file.display()));
     }
     if let Some(file) = &args.markdown {
-        let tables: Vec<String> = runs
-            .iter()
-            .map(|(_, run)| report::backends_markdown(run))
-            .filter(|text| !text.is_empty())
-            .collect();
+        let tables: Vec<String> =
+            runs.iter().map(report::backends_markdown).filter(|text| !text.is_empty()).collect();
         if tables.is_empty() {
             return Err(CliError::Failed {
                 message: "failed to write a table: the runs hold no other backend".to_owned(),
@@ -121,7 +120,7 @@ fn load(path: &str) -> Result<RunFile, CliError> {
     }
 }
 
-fn pictures(runs: &[(String, RunFile)], folder: &Path, images: &[Image]) -> Result<Vec<PathBuf>, CliError> {
+fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<PathBuf>, CliError> {
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error.to_string()))?;
     let mut drawn = Vec::new();
     for picture in Picture::ALL {
@@ -141,22 +140,17 @@ fn pictures(runs: &[(String, RunFile)], folder: &Path, images: &[Image]) -> Resu
     Ok(drawn)
 }
 
-/// The page, with the verdict of every run that has two sides, under the default policy.
-fn page(runs: &[(String, RunFile)]) -> String {
-    let policy = Policy::default();
-    let compared: Vec<_> = runs
-        .iter()
-        .filter(|(_, file)| file.complete && file.sides.len() == 2)
-        .filter_map(|(name, file)| match file.runs(name).as_slice() {
-            [(_, base), (_, head)] => {
-                Some((name.clone(), gate::compare(base, head, &policy, &CompareOptions::default())))
-            }
-            _ => None,
-        })
-        .collect();
-    let views: Vec<_> =
-        compared.iter().map(|(name, comparison)| (name.clone(), View::new(comparison, None))).collect();
-    report::html(runs, &views)
+/// The verdict of a run that has two sides, under the default policy.
+pub fn compared(name: &str, file: &RunFile) -> Option<Comparison> {
+    if !file.complete {
+        return None;
+    }
+    match file.runs(name).as_slice() {
+        [(_, base), (_, head)] => {
+            Some(gate::compare(base, head, &Policy::default(), &CompareOptions::default()))
+        }
+        _ => None,
+    }
 }
 
 fn failed(path: &Path, why: &str) -> CliError {

@@ -6,7 +6,7 @@ use crate::exit_code::ExitCode;
 use crate::model::{Outcome, Run, SideName, VerifyCode};
 use crate::pipeline::Session;
 use crate::record::StageStatus;
-use crate::report::{self, Outcomes, TerminalOptions, outcomes_json, outcomes_table};
+use crate::report::{self, DrawnRun, Outcomes, TerminalOptions, outcomes_json, outcomes_table};
 
 use super::beside::BesideArgs;
 use super::bundle_args::{BundleArgs, Half};
@@ -130,14 +130,19 @@ fn summary(session: &Session, args: &Args, terminal: &Terminal) -> String {
         .into_iter()
         .filter(|(name, _)| ran(name))
         .collect();
-    let outcomes =
-        Outcomes::new(&sides, |side, benchmark| log_of_failure(session, side, benchmark, &args.output));
+    let name = args.output.display().to_string();
+    // For its values only, so that they are those of `benchgate compare`.
+    let comparison = super::report::compared(&name, &session.file);
+    let outcomes = Outcomes::new(&sides, comparison.as_ref(), |side, benchmark| {
+        log_of_failure(session, side, benchmark, &args.output)
+    });
     match args.format {
         OutcomeFormat::Json => outcomes_json(&outcomes),
         OutcomeFormat::Terminal => {
             let options =
                 TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
-            let beside = report::backends_table(&session.file);
+            let run = DrawnRun::new(name, session.file.clone(), comparison);
+            let beside = report::backends_table(&run);
             let beside = if beside.is_empty() { beside } else { format!("{beside}\n") };
             format!("{}{beside}wrote {}\n", outcomes_table(&outcomes, options), args.output.display())
         }

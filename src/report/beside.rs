@@ -1,28 +1,21 @@
 //! IREE beside other backends: one row for each, as a table for people. Context, no verdict.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
+use crate::gate::Latency;
 use crate::model::{SideName, Stage, Unit};
 use crate::record::{
-    BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus, RunFile, StageStatus,
-    VerificationRecord,
+    BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus, StageStatus, VerificationRecord,
 };
 
+use super::DrawnRun;
+use super::drawn::latency_of;
 use super::human::quantity;
 use super::terminal::clean;
 
 /// What IREE's own rows are called.
 pub(super) const IREE: &str = "iree";
-
-/// A typical time and how far processes lie apart.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Latency {
-    /// Median over processes of each process's median, nanoseconds.
-    pub typical: f64,
-    pub least: f64,
-    pub most: f64,
-    pub processes: usize,
-}
 
 /// One backend's row of one model. Names and reasons are raw.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,22 +48,36 @@ pub struct Beside {
 impl Beside {
     /// The head side's benchmarks (or the only side's), each model followed by its backends. Models that
     /// have no backend are left out: nothing stands beside them.
-    pub fn new(file: &RunFile) -> Self {
+    pub fn new(run: &DrawnRun) -> Self {
+        let file = &run.file;
         let side = file.side(SideName::Head).or(file.sides.first());
-        let benchmarks = || side.into_iter().flat_map(|side| &side.benchmarks);
-        let mut rows = Vec::new();
-        let mut done: Vec<&[String]> = Vec::new();
+        let place: HashMap<&str, (SideName, &BenchmarkRecord)> = side
+            .into_iter()
+            .flat_map(|side| side.benchmarks.iter().map(|it| (it.name.as_str(), (side.name.0, it))))
+            .collect();
+        // Groups in the order of their first record.
+        let mut groups: Vec<Vec<&BackendRecord>> = Vec::new();
+        let mut known: HashMap<&[String], usize> = HashMap::new();
         for record in &file.backends {
-            if done.contains(&record.beside.as_slice()) {
-                continue;
-            }
-            done.push(&record.beside);
-            let iree: Vec<&BenchmarkRecord> =
-                benchmarks().filter(|benchmark| record.beside.contains(&benchmark.name)).collect();
-            let group: Vec<&BackendRecord> =
-                file.backends.iter().filter(|other| other.beside == record.beside).collect();
-            rows.extend(iree.iter().map(|benchmark| iree_row(benchmark, &group)));
-            let latencies = iree.iter().filter_map(|benchmark| iree_latency(benchmark));
+            let at = *known.entry(&record.beside).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[at].push(record);
+        }
+        let mut rows = Vec::new();
+        for group in groups {
+            let names = group.first().map(|record| record.beside.as_slice()).unwrap_or_default();
+            let iree: Vec<(&BenchmarkRecord, Option<Latency>)> = names
+                .iter()
+                .filter_map(|name| place.get(name.as_str()))
+                .map(|(side, benchmark)| {
+                    let ok = benchmark.outcome.status == OutcomeStatus::Ok;
+                    (*benchmark, run.latency(*side, benchmark).filter(|_| ok))
+                })
+                .collect();
+            rows.extend(iree.iter().map(|(benchmark, latency)| iree_row(benchmark, *latency, &group)));
+            let latencies = iree.iter().filter_map(|(_, latency)| *latency);
             let fastest = latencies.min_by(|a, b| a.typical.total_cmp(&b.typical));
             rows.extend(group.iter().map(|record| backend_row(record, fastest, &group)));
         }
@@ -82,9 +89,8 @@ impl Beside {
     }
 }
 
-fn iree_row(benchmark: &BenchmarkRecord, group: &[&BackendRecord]) -> BesideRow {
+fn iree_row(benchmark: &BenchmarkRecord, latency: Option<Latency>, group: &[&BackendRecord]) -> BesideRow {
     let label = |name: &str| benchmark.labels.get(name).cloned().unwrap_or_default();
-    let latency = iree_latency(benchmark);
     let compiled = benchmark
         .stages
         .iter()
@@ -113,8 +119,8 @@ fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendR
                 == (&record.test, record.batch_size, &record.dtype, &record.matmul_precision)
     };
     let eager = group.iter().find(same_axes).and_then(|eager| backend_latency(eager));
-    let mut compiles: Vec<f64> =
-        record.processes.iter().filter_map(|process| Some(process.compile_seconds?.0)).collect();
+    let compiles = record.processes.iter().filter_map(|process| process.compile_seconds);
+    let compiles: Vec<[Number; 1]> = compiles.map(|seconds| [seconds]).collect();
     BesideRow {
         model: record.model.clone(),
         backend: record.backend.clone(),
@@ -122,7 +128,7 @@ fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendR
         test: record.test.clone(),
         axes: axes(record),
         latency,
-        compile_seconds: median(&mut compiles),
+        compile_seconds: latency_of(compiles.iter().map(<[Number; 1]>::as_slice)).map(|it| it.typical),
         iree_is: is_same_work(record).then(|| ratio(latency, iree)).flatten(),
         over_eager: (record.backend != "eager").then(|| ratio(eager, latency)).flatten(),
         code: code(record.verification.as_ref()),
@@ -142,32 +148,10 @@ fn axes(record: &BackendRecord) -> String {
     all.join(", ")
 }
 
-fn iree_latency(benchmark: &BenchmarkRecord) -> Option<Latency> {
-    let worked = benchmark.processes.iter().filter(|process| process.failure.is_none());
-    let ok = benchmark.outcome.status == OutcomeStatus::Ok;
-    typical(worked.filter_map(|process| process.samples.get("latency")).map(Vec::as_slice)).filter(|_| ok)
-}
-
 fn backend_latency(record: &BackendRecord) -> Option<Latency> {
     let worked = record.processes.iter().filter(|process| process.failure.is_none());
     let ok = record.outcome.status == OutcomeStatus::Ok;
-    typical(worked.map(|process| process.latency.as_slice())).filter(|_| ok)
-}
-
-pub(super) fn typical<'a>(processes: impl Iterator<Item = &'a [Number]>) -> Option<Latency> {
-    let mut medians: Vec<f64> = processes
-        .filter_map(|samples| median(&mut samples.iter().map(|value| value.0).collect::<Vec<_>>()))
-        .filter(|value| value.is_finite() && *value > 0.0)
-        .collect();
-    let typical = median(&mut medians)?;
-    Some(Latency { typical, least: *medians.first()?, most: *medians.last()?, processes: medians.len() })
-}
-
-/// Sorts, and takes the middle.
-pub(super) fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    Some(f64::midpoint(values[last / 2], values[values.len() / 2]))
+    latency_of(worked.map(|process| process.latency.as_slice())).filter(|_| ok)
 }
 
 fn ratio(over: Option<Latency>, under: Option<Latency>) -> Option<f64> {
@@ -195,13 +179,8 @@ impl BesideRow {
 
     /// `± 1.2 %`: half of what lies between the fastest and the slowest process.
     fn spread(&self) -> String {
-        match self.latency {
-            Some(latency) if latency.processes > 1 => {
-                let half = (latency.most - latency.least) / 2.0 / latency.typical;
-                format!(" ± {}", super::percent(half))
-            }
-            _ => String::new(),
-        }
+        let half = self.latency.and_then(Latency::half_range);
+        half.map(|half| format!(" ± {}", super::percent(half))).unwrap_or_default()
     }
 
     pub(super) fn compile(&self) -> String {
@@ -226,7 +205,7 @@ pub(super) fn times(ratio: Option<f64>) -> String {
 pub(super) const HEADER: [&str; 7] =
     ["backend", "test", "latency", "compile", "against IREE", "over eager", "outputs"];
 pub(super) const LEGEND: &str = "IREE 2 × eager: IREE needs half of eager's time; below 1 × the backend is faster. \
-                      Latency: median over fresh processes, ± half their range.";
+                      Latency: the typical process, ± half the range of all.";
 
 fn cells(row: &BesideRow) -> [String; 7] {
     let latency = row.time().map(|time| format!("{time}{}", row.spread())).unwrap_or_default();
@@ -248,8 +227,8 @@ fn heading(row: &BesideRow) -> String {
 
 /// For a terminal; empty where nothing stands beside IREE. Why something was not measured follows on its row,
 /// however long it is: in a column it would squeeze the numbers.
-pub fn backends_table(file: &RunFile) -> String {
-    let beside = Beside::new(file);
+pub fn backends_table(run: &DrawnRun) -> String {
+    let beside = Beside::new(run);
     if beside.is_empty() {
         return String::new();
     }
@@ -284,8 +263,8 @@ pub fn backends_table(file: &RunFile) -> String {
 }
 
 /// As GitHub Markdown, safe against hostile names; empty where nothing stands beside IREE.
-pub fn backends_markdown(file: &RunFile) -> String {
-    let beside = Beside::new(file);
+pub fn backends_markdown(run: &DrawnRun) -> String {
+    let beside = Beside::new(run);
     if beside.is_empty() {
         return String::new();
     }
@@ -304,10 +283,11 @@ pub fn backends_markdown(file: &RunFile) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RunFile;
 
-    fn sample() -> RunFile {
+    fn sample() -> DrawnRun {
         let text = include_str!("../../tests/fixtures/record/backends-v1.json");
-        RunFile::from_slice(text.as_bytes()).unwrap()
+        DrawnRun::new("run", RunFile::from_slice(text.as_bytes()).unwrap(), None)
     }
 
     #[test]
@@ -326,8 +306,8 @@ mod tests {
     #[test]
     fn a_hostile_reason_is_no_markdown_and_ends_no_cell() {
         let mut run = sample();
-        run.backends[0].outcome.status = OutcomeStatus::Unsupported;
-        run.backends[0].outcome.why = Some("a | b @team [x](http://y)".to_owned());
+        run.file.backends[0].outcome.status = OutcomeStatus::Unsupported;
+        run.file.backends[0].outcome.why = Some("a | b @team [x](http://y)".to_owned());
         let markdown = backends_markdown(&run);
         let row = markdown.lines().find(|line| line.contains("team")).unwrap();
         assert_eq!(row.matches('|').count(), 9, "{row}");
@@ -337,7 +317,7 @@ mod tests {
     #[test]
     fn a_run_without_backends_has_no_table() {
         let mut run = sample();
-        run.backends.clear();
+        run.file.backends.clear();
         assert_eq!((backends_table(&run), backends_markdown(&run)), (String::new(), String::new()));
     }
 }

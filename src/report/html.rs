@@ -3,9 +3,11 @@
 
 use std::fmt::Write;
 
+use crate::gate::Latency;
 use crate::record::{OutcomeStatus, RunFile};
 
-use super::beside::{Beside, times, typical};
+use super::DrawnRun;
+use super::beside::{Beside, times};
 use super::chart::{Picture, Theme, picture};
 use super::human::quantity;
 use super::view::View;
@@ -25,9 +27,9 @@ svg{max-width:100%;height:auto}.dark{display:none}\
 @media (prefers-color-scheme:dark){:root{--ink:#f0f6fc;--muted:#9198a1;--ground:#0d1117;--line:#2f363e;\
 --bad:#ff7b72}.dark{display:block}.light{display:none}}";
 
-/// The page. `views` are comparisons of the runs' two sides, by the run's name.
-pub fn html(runs: &[(String, RunFile)], views: &[(String, View<'_>)]) -> String {
-    let title = runs.first().map_or("benchgate", |(_, run)| run.suite.as_str());
+/// The page.
+pub fn html(runs: &[DrawnRun]) -> String {
+    let title = runs.first().map_or("benchgate", |run| run.file.suite.as_str());
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\">\
@@ -35,9 +37,10 @@ pub fn html(runs: &[(String, RunFile)], views: &[(String, View<'_>)]) -> String 
          <title>{0}: benchgate</title><style>{STYLE}</style></head><body>\n<h1>{0}</h1>\n",
         escape(title)
     );
-    for (name, view) in views {
-        let _ = writeln!(page, "<h2>{}</h2>\n<p>{}</p>", escape(name), escape(&view.headline));
-        comparison(view, &mut page);
+    for (run, compared) in runs.iter().filter_map(|run| Some((run, run.comparison.as_ref()?))) {
+        let view = View::new(compared, None);
+        let _ = writeln!(page, "<h2>{}</h2>\n<p>{}</p>", escape(&run.name), escape(&view.headline));
+        comparison(&view, &mut page);
     }
     for which in Picture::ALL {
         for theme in Theme::BOTH {
@@ -46,10 +49,10 @@ pub fn html(runs: &[(String, RunFile)], views: &[(String, View<'_>)]) -> String 
             let _ = writeln!(page, "<div class=\"{class}\">{svg}</div>");
         }
     }
-    for (name, run) in runs {
-        benchmarks(name, run, &mut page);
+    for run in runs {
+        benchmarks(run, &mut page);
         backends(run, &mut page);
-        machine(run, &mut page);
+        machine(&run.file, &mut page);
     }
     page.push_str("</body></html>\n");
     page
@@ -95,8 +98,7 @@ fn bad(text: impl Into<String>) -> Cell {
 }
 
 fn comparison(view: &View<'_>, page: &mut String) {
-    let sections = [&view.diverged, &view.failed, &view.changed, &view.open, &view.told, &view.unchanged];
-    let rows = sections.into_iter().flatten().map(|row| {
+    let rows = view.deciding().into_iter().chain(view.told.iter().copied()).map(|row| {
         let reason = words::reason(row.row);
         let why =
             reason.detail.map_or(reason.sentence.clone(), |detail| format!("{}: {detail}", reason.sentence));
@@ -104,24 +106,24 @@ fn comparison(view: &View<'_>, page: &mut String) {
         vec![
             plain(name),
             plain(row.row.verdict.to_string()),
+            number(row.values()),
             number(row.effect().unwrap_or_default()),
             number(row.interval().unwrap_or_default()),
             plain(why),
         ]
     });
-    table(page, &["benchmark", "verdict", "change", "interval", "why"], rows);
+    table(page, &["benchmark", "verdict", "base → head", "change", "interval", "why"], rows);
     if let Some(legend) = &view.legend {
         let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(legend));
     }
 }
 
-fn benchmarks(name: &str, run: &RunFile, page: &mut String) {
-    let _ = writeln!(page, "<h2>Benchmarks of {}</h2>", escape(name));
-    let rows = run.sides.iter().flat_map(|side| {
+fn benchmarks(run: &DrawnRun, page: &mut String) {
+    let _ = writeln!(page, "<h2>Benchmarks of {}</h2>", escape(&run.name));
+    let rows = run.file.sides.iter().flat_map(|side| {
         side.benchmarks.iter().map(move |benchmark| {
-            let samples = benchmark.processes.iter().filter_map(|process| process.samples.get("latency"));
-            let latency = typical(samples.map(Vec::as_slice));
-            let spread = latency.map(|latency| (latency.most - latency.least) / 2.0 / latency.typical);
+            let latency = run.latency(side.name.0, benchmark);
+            let spread = latency.and_then(Latency::half_range);
             let outcome = match (&benchmark.outcome.status, &benchmark.outcome.why) {
                 (OutcomeStatus::Ok, _) => {
                     let code = benchmark.verification.as_ref().map(|v| v.code.0.as_str());
@@ -143,7 +145,7 @@ fn benchmarks(name: &str, run: &RunFile, page: &mut String) {
     table(page, &["benchmark", "side", "latency", "processes' range", "processes", "outputs"], rows);
 }
 
-fn backends(run: &RunFile, page: &mut String) {
+fn backends(run: &DrawnRun, page: &mut String) {
     let beside = Beside::new(run);
     if beside.is_empty() {
         return;

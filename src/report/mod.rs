@@ -7,6 +7,7 @@
 mod beside;
 mod chart;
 mod csv;
+mod drawn;
 mod explain;
 mod grid;
 mod html;
@@ -26,12 +27,13 @@ mod view;
 mod withhold;
 mod words;
 
-pub use beside::{Beside, BesideRow, Latency, backends_markdown, backends_table};
+pub use beside::{Beside, BesideRow, backends_markdown, backends_table};
 pub use chart::{Picture, Theme, picture, png};
 pub use csv::csv;
+pub use drawn::DrawnRun;
 pub use explain::{explanations, explanations_json};
 pub use html::html;
-pub use human::{duration, percent, quantity};
+pub use human::{counted, duration, percent, plural, quantity};
 pub use json::{comparison_file, json};
 pub use junit::junit;
 pub use markdown::{Failure, MarkdownOptions, Source, failure, failure_headline, markdown};

@@ -2,13 +2,14 @@
 
 use comfy_table::Color;
 
-use crate::gate::{SideStats, described};
+use crate::gate::{Comparison, SideStats, Typical, described};
 use crate::model::{Benchmark, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode};
 use crate::record::{Number, Word};
 
+use super::drawn::shown_latencies;
 use super::grid::{Column, Grid, GridCell, PLAIN};
 use super::terminal::Page;
-use super::{TerminalOptions, clean, percent, quantity};
+use super::{TerminalOptions, clean, counted, percent, quantity};
 
 /// A row of the table. Names and reasons come from strangers and are raw.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -26,13 +27,15 @@ pub struct OutcomeRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<Word<VerifyCode>>,
     pub processes: u32,
-    /// Every metric that the run has of it: the mean, in the metric's unit.
+    /// Every metric that the run has of it: the typical value, in the metric's unit.
     pub metrics: Vec<MetricValue>,
     /// Where the whole message of a failure is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     #[serde(skip)]
     latency: Option<SideStats>,
+    #[serde(skip)]
+    typical: Option<f64>,
 }
 
 /// A metric's value.
@@ -79,13 +82,19 @@ pub struct Outcomes {
 
 impl Outcomes {
     /// `log` finds the log of a benchmark's failure, as its reader can open it.
-    pub fn new(sides: &[(SideName, &Run)], log: impl Fn(SideName, &str) -> Option<String>) -> Self {
+    /// `comparison` is that of the two sides, where there are two.
+    pub fn new(
+        sides: &[(SideName, &Run)],
+        comparison: Option<&Comparison>,
+        log: impl Fn(SideName, &str) -> Option<String>,
+    ) -> Self {
+        let shown = comparison.map(shown_latencies).unwrap_or_default();
         let rows: Vec<OutcomeRow> = sides
             .iter()
             .flat_map(|(side, run)| run.benchmarks.iter().map(move |benchmark| (*side, benchmark)))
             .map(|(side, benchmark)| OutcomeRow {
                 log: log(side, benchmark.name.as_str()),
-                ..OutcomeRow::new(side, benchmark)
+                ..OutcomeRow::new(side, benchmark, shown.get(benchmark.name.as_str()))
             })
             .collect();
         let count = |status: Status| rows.iter().filter(|row| row.status == status).count();
@@ -101,13 +110,12 @@ impl Outcomes {
             .filter(|(count, _)| **count > 0)
             .map(|(count, status)| format!("{count} {}", status.as_str()))
             .collect();
-        let noun = if self.rows.len() == 1 { "benchmark" } else { "benchmarks" };
-        format!("{} {noun}: {}", self.rows.len(), parts.join(", "))
+        format!("{}: {}", counted(self.rows.len(), "benchmark"), parts.join(", "))
     }
 }
 
 impl OutcomeRow {
-    fn new(side: SideName, benchmark: &Benchmark) -> Self {
+    fn new(side: SideName, benchmark: &Benchmark, shown: Option<&Typical>) -> Self {
         let code = benchmark.verification.as_ref().map(|verification| verification.code);
         let (status, stage, why) = match &benchmark.outcome {
             Outcome::Failed { stage, why } => (Status::Failed, Some(*stage), Some(why.clone())),
@@ -124,8 +132,14 @@ impl OutcomeRow {
         };
         let described_of = |name: &str| benchmark.metric(name).and_then(described);
         let latency = described_of(Metric::LATENCY.name.as_ref());
+        let shown = shown.and_then(|shown| match side {
+            SideName::Base => shown.base,
+            SideName::Head => shown.head,
+        });
         let value = |metric: &Metric| {
-            let value = Number(described_of(&metric.name)?.mean);
+            let measured = described_of(&metric.name)?.location;
+            let shown = shown.filter(|_| metric.name == Metric::LATENCY.name);
+            let value = Number(shown.unwrap_or(measured));
             Some(MetricValue { metric: metric.name.to_string(), unit: metric.unit.to_string(), value })
         };
         Self {
@@ -139,6 +153,7 @@ impl OutcomeRow {
             processes: latency.as_ref().map_or(0, |stats| stats.processes),
             metrics: benchmark.metrics.iter().filter_map(|series| value(&series.metric)).collect(),
             log: None,
+            typical: shown.or(latency.as_ref().map(|stats| stats.location)),
             latency,
         }
     }
@@ -156,7 +171,7 @@ impl OutcomeRow {
     }
 
     fn latency(&self) -> String {
-        self.latency.as_ref().map(|stats| quantity(stats.mean, &Unit::Nanoseconds)).unwrap_or_default()
+        self.typical.map(|value| quantity(value, &Unit::Nanoseconds)).unwrap_or_default()
     }
 
     fn cv(&self) -> String {
@@ -288,7 +303,9 @@ mod tests {
     }
 
     fn outcomes(sides: &[(SideName, &Run)]) -> Outcomes {
-        Outcomes::new(sides, |_, name| name.starts_with("bert").then(|| "logs/compile-0123.log".to_owned()))
+        Outcomes::new(sides, None, |_, name| {
+            name.starts_with("bert").then(|| "logs/compile-0123.log".to_owned())
+        })
     }
 
     #[test]

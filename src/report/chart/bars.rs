@@ -16,16 +16,16 @@ const MARGIN: f64 = 20.0;
 const SIZE: f64 = 13.0;
 /// What the text after the longest bar may need.
 const VALUE: f64 = 86.0;
-/// A chart longer than this is no picture any more; the tables have the rest.
-const MOST_ROWS: usize = 240;
+/// A longer chart isn't looked at as a picture; the tables have the rest.
+const MOST_HEIGHT: f64 = 2600.0;
 
 pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
     let rows: usize = chart.groups.iter().map(|group| group.bars.len()).sum();
     if rows == 0 || chart.groups.iter().flat_map(|group| &group.bars).all(|bar| bar.value.is_none()) {
         return None;
     }
-    let (groups, left_out) = shown(&chart.groups);
     let head = if chart.ratios { SCALE_HEAD } else { GROUP_HEAD };
+    let (groups, left_out) = shown(&chart.groups, head);
     let rows: usize = groups.iter().map(|group| group.bars.len()).sum();
     #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
     let height = HEAD
@@ -44,7 +44,7 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
         .fold(60.0, f64::max);
     let left = MARGIN + widest.min(300.0) + 12.0;
     let mut y = HEAD;
-    for group in groups {
+    for group in &groups {
         svg.text(
             (MARGIN, y + 18.0),
             14.0,
@@ -64,23 +64,36 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
         y += GROUP_GAP;
     }
     if left_out > 0 {
-        let text = format!("and {left_out} more rows, which the tables have");
+        let text = format!("and {} in the tables", super::super::human::counted(left_out, "more row"));
         svg.text((MARGIN, y + 14.0), SIZE, Anchor::Start, palette.muted, &text);
     }
     Some(svg.finish(&format!("{}: {}", chart.title, chart.subtitle)))
 }
 
-/// Whole groups from the start, as many as a picture can hold, and the number of rows that are not shown.
-fn shown(groups: &[Group]) -> (&[Group], usize) {
-    let mut rows = 0;
-    for (at, group) in groups.iter().enumerate() {
-        rows += group.bars.len();
-        if rows > MOST_ROWS && at > 0 {
-            let left_out = groups[at..].iter().map(|group| group.bars.len()).sum();
-            return (&groups[..at], left_out);
+/// Rows from the start, as many as a picture can hold, and the number of rows that are not shown.
+fn shown(groups: &[Group], head: f64) -> (Vec<Group>, usize) {
+    let mut room = MOST_HEIGHT;
+    let mut kept = Vec::new();
+    for group in groups {
+        room -= head + GROUP_GAP;
+        // At least one row below each title.
+        if room < ROW {
+            break;
         }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "rows of a picture are counted in hundreds"
+        )]
+        let rows = ((room / ROW) as usize).min(group.bars.len());
+        #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
+        let height = rows as f64 * ROW;
+        room -= height;
+        kept.push(Group { title: group.title.clone(), bars: group.bars[..rows].to_vec() });
     }
-    (groups, 0)
+    let count = |groups: &[Group]| groups.iter().map(|group| group.bars.len()).sum::<usize>();
+    let left_out = count(groups) - count(&kept);
+    (kept, left_out)
 }
 
 const fn fill(palette: &Palette, who: Who) -> &'static str {

@@ -1,9 +1,13 @@
 //! What the bar charts show, before any layout: groups of rows from one or several runs.
 
+use std::collections::HashMap;
+
+use crate::gate::Latency;
 use crate::model::{SideName, Stage, Unit};
 use crate::record::{BenchmarkRecord, RunFile, SideRecord, StageStatus};
 
-use super::super::beside::{Beside, BesideRow, IREE, Latency, times, typical};
+use super::super::DrawnRun;
+use super::super::beside::{Beside, BesideRow, IREE, times};
 use super::super::human::quantity;
 
 /// Whose bar it is.
@@ -56,33 +60,34 @@ struct Own {
 }
 
 /// One run's own benchmarks, both sides.
-fn own(name: &str, run: &RunFile, several: bool) -> Vec<Own> {
+fn own(drawn: &DrawnRun, several: bool) -> Vec<Own> {
+    let (name, run) = (drawn.name.as_str(), &drawn.file);
     let paired = run.sides.len() > 1;
     let ours = is_ours(run);
     let alone = is_alone(run, several);
     let mut rows = Vec::new();
-    let names = run.sides.iter().flat_map(|side| &side.benchmarks).map(|benchmark| benchmark.name.as_str());
-    let mut seen: Vec<&str> = Vec::new();
-    for benchmark_name in names {
-        if seen.contains(&benchmark_name) {
-            continue;
+    // Both sides of a benchmark stand together, in the order in which benchmarks first appear.
+    let mut order: Vec<&str> = Vec::new();
+    let mut places: HashMap<&str, Vec<(SideName, &BenchmarkRecord)>> = HashMap::new();
+    for side in &run.sides {
+        for benchmark in &side.benchmarks {
+            let place = places.entry(benchmark.name.as_str()).or_default();
+            if place.is_empty() {
+                order.push(&benchmark.name);
+            }
+            place.push((side.name.0, benchmark));
         }
-        seen.push(benchmark_name);
-        for side in &run.sides {
-            let Some(benchmark) = side.benchmarks.iter().find(|found| found.name == benchmark_name) else {
-                continue;
-            };
+    }
+    for benchmark_name in order {
+        for &(side, benchmark) in places.get(benchmark_name).into_iter().flatten() {
             let (group, label) = match (ours, paired, several) {
                 _ if alone => placed(benchmark, name),
                 (false, _, _) => (benchmark_name.to_owned(), name.to_owned()),
-                (true, true, true) => (benchmark_name.to_owned(), format!("{IREE} {} ({name})", side.name.0)),
-                (true, true, false) => (benchmark_name.to_owned(), format!("{IREE} {}", side.name.0)),
+                (true, true, true) => (benchmark_name.to_owned(), format!("{IREE} {side} ({name})")),
+                (true, true, false) => (benchmark_name.to_owned(), format!("{IREE} {side}")),
                 (true, false, true) => (benchmark_name.to_owned(), format!("{IREE} ({name})")),
                 (true, false, false) => (benchmark_name.to_owned(), IREE.to_owned()),
             };
-            let worked = benchmark.processes.iter().filter(|process| process.failure.is_none());
-            let latency =
-                typical(worked.filter_map(|process| process.samples.get("latency")).map(Vec::as_slice));
             let compiled = benchmark
                 .stages
                 .iter()
@@ -90,12 +95,12 @@ fn own(name: &str, run: &RunFile, several: bool) -> Vec<Own> {
             rows.push(Own {
                 group,
                 label,
-                who: match side.name.0 {
+                who: match side {
                     _ if !ours => Who::Other,
                     SideName::Base => Who::IreeBase,
                     SideName::Head => Who::Iree,
                 },
-                latency,
+                latency: drawn.latency(side, benchmark),
                 compile_seconds: compiled.map(|stage| stage.seconds.0),
                 why: benchmark.outcome.why.clone(),
             });
@@ -131,9 +136,10 @@ fn placed(benchmark: &BenchmarkRecord, run: &str) -> (String, String) {
 }
 
 /// Backends' rows with the group they belong to: the benchmark for the same work, else a group of their own.
-fn beside(name: &str, run: &RunFile, several: bool) -> Vec<(String, String, BesideRow)> {
+fn beside(drawn: &DrawnRun, several: bool) -> Vec<(String, String, BesideRow)> {
+    let (name, run) = (drawn.name.as_str(), &drawn.file);
     let mut rows = Vec::new();
-    for row in Beside::new(run).rows.into_iter().filter(|row| row.backend != IREE) {
+    for row in Beside::new(drawn).rows.into_iter().filter(|row| row.backend != IREE) {
         let first =
             run.backends.iter().find(|record| record.model == row.model).and_then(|r| r.beside.first());
         let group = match first {
@@ -146,10 +152,21 @@ fn beside(name: &str, run: &RunFile, several: bool) -> Vec<(String, String, Besi
     rows
 }
 
-fn put(groups: &mut Vec<Group>, title: String, bar: Bar) {
-    match groups.iter_mut().find(|group| group.title == title) {
-        Some(group) => group.bars.push(bar),
-        None => groups.push(Group { title, bars: vec![bar] }),
+/// Groups in the order of their first bar.
+#[derive(Default)]
+struct Groups {
+    groups: Vec<Group>,
+    place: HashMap<String, usize>,
+}
+
+impl Groups {
+    fn put(&mut self, title: String, bar: Bar) {
+        let Self { groups, place } = self;
+        let at = *place.entry(title).or_insert_with_key(|title| {
+            groups.push(Group { title: title.clone(), bars: Vec::new() });
+            groups.len() - 1
+        });
+        groups[at].bars.push(bar);
     }
 }
 
@@ -167,60 +184,60 @@ fn latency_bar(label: String, who: Who, latency: Option<Latency>, why: Option<&s
     }
 }
 
-pub(super) fn latency(runs: &[(String, RunFile)]) -> Chart {
-    let mut groups = Vec::new();
+pub(super) fn latency(runs: &[DrawnRun]) -> Chart {
+    let mut groups = Groups::default();
     let several = runs.len() > 1;
-    for (name, run) in runs {
-        for row in own(name, run, several) {
+    for run in runs {
+        for row in own(run, several) {
             let bar = latency_bar(row.label, row.who, row.latency, row.why.as_deref());
-            put(&mut groups, row.group, bar);
+            groups.put(row.group, bar);
         }
     }
-    for (name, run) in runs {
-        for (group, label, row) in beside(name, run, several) {
-            put(&mut groups, group, latency_bar(label, Who::Other, row.latency, row.why.as_deref()));
+    for run in runs {
+        for (group, label, row) in beside(run, several) {
+            groups.put(group, latency_bar(label, Who::Other, row.latency, row.why.as_deref()));
         }
     }
     Chart {
         title: "Latency",
-        subtitle: "median over fresh processes; the whisker spans them; shorter is better",
-        groups,
+        subtitle: "the typical process; the whisker spans all of them; shorter is better",
+        groups: groups.groups,
         ratios: false,
     }
 }
 
-pub(super) fn compile_time(runs: &[(String, RunFile)]) -> Chart {
-    let mut groups = Vec::new();
+pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
+    let mut groups = Groups::default();
     let several = runs.len() > 1;
     let mut bar = |group: String, label: String, who, seconds: Option<f64>| {
         // Eager compiles nothing, and a cached compile has no time: no bar at all.
         if let Some(seconds) = seconds {
             let text = quantity(seconds * 1e9, &Unit::Nanoseconds);
-            put(&mut groups, group, Bar { label, who, value: Some(seconds), range: None, text });
+            groups.put(group, Bar { label, who, value: Some(seconds), range: None, text });
         }
     };
-    for (name, run) in runs {
-        for row in own(name, run, several) {
+    for run in runs {
+        for row in own(run, several) {
             bar(row.group, row.label, row.who, row.compile_seconds);
         }
     }
-    for (name, run) in runs {
-        for (group, label, row) in beside(name, run, several) {
+    for run in runs {
+        for (group, label, row) in beside(run, several) {
             bar(group, label, Who::Other, row.compile_seconds);
         }
     }
     Chart {
         title: "Compile time",
         subtitle: "from the model to the end of its first call; IREE: iree-compile, where it was not cached",
-        groups,
+        groups: groups.groups,
         ratios: false,
     }
 }
 
 /// Against eager where it was measured, else against the base side, else against the first row.
-pub(super) fn speedup(runs: &[(String, RunFile)]) -> Chart {
+pub(super) fn speedup(runs: &[DrawnRun]) -> Chart {
     // Of benchmarks that stand alone none is faster: each does other work.
-    let alone = matches!(runs, [(_, run)] if is_alone(run, false));
+    let alone = matches!(runs, [run] if is_alone(&run.file, false));
     let mut groups = Vec::new();
     for group in latency(runs).groups.into_iter().filter(|_| !alone) {
         let measured = |bar: &&Bar| bar.value.is_some();

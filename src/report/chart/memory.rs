@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::record::RunFile;
+use crate::report::DrawnRun;
 
 use super::super::beside::IREE;
 use super::super::human::quantity;
@@ -20,6 +21,10 @@ const TOP: f64 = 96.0;
 const BOTTOM: f64 = 46.0;
 /// Seconds without a process that are drawn as such.
 const LONGEST_GAP: f64 = 10.0;
+/// Columns that hold an outline, one for about two pixels.
+const COLUMNS: usize = 400;
+/// Processes that are drawn singly; of more only the outline can be seen.
+const MOST_HILLS: usize = 400;
 /// Processes from which on lines are thin.
 const MANY: usize = 40;
 
@@ -30,18 +35,21 @@ struct Hill {
     device: Vec<(f64, f64)>,
 }
 
-pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
+pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     let mut hills: Vec<Hill> = Vec::new();
     // Runs of other hours follow one another, without the hours between them.
     let mut offset = 0.0;
-    for (_, run) in runs {
-        let of_run = hills_of(run, offset);
+    for run in runs {
+        let of_run = hills_of(&run.file, offset);
         offset = of_run
             .iter()
             .flat_map(|hill| hill.host.iter().chain(&hill.device))
             .map(|(at, _)| *at)
             .fold(offset, f64::max);
         hills.extend(of_run);
+    }
+    if hills.len() > MOST_HILLS {
+        hills = envelopes(&hills, offset);
     }
     let most = hills
         .iter()
@@ -114,6 +122,48 @@ pub(super) fn draw(runs: &[(String, RunFile)], theme: Theme) -> Option<String> {
         at += 16.0 + width_of(&text, 12.0) + 18.0;
     }
     Some(svg.finish(&format!("{title}: {subtitle}")))
+}
+
+/// The highest of each kind in every column of the picture: more processes than that are not seen singly.
+fn envelopes(hills: &[Hill], end: f64) -> Vec<Hill> {
+    let mut kinds: Vec<(&str, Vec<f64>, Vec<f64>)> = Vec::new();
+    #[expect(clippy::cast_precision_loss, reason = "columns are counted in hundreds")]
+    let width = end / COLUMNS as f64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "seconds since the first process, over those of a column"
+    )]
+    let column = |second: f64| ((second / width) as usize).min(COLUMNS - 1);
+    let raise = |levels: &mut Vec<f64>, points: &[(f64, f64)]| {
+        for pair in points.windows(2) {
+            for level in &mut levels[column(pair[0].0)..=column(pair[1].0)] {
+                *level = level.max(pair[0].1).max(pair[1].1);
+            }
+        }
+    };
+    for hill in hills {
+        let at = kinds.iter().position(|(who, ..)| *who == hill.who).unwrap_or_else(|| {
+            kinds.push((&hill.who, vec![0.0; COLUMNS], vec![0.0; COLUMNS]));
+            kinds.len() - 1
+        });
+        raise(&mut kinds[at].1, &hill.host);
+        raise(&mut kinds[at].2, &hill.device);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "columns are counted in hundreds")]
+    let outline = |levels: Vec<f64>| -> Vec<(f64, f64)> {
+        if levels.iter().all(|level| *level <= 0.0) {
+            return Vec::new();
+        }
+        let steps = levels.into_iter().enumerate();
+        steps.flat_map(|(at, level)| [at, at + 1].map(|edge| (edge as f64 * width, level))).collect()
+    };
+    let hill = |(who, host, device): (&str, Vec<f64>, Vec<f64>)| Hill {
+        who: who.to_owned(),
+        host: outline(host),
+        device: outline(device),
+    };
+    kinds.into_iter().map(hill).collect()
 }
 
 fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
@@ -242,7 +292,7 @@ mod tests {
     fn a_gpus_memory_is_drawn_of_irees_processes_too() {
         let text = include_str!("../../../tests/fixtures/record/backends-v1.json");
         let mut run = RunFile::from_slice(text.as_bytes()).unwrap();
-        let runs = |run: &RunFile| [("run".to_owned(), run.clone())];
+        let runs = |run: &RunFile| [DrawnRun::new("run", run.clone(), None)];
         assert!(!draw(&runs(&run), Theme::Light).unwrap().contains("device memory"));
         let gpu = GpuTelemetryRecord {
             id: "GPU-1".to_owned(),

@@ -10,7 +10,7 @@ mod memory;
 mod png;
 mod svg;
 
-use crate::record::RunFile;
+use super::DrawnRun;
 
 pub use png::png;
 
@@ -56,9 +56,9 @@ impl Picture {
     }
 }
 
-/// Draws a picture of one or several runs, each with the name it is shown by; `None` where they hold nothing
+/// Draws a picture of one or several runs, each with its name; `None` where they hold nothing
 /// to draw.
-pub fn picture(runs: &[(String, RunFile)], picture: Picture, theme: Theme) -> Option<String> {
+pub fn picture(runs: &[DrawnRun], picture: Picture, theme: Theme) -> Option<String> {
     match picture {
         Picture::Latency => bars::draw(&data::latency(runs), theme),
         Picture::CompileTime => bars::draw(&data::compile_time(runs), theme),

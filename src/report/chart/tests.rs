@@ -1,11 +1,14 @@
 //! What a picture must show, and must survive.
 
 use super::{Picture, Theme, picture, png};
-use crate::record::RunFile;
+use crate::gate::{CompareOptions, Policy, compare};
+use crate::model::Unit;
+use crate::record::{Number, RunFile};
+use crate::report::{DrawnRun, html, quantity};
 
-fn sample() -> Vec<(String, RunFile)> {
+fn sample() -> Vec<DrawnRun> {
     let text = include_str!("../../../tests/fixtures/record/backends-v1.json");
-    vec![("run".to_owned(), RunFile::from_slice(text.as_bytes()).unwrap())]
+    vec![DrawnRun::new("run", RunFile::from_slice(text.as_bytes()).unwrap(), None)]
 }
 
 #[test]
@@ -54,7 +57,7 @@ fn a_speedup_is_against_eager() {
 #[test]
 fn names_are_no_markup() {
     let mut runs = sample();
-    for record in &mut runs[0].1.backends {
+    for record in &mut runs[0].file.backends {
         record.backend = "<script>\u{1b}[31m&".to_owned();
     }
     for which in Picture::ALL {
@@ -62,14 +65,14 @@ fn names_are_no_markup() {
         assert!(!svg.contains("<script>") && !svg.contains('\u{1b}'), "{svg}");
         png(&svg).unwrap();
     }
-    assert!(!crate::report::html(&runs, &[]).contains("<script>"));
+    assert!(!html(&runs).contains("<script>"));
 }
 
 #[test]
 fn a_run_without_a_time_has_no_picture() {
     let mut runs = sample();
-    runs[0].1.backends.clear();
-    for benchmark in runs[0].1.sides.iter_mut().flat_map(|side| &mut side.benchmarks) {
+    runs[0].file.backends.clear();
+    for benchmark in runs[0].file.sides.iter_mut().flat_map(|side| &mut side.benchmarks) {
         benchmark.processes.clear();
         benchmark.stages.clear();
     }
@@ -81,7 +84,7 @@ fn a_run_without_a_time_has_no_picture() {
 #[test]
 fn without_other_backends_a_models_targets_stand_together_and_none_is_called_faster() {
     let mut runs = sample();
-    runs[0].1.backends.clear();
+    runs[0].file.backends.clear();
     let svg = picture(&runs, Picture::Latency, Theme::Light).unwrap();
     assert!(svg.contains(">mlp</text>") && svg.contains(">cpu/main</text>"), "{svg}");
     assert_eq!(picture(&runs, Picture::Speedup, Theme::Light), None);
@@ -90,7 +93,7 @@ fn without_other_backends_a_models_targets_stand_together_and_none_is_called_fas
 #[test]
 fn another_tools_file_is_not_called_iree() {
     let mut runs = sample();
-    let run = &mut runs[0].1;
+    let run = &mut runs[0].file;
     run.backends.clear();
     run.sides.iter_mut().for_each(|side| side.toolchain = None);
     for benchmark in run.sides.iter_mut().flat_map(|side| &mut side.benchmarks) {
@@ -100,8 +103,87 @@ fn another_tools_file_is_not_called_iree() {
     }
     let one = picture(&runs, Picture::Latency, Theme::Light).unwrap();
     assert!(one.contains(">BM_gemm/256</text>") && !one.contains(">iree"), "{one}");
-    runs.push(("other".to_owned(), runs[0].1.clone()));
+    runs.push(DrawnRun::new("other", runs[0].file.clone(), None));
     let two = picture(&runs, Picture::Latency, Theme::Light).unwrap();
     assert!(two.contains(">run</text>") && two.contains(">other</text>") && !two.contains(">iree"), "{two}");
     assert!(picture(&runs, Picture::Speedup, Theme::Light).unwrap().contains("against run"), "{two}");
+}
+
+/// A paired run of so many benchmarks in which head takes 1.25 times as long.
+fn paired(benchmarks: usize) -> RunFile {
+    let text = include_str!("../../../tests/fixtures/record/run-v1.json");
+    let mut file = RunFile::from_slice(text.as_bytes()).unwrap();
+    let one = file.sides[0].benchmarks[0].clone();
+    for (at, side) in file.sides.iter_mut().enumerate() {
+        let slow = if at == 0 { 1.0 } else { 1.25 };
+        side.benchmarks = (0..benchmarks)
+            .map(|number| {
+                let mut benchmark = one.clone();
+                benchmark.name = format!("model{number}/cpu/main");
+                if let Some(artifact) = &mut benchmark.artifact {
+                    artifact.vmfb_sha256 = format!("{at:064x}");
+                }
+                let process = benchmark.processes[0].clone();
+                benchmark.processes = (0..12)
+                    .map(|turn: u8| {
+                        let mut process = process.clone();
+                        let slot = if at == 0 { [0, 3] } else { [1, 2] }[usize::from(turn % 2)];
+                        process.slot = Some(crate::record::SlotRecord { block: u32::from(turn / 2), slot });
+                        process.failure = None;
+                        process.peak_memory_bytes = Some(10 << 20);
+                        process.seconds = Number(1.0);
+                        process.started = format!("2026-11-20T21:{:02}:{:02}Z", number % 60, turn);
+                        let latency = 1e6 * slow * (1.0 + f64::from(turn) * 0.001);
+                        process.samples = [("latency".to_owned(), vec![Number(latency); 3])].into();
+                        process
+                    })
+                    .collect();
+                benchmark
+            })
+            .collect();
+    }
+    file
+}
+
+fn drawn(file: RunFile) -> DrawnRun {
+    let runs = file.runs("run");
+    let [(_, base), (_, head)] = runs.as_slice() else { panic!("two sides") };
+    let comparison = compare(base, head, &Policy::default(), &CompareOptions::default());
+    DrawnRun::new("run", file, Some(comparison))
+}
+
+#[test]
+fn a_picture_a_page_and_a_comparison_show_the_same_numbers() {
+    let mut file = paired(3);
+    // The sides' own locations say something else than the pairs do.
+    for process in file.sides[1].benchmarks[0].processes.iter_mut().take(5) {
+        process.samples = [("latency".to_owned(), vec![Number(2e6); 3])].into();
+    }
+    let run = drawn(file);
+    let comparison = run.comparison.clone().unwrap();
+    let row = comparison.rows.iter().find(|row| row.estimate.is_some()).unwrap();
+    let (ratio, typical) = (row.estimate.as_ref().unwrap().ratio, row.typical);
+    let runs = [run];
+    let speedup = picture(&runs, Picture::Speedup, Theme::Light).unwrap();
+    assert!(speedup.contains(&format!("{:.2} ×", 1.0 / ratio)), "{ratio}\n{speedup}");
+    let page = html(&runs);
+    let latency = picture(&runs, Picture::Latency, Theme::Light).unwrap();
+    for value in [typical.base, typical.head].into_iter().flatten() {
+        let shown = quantity(value, &Unit::Nanoseconds);
+        assert!(latency.contains(&shown) && page.matches(&shown).count() > 2, "{shown}\n{latency}");
+    }
+}
+
+/// Time and memory go with the length of the page and the area of the pictures, so both are bounded.
+#[test]
+fn pictures_of_thousands_of_rows_stay_pictures() {
+    let runs = [drawn(paired(600))];
+    for which in Picture::ALL {
+        let svg = picture(&runs, which, Theme::Light).unwrap();
+        let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        assert!(height.parse::<u32>().unwrap() < 3_000, "{}: {height}", which.as_str());
+        assert!(svg.len() < 200_000, "{}: {} bytes", which.as_str(), svg.len());
+    }
+    let page = html(&runs).len();
+    assert!(page < 600 * 1_000 + 1_000_000, "{page} bytes");
 }
