@@ -3,4 +3,4 @@
 `python -m benchgate_export` reads one JSON request a line and answers in JSON lines; see `protocol.py`.
 """
 
-PROTOCOL = "benchgate-export/2"
+PROTOCOL = "benchgate-export/3"

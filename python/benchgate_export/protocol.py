@@ -2,7 +2,7 @@
 
 Both directions are JSON objects, one a line, ASCII, LF. The interpreter speaks first:
 
-    {"hello": "benchgate-export/2", "python": "3.11.7", "torch": "2.15.0" | null, "torch-mlir": … | null, …}
+    {"hello": "benchgate-export/3", "python": "3.11.7", "torch": "2.15.0" | null, "torch-mlir": … | null, …}
 
 A request (`?` marks what may be left out; any other key is refused):
 
@@ -18,6 +18,9 @@ whoever reads them knows what a crash was doing:
     {"id": …, "status": "stage", "stage": "import"}          and so on through STAGES;
                                                              "export" adds "output-type", once an attempt
     {"id": …, "status": "ok" | "failed" | "unsupported", …}  the answer: see `answer`
+
+The `trace` of an export says what it may be reused for: the files that it read and the folders that it listed, without those
+of the environment, and in `opaque` what it did that leaves no trace.
 
 End of input ends the process with exit 0. A line that is no request is answered with stage "request".
 """
@@ -165,6 +168,7 @@ def answer(
         "output-type": None,
         "attempts": [],
         "seconds": {},
+        "trace": None,
     }
     extra = dict(failure.extra) if failure else {}
     extra.pop("id", None)

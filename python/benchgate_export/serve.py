@@ -9,7 +9,7 @@ import platform
 import sys
 import traceback
 
-from . import PROTOCOL
+from . import PROTOCOL, trace
 from .protocol import Channel, Failure, Request, Unsupported, answer, parse_request
 
 
@@ -63,8 +63,9 @@ def _one(channel: Channel, export, request: Request) -> dict:
         stage = name
         channel.send({"id": request.id, "status": "stage", "stage": name, **extra})
 
+    heard = trace.begin(tuple(folder for folder in (request.out, os.environ.get("TMPDIR")) if folder))
     try:
-        return answer(request.id, result=export(request, enter))
+        return answer(request.id, result={**export(request, enter), "trace": heard.answer()})
     except KeyboardInterrupt:
         raise
     except Unsupported as e:
@@ -78,6 +79,8 @@ def _one(channel: Channel, export, request: Request) -> dict:
         text = "".join(traceback.format_exception(e))
         failure = Failure(stage, "EXPORTER_ERROR", f"{type(e).__name__}: {e}", traceback=text)
         return answer(request.id, failure=failure)
+    finally:
+        trace.end()
 
 
 def main() -> int:

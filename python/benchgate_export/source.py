@@ -10,6 +10,7 @@ import os
 import sys
 
 from .protocol import ZOO, Failure, Request, Unsupported
+from .trace import of_environment
 
 
 def load(path: str):
@@ -18,17 +19,14 @@ def load(path: str):
         return _load_zoo(path.removeprefix(ZOO))
     if not os.path.isfile(path):
         raise Failure("import", "SOURCE_NOT_FOUND", f"no such file: {path}")
-    _forget_siblings()
+    _start_anew()
     name = "benchgate_model_" + hashlib.sha256(path.encode()).hexdigest()[:12]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise Failure("import", "IMPORT_FAILED", f"not a Python source: {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles of the source look themselves up here
-    directory = os.path.dirname(path)
-    sys.path[:] = [p for p in sys.path if p != _added[0]]
-    _added[0] = directory
-    sys.path.insert(0, directory)
+    sys.path.insert(0, os.path.dirname(path))
     try:
         spec.loader.exec_module(module)
     except Failure:
@@ -41,6 +39,7 @@ def load(path: str):
 
 
 def _load_zoo(key: str):
+    _start_anew()
     name = key.replace("-", "_")
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zoo")
     if not name.isidentifier() or name.startswith("_") or not os.path.isfile(os.path.join(folder, f"{name}.py")):
@@ -53,21 +52,42 @@ def _load_zoo(key: str):
         raise Failure("import", "IMPORT_FAILED", f"{type(e).__name__}: {e}") from e
 
 
-_added: list[str | None] = [None]
+_pristine: tuple | None = None
 
 
-def _forget_siblings() -> None:
-    """Drops what the last source imported from its own folder: the next one's `utils` may be another file."""
-    directory = _added[0]
-    if directory is None:
-        return
-    inside = (directory + os.sep, os.path.realpath(directory) + os.sep)
-    # A virtual environment may well lie in the project's folder; it stays.
-    keep = (sys.prefix + os.sep, sys.base_prefix + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
+def _start_anew() -> None:
+    """Undoes what the last source did to the interpreter: its modules, wherever they lie, its paths, its current folder and
+    its variables. Otherwise the next one would get another's `utils`, and its trace would not have the file."""
+    global _pristine
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and file.startswith(inside) and not file.startswith(keep):
+        if not _stays(name, module):
             del sys.modules[name]
+    if _pristine is None:
+        _pristine = (os.getcwd(), dict(os.environ), list(sys.path), list(sys.meta_path), list(sys.path_hooks))
+    folder, variables, paths, finders, hooks = _pristine
+    os.chdir(folder)
+    for name in set(os.environ) - set(variables):
+        del os.environ[name]
+    os.environ.update(variables)
+    sys.path[:], sys.meta_path[:], sys.path_hooks[:] = paths, finders, hooks
+    # What a folder holds is looked up again, and so is heard by the trace.
+    sys.path_importer_cache.clear()
+    importlib.invalidate_caches()
+
+
+def _stays(name: str, module) -> bool:
+    """Modules of the environment stay; importing torch costs seconds."""
+    if name == "__main__" or name.split(".")[0] in ("benchgate_export", "benchgate_backends"):
+        return True
+    file = getattr(module, "__file__", None)
+    if isinstance(file, str):
+        return of_environment(os.path.abspath(file))
+    try:
+        paths = list(getattr(module, "__path__", ()))
+    except Exception:
+        return True
+    # Built in, or a package without a file of its own.
+    return all(of_environment(os.path.abspath(str(path)) + os.sep) for path in paths)
 
 
 def construct(module, request: Request):

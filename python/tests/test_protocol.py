@@ -245,7 +245,7 @@ class Loop(unittest.TestCase):
     def test_prints_go_to_stderr_and_the_loop_survives(self):
         done, lines = self.run_fake("ok", "leave", "fail", "ok")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(lines[0]["hello"], "benchgate-export/2")
+        self.assertEqual(lines[0]["hello"], "benchgate-export/3")
         self.assertEqual(set(lines[0]), {"hello", "python", "torch", "torch-mlir", "torch-xla", "iree-turbine", "onnx"})
         answers = [m for m in lines if m.get("status") in ("ok", "failed")]
         self.assertEqual(

@@ -38,11 +38,6 @@ impl CompileSpec {
         flags.extend(self.flags.iter().cloned());
         flags
     }
-
-    /// Whether the result depends on the processor it was compiled on.
-    pub(super) fn is_host_specific(&self) -> bool {
-        self.flags.iter().any(|flag| flag.ends_with("=host"))
-    }
 }
 
 pub(super) fn compile(spec: &CompileSpec, source: &Path, output: &Path, statistics: &Path) -> Vec<OsString> {
@@ -260,17 +255,5 @@ mod tests {
         let args = text(execution("cuda").verify(&["/y.npy".into()]));
         assert!(!args.iter().any(|arg| arg.contains("task_topology")), "{args:?}");
         assert_eq!(args.last().map(String::as_str), Some("--output=@/y.npy"));
-    }
-
-    #[test]
-    fn only_flags_that_name_the_host_make_a_module_host_specific() {
-        let spec = |flag: &str| CompileSpec {
-            backend: "llvm-cpu".into(),
-            input_type: "auto".into(),
-            dispatch_repeats: 1,
-            flags: vec![flag.into()],
-        };
-        assert!(spec("--iree-llvmcpu-target-cpu=host").is_host_specific());
-        assert!(!spec("--iree-llvmcpu-target-cpu=znver4").is_host_specific());
     }
 }

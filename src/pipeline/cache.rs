@@ -193,7 +193,7 @@ impl Cache {
         Ok(())
     }
 
-    fn folder(&self, kind: &str, key: &str) -> PathBuf {
+    pub(super) fn folder(&self, kind: &str, key: &str) -> PathBuf {
         // Two digits of fan-out keep any one folder small.
         self.root.join(kind).join(&key[..2]).join(key)
     }

@@ -12,7 +12,9 @@ use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::{self, CompileSpec};
-use super::cache::{Entry, KeyBuilder, Lookup, file_sha256};
+use super::cache::{Entry, KeyBuilder, Lookup};
+use super::diagnostics;
+use super::flags::Named;
 use super::prepare::{Context, StageFailure};
 use super::slots::Urgency;
 
@@ -61,49 +63,34 @@ pub(super) struct Job<'a> {
 }
 
 /// The digest of everything that decides the module: compiler, source, flags, the content of files
-/// that flags name, and the processor where a flag says `host`.
-fn key(job: &Job<'_>, testbed: &str) -> Result<String, PipelineError> {
-    let mut key = KeyBuilder::new("compile/1")
+/// that flags and the source name, and the processor where a flag says `host`. The inner error is a flag that
+/// names a file that is not there.
+async fn key(context: &Context<'_>, job: &Job<'_>) -> Result<Result<String, String>, PipelineError> {
+    let named = match Named::find(&job.spec.flags, job.folder) {
+        Ok(named) => named,
+        Err(why) => return Ok(Err(why)),
+    };
+    let mut key = KeyBuilder::new("compile/2")
         .text("tools", &job.tools.digest)
         .text("source", job.source_sha256)
         .list("flag", job.spec.flags());
-    if is_host_specific(&job.spec, job.folder) {
-        key = key.text("testbed", testbed);
+    if named.asks_for_host() {
+        key = key.text("testbed", &context.testbed.id);
     }
-    Ok(flag_files(key, &job.spec.flags, job.folder)?.finish())
+    key = named.add_to(key, &context.digests).await?;
+    key = Named::in_source(job.source, job.folder)?.add_to(key, &context.digests).await?;
+    Ok(Ok(key.finish()))
 }
 
-/// Whether a module is for the very processor that it is compiled on.
+/// Whether a module is for the very processor that it is compiled on. Flags that name a missing file compile
+/// nothing.
 pub(super) fn is_host_specific(spec: &CompileSpec, folder: &Path) -> bool {
-    spec.is_host_specific() || names_host(&spec.flags, folder)
-}
-
-/// Whether a file of flags (`@flags.txt`) asks for code of this very processor.
-fn names_host(flags: &[String], folder: &Path) -> bool {
-    let files = flags.iter().filter_map(|flag| flag.strip_prefix('@'));
-    let mut texts = files.filter_map(|file| fs::read_to_string(folder.join(file)).ok());
-    texts.any(|text| text.split_whitespace().any(|flag| flag.trim_matches(['"', '\'']).ends_with("=host")))
+    Named::find(&spec.flags, folder).is_ok_and(|named| named.asks_for_host())
 }
 
 /// How long a compilation may take is known roughly by the size of its source.
 pub(super) fn urgency(job: &Job<'_>) -> Urgency {
     Urgency::Compile { bytes: fs::metadata(job.source).map_or(0, |source| source.len()) }
-}
-
-/// Adds the content of every file that a flag names: a transform spec, a tuning spec, a file of flags
-/// (`@flags.txt` of the compiler, `--flagfile=` of the runtime).
-pub(super) fn flag_files(
-    mut key: KeyBuilder,
-    flags: &[String],
-    folder: &Path,
-) -> Result<KeyBuilder, PipelineError> {
-    for flag in flags {
-        let named = flag.strip_prefix('@').or_else(|| Some(flag.split_once('=')?.1));
-        if let Some(path) = named.map(|name| folder.join(name)).filter(|path| path.is_file()) {
-            key = key.text("file", &file_sha256(&path)?);
-        }
-    }
-    Ok(key)
 }
 
 /// Compiles, or finds what an earlier run compiled. The outer error stops the run, the inner one is
@@ -112,7 +99,10 @@ pub(super) async fn compile(
     context: &Context<'_>,
     job: &Job<'_>,
 ) -> Result<Result<Compiled, StageFailure>, PipelineError> {
-    let key = key(job, &context.testbed.id)?;
+    let key = match key(context, job).await? {
+        Ok(key) => key,
+        Err(why) => return Ok(Err(StageFailure::new(why))),
+    };
     let _making = context.cache.maker(KIND, &key).await;
     if let Some(failure) = context.failures.of(KIND, &key) {
         return Ok(Err(failure));
@@ -151,6 +141,10 @@ async fn make(
         let log = context.keep_log(&file(LOG), "compile", key)?;
         context.fail_on_full_disk(&finished, staged.path())?;
         return Ok(Err(failure(&finished, job.timeout, Some(log))));
+    }
+    if let Some(said) = diagnostics::despite_success(&finished, &file(LOG))? {
+        let log = context.keep_log(&file(LOG), "compile", key)?;
+        return Ok(Err(StageFailure { log: Some(log), took: Some(finished.wall), ..printed_error(&said) }));
     }
     let module = file(MODULE);
     let vmfb_bytes = fs::metadata(&module).map_err(PipelineError::io("read", &module))?.len();
@@ -216,7 +210,7 @@ pub(super) fn failure(finished: &Finished, timeout: Duration, log: Option<PathBu
         .stderr_tail
         .lines()
         .map(str::trim)
-        .find(|line| line.contains("error:"))
+        .find(|line| diagnostics::is_error(line))
         .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| !line.is_empty()))
         .map(shorten);
     let ended = match finished.exit {
@@ -231,6 +225,11 @@ pub(super) fn failure(finished: &Finished, timeout: Duration, log: Option<PathBu
         _ => ended,
     };
     StageFailure { log, took: Some(finished.wall), ..StageFailure::new(why) }
+}
+
+/// A tool that printed an error and ended with success.
+pub(super) fn printed_error(said: &str) -> StageFailure {
+    StageFailure::new(format!("ended with exit code 0 and printed an error: {}", shorten(said)))
 }
 
 /// One line of a report has room for this much of a tool's message.

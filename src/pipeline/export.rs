@@ -10,17 +10,19 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Exporter, ModelSource};
-use crate::model::{Stage, VerifyCode};
+use crate::model::{Event, Stage, VerifyCode};
 use crate::process::Reply;
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, PythonEnv};
 
 use super::PipelineError;
 use super::argv::InputArg;
-use super::cache::{Entry, KeyBuilder, Lookup, file_sha256};
+use super::cache::{Entry, KeyBuilder, Lookup};
 use super::interpreters::ExporterSource;
 use super::plan::Planned;
 use super::prepare::{Context, Source, StageFailure, StageReport};
+use super::trace::Heard;
+use super::tree;
 
 const KIND: &str = "export";
 
@@ -48,6 +50,9 @@ struct Answer {
     /// By step, and `total`: without the wait for an interpreter.
     #[serde(default)]
     seconds: BTreeMap<String, f64>,
+    /// What it read.
+    #[serde(rename = "trace")]
+    heard: Option<Heard>,
     /// By the clock on this side of the pipe: failures give no total.
     #[serde(skip)]
     took: Duration,
@@ -126,12 +131,17 @@ struct Job<'a> {
     exporter: Exporter,
 }
 
-/// The digest of everything that decides the export: the package, the environment, the model's own
-/// folder of Python files (a model may import its neighbours), and how it is constructed.
-fn key(job: Job<'_>, python: &PythonEnv) -> Result<String, PipelineError> {
+/// The digest of everything about an export that is known before it: the package, the environment, how the
+/// model is constructed, and the whole tree of the side's sources. What else it reads is in its [`Trace`]. The
+/// inner error is a tree that can't be known.
+async fn key(
+    context: &Context<'_>,
+    job: Job<'_>,
+    python: &PythonEnv,
+) -> Result<Result<String, String>, PipelineError> {
     let model = job.planned.model;
     let sources = &job.planned.side.side.sources;
-    let mut key = KeyBuilder::new("export/2")
+    let mut key = KeyBuilder::new("export/3")
         .text("package", &ExporterSource::digest())
         .text("environment", &python.digest)
         .text("exporter", job.exporter.as_str())
@@ -142,45 +152,27 @@ fn key(job: Job<'_>, python: &PythonEnv) -> Result<String, PipelineError> {
     match &model.source {
         ModelSource::Zoo(name) => key = key.text("zoo", name),
         ModelSource::Python { file, symbol } => {
-            let file = sources.join(file);
-            key = key
-                .text("file", &file.file_name().unwrap_or_default().to_string_lossy())
-                .text("symbol", symbol);
-            let folder = file.parent().unwrap_or(Path::new("."));
-            for (name, digest) in files_of(folder, |path| path.extension().is_some_and(|e| e == "py"))? {
-                key = key.text(&name, &digest);
-            }
+            let tree = match context.sources.digest(sources, &context.digests).await? {
+                Ok(tree) => tree,
+                Err(why) => return Ok(Err(format!("the sources can't be hashed: {why}"))),
+            };
+            key = key.text("sources", &tree).text("file", &file.to_string_lossy()).text("symbol", symbol);
         }
         ModelSource::Mlir(path) => key = key.text("mlir", &path.to_string_lossy()),
     }
-    // An option may name a file or a folder of weights.
+    // An option may name a file or a folder of weights, also outside of the tree.
     for value in model.options.values() {
         let path = sources.join(value);
         if path.is_file() {
-            key = key.text("weights", &file_sha256(&path)?);
-        } else if path.is_dir() {
-            for (name, digest) in files_of(&path, Path::is_file)? {
-                key = key.text("weights", &name).text("is", &digest);
+            key = key.text("weights", &context.digests.of(&path).await?);
+        } else if path.is_dir() && !value.is_empty() {
+            match tree::files(&path, &|_| false) {
+                Ok(files) => key = tree::add(key, &files, &context.digests).await?,
+                Err(why) => return Ok(Err(format!("the option `{value}` can't be hashed: {why}"))),
             }
         }
     }
-    Ok(key.finish())
-}
-
-/// Name and digest of the files of a folder that are wanted.
-fn files_of(
-    folder: &Path,
-    wanted: impl Fn(&Path) -> bool,
-) -> Result<BTreeMap<String, String>, PipelineError> {
-    let mut files = BTreeMap::new();
-    for item in fs::read_dir(folder).map_err(PipelineError::io("read", folder))? {
-        let path = item.map_err(PipelineError::io("read", folder))?.path();
-        if wanted(&path) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            files.insert(name, file_sha256(&path)?);
-        }
-    }
-    Ok(files)
+    Ok(Ok(key.finish()))
 }
 
 /// Exports a model, or finds what an earlier run exported.
@@ -194,13 +186,19 @@ pub(super) async fn export(
         Ok(python) => python,
         Err(why) => return Ok(Err(StageFailure::new(why))),
     };
-    let key = key(job, python)?;
+    let key = match key(context, job, python).await? {
+        Ok(key) => key,
+        Err(why) => return Ok(Err(StageFailure::new(why))),
+    };
     let _making = context.cache.maker(KIND, &key).await;
-    if let Some(failure) = context.failures.of(KIND, &key) {
+    // What a side can't export, the other one may: what lies outside of its sources can differ.
+    let sources = planned.side.side.sources.to_string_lossy();
+    let attempt = KeyBuilder::new("attempt").text("key", &key).text("sources", &sources).finish();
+    if let Some(failure) = context.failures.of(KIND, &attempt) {
         return Ok(Err(failure));
     }
     let made = make(context, job, &key).await?;
-    Ok(context.failures.keep(KIND, &key, made))
+    Ok(context.failures.keep(KIND, &attempt, made))
 }
 
 async fn make(
@@ -208,17 +206,20 @@ async fn make(
     job: Job<'_>,
     key: &str,
 ) -> Result<Result<Exported, StageFailure>, PipelineError> {
-    match context.cache.lookup_aside(KIND, key).await? {
-        Lookup::Hit(entry) => {
-            if let Some(meta) = entry.meta_as() {
-                return Ok(Ok(Exported { entry, meta }));
+    let sources = &job.planned.side.side.sources;
+    if let Some(found) = context.sources.entry(context.cache, key, sources, &context.digests).await? {
+        match context.cache.lookup_aside(KIND, &found).await? {
+            Lookup::Hit(entry) => {
+                if let Some(meta) = entry.meta_as() {
+                    return Ok(Ok(Exported { entry, meta }));
+                }
             }
+            Lookup::Damaged(why) => {
+                let text = format!("a damaged cache entry was made again: {why}");
+                context.progress.on(Event::Warning(&text));
+            }
+            Lookup::Miss => {}
         }
-        Lookup::Damaged(why) => {
-            let text = format!("a damaged cache entry was made again: {why}");
-            context.progress.on(crate::model::Event::Warning(&text));
-        }
-        Lookup::Miss => {}
     }
     let staged = context.cache.stage()?;
     let answer = match ask(context, job, staged.path()).await? {
@@ -261,8 +262,38 @@ async fn make(
         .collect();
     let value = serde_json::to_value(&meta)
         .map_err(|error| PipelineError::io("write", staged.path())(std::io::Error::other(error)))?;
-    let entry = context.cache.store(KIND, key, staged, &files, value)?;
+    let traced = traced(context, job, key, answer.heard.as_ref(), staged.path()).await?;
+    let entry = context.cache.store(KIND, &traced, staged, &files, value)?;
     Ok(Ok(Exported { entry, meta }))
+}
+
+/// The key of an entry: that of its request with what it read. An export that can't be followed is stored for
+/// this run alone.
+async fn traced(
+    context: &Context<'_>,
+    job: Job<'_>,
+    key: &str,
+    heard: Option<&Heard>,
+    staged: &Path,
+) -> Result<String, PipelineError> {
+    let followed = match heard {
+        Some(Heard { opaque: Some(why), .. }) => Err(format!("the model {why}")),
+        Some(heard) => Ok(heard),
+        None => Err("the exporter does not say what it read".to_owned()),
+    };
+    let heard = match followed {
+        Ok(heard) => heard,
+        Err(why) => {
+            let text = format!("{}: exported again in every run, because {why}", job.planned.name());
+            context.progress.on(Event::Note(&text));
+            let once = KeyBuilder::new("once").text("key", key).text("folder", &staged.to_string_lossy());
+            return Ok(once.text("at", &jiff::Timestamp::now().to_string()).finish());
+        }
+    };
+    let sources = &job.planned.side.side.sources;
+    let trace = context.sources.record(heard, sources, &context.digests).await?;
+    trace.keep(context.cache, key)?;
+    Ok(trace.entry_key(key))
 }
 
 /// Only the name: an exporter's answer must not lead out of the folder it was given.
@@ -309,10 +340,11 @@ async fn ask(
     let timeout = job.planned.side.config.measure.export_timeout;
     fs::create_dir_all(&context.logs).map_err(PipelineError::io("create", &context.logs))?;
     let log = context.logs.join(format!("exporter-{}.log", environment.name()));
-    let mut interpreter = match lease.interpreter(context, &log, timeout).await? {
-        Ok(interpreter) => interpreter,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let mut interpreter =
+        match lease.interpreter(context, &job.planned.side.side.sources, &log, timeout).await? {
+            Ok(interpreter) => interpreter,
+            Err(failure) => return Ok(Err(failure)),
+        };
     let started = Instant::now();
     interpreter.session.send(&request(job, out)?.to_string()).await;
     let mut stage = "start".to_owned();
@@ -386,3 +418,6 @@ pub(super) fn typed(value: &str) -> serde_json::Value {
         _ => serde_json::Value::String(value.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

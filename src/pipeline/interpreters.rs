@@ -19,7 +19,7 @@ use super::cache::{KeyBuilder, Lookup};
 use super::prepare::{Context, StageFailure};
 
 /// The protocol this driver speaks; the interpreter says its own in its first line.
-const PROTOCOL: &str = "benchgate-export/2";
+const PROTOCOL: &str = "benchgate-export/3";
 
 /// Models for which starting one more interpreter pays: each start costs the import of torch.
 const MODELS_PER_START: usize = 4;
@@ -60,6 +60,8 @@ struct Pool {
 /// A running interpreter and its own temporary folder.
 pub(super) struct Interpreter {
     pub(super) session: Session,
+    /// The sources that it exports. What one side's code did to an interpreter must not reach the other's.
+    serves: PathBuf,
     temporary: tempfile::TempDir,
 }
 
@@ -130,15 +132,19 @@ impl Interpreters {
 }
 
 impl Lease<'_> {
-    /// An interpreter that waits, or a new one that speaks this protocol.
+    /// An interpreter of these sources that waits, or a new one that speaks this protocol.
     pub(super) async fn interpreter(
         &self,
         context: &Context<'_>,
+        sources: &Path,
         log: &Path,
         timeout: Duration,
     ) -> Result<Result<Interpreter, StageFailure>, PipelineError> {
-        if let Some(interpreter) = self.pool.idle.lock().await.pop() {
-            return Ok(Ok(interpreter));
+        {
+            let mut idle = self.pool.idle.lock().await;
+            if let Some(at) = idle.iter().position(|interpreter| interpreter.serves == sources) {
+                return Ok(Ok(idle.swap_remove(at)));
+            }
         }
         let package = install_package(context)?;
         let temporary = context.cache.stage()?;
@@ -164,7 +170,7 @@ impl Lease<'_> {
             Reply::Interrupted => return Err(PipelineError::Interrupted),
             other => return Ok(Err(crashed(session, other, "start").await?)),
         }
-        Ok(Ok(Interpreter { session, temporary }))
+        Ok(Ok(Interpreter { session, serves: sources.to_owned(), temporary }))
     }
 
     /// Gives an interpreter back that can export another model.

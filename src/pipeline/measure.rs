@@ -19,8 +19,9 @@ use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::{Execution, Timing};
-use super::compile::failure;
+use super::compile::{failure, printed_error};
 use super::devices;
+use super::diagnostics;
 use super::journal::{Entry, Journal};
 use super::prepare::Context;
 use super::schedule::{self, Step};
@@ -263,7 +264,7 @@ impl Measuring<'_, '_> {
         let telemetry = devices::record(&seen, &self.context.gpus, self.clock_held);
         self.context.fail_on_full_disk(&finished, &raw)?;
         let asked = Asked { function: &ready.execution.function, repetitions: timing.repetitions };
-        let (measured, failed) = match samples(&finished, &raw, self.settings.timeout, &asked)? {
+        let (measured, failed) = match samples(&finished, &raw, &log, self.settings.timeout, &asked)? {
             Ok(measured) => (measured, None),
             Err(why) => (Measured::default(), Some(why)),
         };
@@ -310,6 +311,7 @@ struct Asked<'a> {
 fn samples(
     finished: &Finished,
     raw: &Path,
+    log: &Path,
     timeout: Duration,
     asked: &Asked<'_>,
 ) -> Result<Result<Measured, String>, PipelineError> {
@@ -319,7 +321,12 @@ fn samples(
         let ended = failure(finished, timeout, None).why;
         return Ok(Err(said.unwrap_or(ended)));
     }
-    let bytes = fs::read(raw).map_err(PipelineError::io("read", raw))?;
+    let error = diagnostics::despite_success(finished, log)?;
+    let bytes = match (fs::read(raw), &error) {
+        (Ok(bytes), _) => bytes,
+        (Err(_), Some(said)) => return Ok(Err(printed_error(said).why)),
+        (Err(error), None) => return Err(PipelineError::io("read", raw)(error)),
+    };
     let run = match read(&bytes) {
         Ok(run) => run,
         Err(why) => return Ok(Err(format!("the tool's output can't be read: {why}"))),
@@ -332,6 +339,9 @@ fn samples(
     };
     if let Outcome::Failed { why, .. } = &benchmark.outcome {
         return Ok(Err(why.clone()));
+    }
+    if let Some(said) = error {
+        return Ok(Err(printed_error(&said).why));
     }
     // IREE names the row `BM_FUNCTION/process_time/real_time`.
     let row = benchmark.name.as_str();

@@ -22,10 +22,12 @@ use super::compile::{self, Compiled};
 use super::divergence::Outputs;
 use super::export::Exported;
 use super::failures::Failures;
+use super::flags::Named;
 use super::interpreters::Interpreters;
 use super::plan::Planned;
 use super::slots::{Slots, Turn, Urgency};
 use super::targets::{Devices, Presence};
+use super::trace::Sources;
 use super::{PipelineError, devices, ir, verify};
 
 /// What every stage needs.
@@ -38,6 +40,8 @@ pub(super) struct Context<'a> {
     pub(super) slots: Slots,
     /// What inputs and parameters are, by content.
     pub(super) digests: Digests,
+    /// What the sides' sources are, by content.
+    pub(super) sources: Sources,
     /// What failed already.
     pub(super) failures: Failures,
     /// Which devices are there.
@@ -302,7 +306,10 @@ pub(super) async fn check(
     let execution = execution(context, planned, &source, &compiled);
     prepared.artifact = Some(Artifact {
         vmfb_sha256: compiled.vmfb_sha256.clone(),
-        execution_sha256: execution_sha256(context, &execution, planned, tools).await?,
+        execution_sha256: match execution_sha256(context, &execution, planned, tools).await? {
+            Ok(digest) => digest,
+            Err(why) => return Ok(failed(prepared, Stage::Verify, StageFailure::new(why))),
+        },
     });
     prepared.compiled = Some(compiled);
 
@@ -482,14 +489,20 @@ fn execution(context: &Context<'_>, planned: Planned<'_>, source: &Source, compi
     }
 }
 
-/// The digest of everything that is executed beside the module: runtime, data, flags, environment.
+/// The digest of everything that is executed with the module: runtime, data, flags, environment. The inner
+/// error is a flag that names a file that is not there.
 async fn execution_sha256(
     context: &Context<'_>,
     execution: &Execution,
     planned: Planned<'_>,
     tools: &Installed,
-) -> Result<String, PipelineError> {
-    let mut key = KeyBuilder::new("execution/1")
+) -> Result<Result<String, String>, PipelineError> {
+    let folder = &planned.side.side.sources;
+    let named = match Named::find(&execution.run_flags, folder) {
+        Ok(named) => named,
+        Err(why) => return Ok(Err(why)),
+    };
+    let mut key = KeyBuilder::new("execution/2")
         .text("tools", &tools.digest)
         .text("function", &execution.function)
         .text("device", &execution.device)
@@ -498,7 +511,8 @@ async fn execution_sha256(
         .text("dispatch-repeats", &execution.dispatch_repeats.to_string())
         .list("env", planned.target.env.iter().map(|(name, value)| format!("{name}={value}")))
         .text("workers", &format!("{:?}", execution.workers));
-    key = compile::flag_files(key, &execution.run_flags, &planned.side.side.sources)?;
+    key = named.add_to(key, &context.digests).await?;
+    key = Named::in_values(planned.target.env.values(), folder).add_to(key, &context.digests).await?;
     for input in &execution.inputs {
         key = match input {
             InputArg::Npy(path) => key.text("npy", &context.digests.of(path).await?),
@@ -508,5 +522,5 @@ async fn execution_sha256(
     for (scope, path) in &execution.parameters {
         key = key.text("scope", scope).text("parameters", &context.digests.of(path).await?);
     }
-    Ok(key.finish())
+    Ok(Ok(key.finish()))
 }

@@ -32,6 +32,7 @@ use super::prepare::{Context, Prepared, prepare};
 use super::profile::Profiler;
 use super::slots::Slots;
 use super::targets::Devices;
+use super::trace::Sources;
 
 /// Where a run keeps and leaves things.
 #[derive(Debug, Clone)]
@@ -193,6 +194,7 @@ pub(super) fn context<'a>(
         testbed: &machine.testbed,
         slots: Slots::new(jobs),
         digests: Digests::default(),
+        sources: Sources::without([options.work.clone(), options.output.clone(), options.cache.clone()]),
         failures: Failures::default(),
         devices: Devices::default(),
         interpreters: Interpreters::new(environments, jobs, &models),

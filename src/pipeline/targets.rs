@@ -17,6 +17,7 @@ use crate::process::{Command, Exit, Finished};
 use crate::toolchain::Installed;
 
 use super::PipelineError;
+use super::diagnostics;
 use super::prepare::Context;
 
 /// The first use of a GPU after a boot loads firmware.
@@ -129,6 +130,12 @@ fn read(finished: &Finished, device: &str) -> Presence {
         1 => format!("the runtime lists only {}", listed[0]),
         many => format!("the runtime lists {many} devices"),
     };
+    if listed.is_empty() && finished.stderr_tail.lines().any(diagnostics::is_error) {
+        let said = complaint(&finished.stderr_tail);
+        return Presence::Broken {
+            why: format!("iree-run-module --list_devices={driver} lists nothing: {said}"),
+        };
+    }
     if listed.is_empty() || !is_among(device, &listed) {
         let what = if listed.is_empty() { what } else { format!("{what} {device}") };
         return Presence::Absent { what, said: counted() };

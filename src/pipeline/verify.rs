@@ -12,7 +12,8 @@ use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::Execution;
-use super::compile::failure;
+use super::compile::{failure, printed_error};
+use super::diagnostics;
 use super::divergence::Outputs;
 use super::plan::Planned;
 use super::prepare::{Context, Noted, Source, StageFailure, StageReport};
@@ -64,7 +65,8 @@ pub(super) async fn verify(
     let started = Instant::now();
     let call = command(&outputs);
     let finished = context.run(&call).await?;
-    if finished.exit != Exit::Success {
+    let said = diagnostics::despite_success(&finished, &log)?;
+    if finished.exit != Exit::Success || said.is_some() {
         context.fail_on_full_disk(&finished, folder.path())?;
         // By benchmark and side, not by module: benchmarks may share one and fail for reasons of their own.
         let key = super::cache::KeyBuilder::new("log")
@@ -72,7 +74,11 @@ pub(super) async fn verify(
             .text("side", planned.side.name.as_str())
             .finish();
         let log = context.keep_log(&log, "verify", &key)?;
-        return Ok(Err(failure(&finished, call.timeout, Some(log))));
+        let failure = match said {
+            Some(said) => StageFailure { took: Some(finished.wall), log: Some(log), ..printed_error(&said) },
+            None => failure(&finished, call.timeout, Some(log)),
+        };
+        return Ok(Err(failure));
     }
     let mut verification = match &source.reference_problem {
         Some((code, why)) => Verification::bare(*code, Some(why.clone())),

@@ -28,6 +28,7 @@ pub use cancel::{Cancel, interrupts};
 pub use command::{Command, Exit, Finished};
 pub use containment::{Containment, containment};
 pub use error::ProcessError;
+pub use output::LOG_CUT;
 pub use run::run;
 pub use session::{Reply, Session};
 pub use usage::processor_time;

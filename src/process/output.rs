@@ -10,6 +10,8 @@ use super::ProcessError;
 pub(super) const CAPTURE_LIMIT: usize = 64 << 20;
 /// Most bytes one run adds to its log, so that a tool that floods can't fill the disk.
 const LOG_LIMIT: u64 = 64 << 20;
+/// How a log begins its last line where something was left out.
+pub const LOG_CUT: &str = "[the rest was dropped: the log reached its limit]";
 /// Most bytes of stderr kept for messages.
 const TAIL_LIMIT: usize = 16 << 10;
 
@@ -50,7 +52,7 @@ impl Log {
         self.left -= kept.len() as u64;
         if !rest.is_empty() {
             self.left = 0;
-            file.write_all(b"\n[the rest was dropped: the log reached its limit]\n")?;
+            file.write_all(format!("\n{LOG_CUT}\n").as_bytes())?;
         }
         Ok(())
     }

@@ -20,13 +20,17 @@
 //! | `latency-us-FUNCTION=N`, `output-FUNCTION=…` | the same of one function |
 //! | `kernels=A:US,B:US` | time per kernel that `iree-profile` prints; `no-profile=1` can't be profiled |
 //! | `device-memory=N` | the peak that `--print_statistics` prints |
-//! | `compile-stderr=TEXT`, `run-stderr=TEXT`, `benchmark-stderr=TEXT` | printed to stderr; the tool goes on |
+//! | `compile-stderr=TEXT`, `run-stderr=TEXT`, `benchmark-stderr=TEXT` | printed to stderr, with `\n` for a new line; the tool goes on |
 //! | `compile-exit=N`, `run-exit=N`, `benchmark-exit=N` | exit code after the work is done |
 //! | `compile-no-output=1`, `run-no-output=1`, `benchmark-no-output=1` | exits 0 and writes nothing |
 //! | `benchmark-kill=N` | the benchmark is ended by signal N |
 //! | `json-replace=FROM=>TO`, `json-replace-last=…` | edits all, or the last, of the benchmark's JSON |
 //! | `json-cut=N` | keeps the first N bytes of it |
 //! | `slow-share=P`, `slow-by=X` | P percent of the processes take X percent longer |
+//!
+//! A file of flags (`@flags.txt`) is read as the compiler reads one, and the fake directives in a transform library
+//! (`--iree-codegen-transform-dialect-library=FILE@NAME`) or in the files of `--iree-rocm-bc-dir=FOLDER` go into the
+//! module.
 //!
 //! Devices are listed in a file `DEVICES` beside the tools: `cuda cuda://GPU-1` is one, `hip !TEXT` a driver
 //! that fails with TEXT. A driver that is not in it is not installed.
@@ -107,6 +111,11 @@ fn compile(args: &[String]) {
     }
     let mut module = text;
     let mut known = known;
+    let args = &with_flag_files(args);
+    for text in named_files(args) {
+        writeln!(module, "\n{text}").unwrap();
+        known.extend(directives(&text));
+    }
     // `--fake=KEY=VALUE` overrides what the source says, as a real flag changes code generation.
     for arg in args {
         if let Some(directive) = arg.strip_prefix("--fake=") {
@@ -145,13 +154,33 @@ fn compile(args: &[String]) {
 /// Prints what a directive says to stderr.
 fn say(known: &BTreeMap<String, String>, key: &str) {
     if let Some(text) = known.get(key) {
-        eprintln!("{text}");
+        eprintln!("{}", text.replace("\\n", "\n"));
     }
 }
 
 /// Ends with the exit code of a directive, by default 0.
 fn end(known: &BTreeMap<String, String>, key: &str) -> ! {
     std::process::exit(known.get(key).map_or(0, |code| code.parse().unwrap()))
+}
+
+/// The arguments with every `@file` replaced by what stands in it.
+fn with_flag_files(args: &[String]) -> Vec<String> {
+    let read = |file: &str| -> Vec<String> {
+        let words: Vec<String> =
+            std::fs::read_to_string(file).unwrap().split_whitespace().map(str::to_owned).collect();
+        with_flag_files(&words)
+    };
+    args.iter().flat_map(|arg| arg.strip_prefix('@').map_or_else(|| vec![arg.clone()], read)).collect()
+}
+
+/// What stands in the files that flags of the compiler name.
+fn named_files(args: &[String]) -> Vec<String> {
+    let library = value(args, "--iree-codegen-transform-dialect-library=")
+        .map(|named| PathBuf::from(named.split('@').next().unwrap()));
+    let folder =
+        value(args, "--iree-rocm-bc-dir=").into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let files = library.into_iter().chain(folder.map(|item| item.unwrap().path()));
+    files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
 fn module(args: &[String]) -> BTreeMap<String, String> {

@@ -17,6 +17,7 @@ mod gpu;
 mod harness;
 mod ingest;
 mod init;
+mod inputs;
 mod no_false_green;
 mod noise;
 mod numerics;

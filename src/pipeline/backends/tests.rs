@@ -16,6 +16,7 @@ use super::super::interpreters::{self as exporters, Environments};
 use super::super::plan::{Filter, Planned, plan};
 use super::super::slots::Slots;
 use super::super::targets::Devices;
+use super::super::trace::Sources;
 use super::*;
 
 /// Plays `python -m benchgate_backends REQUEST ANSWER`; what it plays is the model's symbol.
@@ -94,6 +95,7 @@ fn records_in(
         slots: Slots::new(1),
         failures: Failures::default(),
         digests: Digests::default(),
+        sources: Sources::default(),
         devices: Devices::default(),
         interpreters: exporters::Interpreters::new(Environments::new(), 1, &BTreeMap::new()),
         paired: false,

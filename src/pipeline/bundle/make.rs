@@ -21,6 +21,7 @@ use super::super::PipelineError;
 use super::super::argv::InputArg;
 use super::super::cache::{Cache, aside, file_sha256};
 use super::super::compile;
+use super::super::flags::Named;
 use super::super::plan::{self, Planned, SideInput};
 use super::super::prepare::{Built, Context, Prepared, StageReport, build, compile_spec};
 use super::super::session::{Effort, Machine, Needed, Options, context, ready};
@@ -187,8 +188,8 @@ impl Packing<'_, '_> {
             tool(&profile, "iree-profile").await?;
         }
         let targets: BTreeSet<&[String]> = plan.iter().map(|p| p.target.run_flags.as_slice()).collect();
-        for flag in targets.into_iter().flatten().chain(&side.side.run_flags) {
-            self.file_of_flag(side, flag)?;
+        for flags in targets.into_iter().chain([side.side.run_flags.as_slice()]) {
+            self.files_of_flags(side, flags).await?;
         }
         let mut benchmarks = Vec::with_capacity(plan.len());
         for (planned, built) in plan.iter().zip(built) {
@@ -210,23 +211,21 @@ impl Packing<'_, '_> {
         })
     }
 
-    /// A file that a flag of the runtime tools names (`--flagfile=run.txt`, `--parameters=model=w.irpa`) lies
-    /// there at the same place below the folder they run in.
-    fn file_of_flag(&mut self, side: &SideInput, flag: &str) -> Result<(), PipelineError> {
-        let after = flag.match_indices(['=', '@']).map(|(at, _)| &flag[at + 1..]);
-        for named in after.filter(|named| !named.is_empty()) {
-            let path = side.side.sources.join(named);
-            if !path.is_file() {
-                continue;
-            }
-            if !is_plain_path(named) {
+    /// What flags of the runtime tools name (`--flagfile=run.txt`, `--parameters=model=w.irpa`) lies there at the
+    /// same place below the folder they run in.
+    async fn files_of_flags(&mut self, side: &SideInput, flags: &[String]) -> Result<(), PipelineError> {
+        // A flag that names a missing file fails its benchmarks where they are checked.
+        let Ok(named) = Named::find(flags, &side.side.sources) else { return Ok(()) };
+        for (name, path) in named.files {
+            if !is_plain_path(&name) {
                 let why = format!(
-                    "the flag {flag} names a file that can't travel: only plain paths inside the sources can"
+                    "a runtime flag names a file that can't be bundled: {name} (only plain paths inside the \
+                     sources can)"
                 );
                 return Err(PipelineError::CannotTravel(why));
             }
-            let name = format!("{}/{named}", super::sources(side.name));
-            self.put(name, &path, file_sha256(&path)?)?;
+            let sha256 = self.context.digests.of(&path).await?;
+            self.put(format!("{}/{name}", super::sources(side.name)), &path, sha256)?;
         }
         Ok(())
     }

@@ -1,0 +1,140 @@
+"""What an export read: every file that Python opened or imported, every folder that it listed, and whether the model did
+something that leaves no trace. An export may only be reused while all of that is as it was.
+
+Heard through the interpreter's audit events, so that it does not matter which library opened the file. A library of native
+code that opens files by itself is not heard; the driver's key has the whole tree of sources for that."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+
+# What a model may do that no list of files describes.
+OPAQUE = {
+    "subprocess.Popen": "starts a program",
+    "os.system": "starts a program",
+    "os.exec": "starts a program",
+    "os.posix_spawn": "starts a program",
+    "os.spawn": "starts a program",
+    "os.fork": "forks",
+    "socket.connect": "opens a network connection",
+}
+# Not content: the kernel's own files.
+KERNEL = ("/proc/", "/sys/", "/dev/")
+
+
+def _prefixes(*folders: str) -> tuple[str, ...]:
+    both = {os.path.abspath(folder) for folder in folders} | {os.path.realpath(folder) for folder in folders}
+    return tuple(sorted(folder + os.sep for folder in both))
+
+
+_PATHS = sysconfig.get_paths()
+STANDARD = _prefixes(_PATHS["stdlib"], _PATHS["platstdlib"])
+INSTALLED = _prefixes(_PATHS["purelib"], _PATHS["platlib"])
+# The locked environment, and the folder that holds this package alone. Not the whole prefix: sources may lie below /usr.
+ENVIRONMENT = STANDARD + INSTALLED + _prefixes(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def of_environment(path: str) -> bool:
+    return path.startswith(ENVIRONMENT)
+
+
+class Trace:
+    """The trace of one request; folders that the driver itself made are left out."""
+
+    def __init__(self, own: tuple[str, ...] = ()):
+        self.files: set[str] = set()
+        self.folders: set[str] = set()
+        self.opaque: str | None = None
+        self._own = tuple(os.path.abspath(folder) + os.sep for folder in own)
+
+    def _path(self, value) -> str | None:
+        if isinstance(value, bytes):
+            value = os.fsdecode(value)
+        elif isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        if not isinstance(value, str):
+            return None  # a descriptor: what it stands for was heard when it was opened
+        path = os.path.abspath(value)
+        inside = path + os.sep
+        if path.startswith(KERNEL) or inside.startswith(ENVIRONMENT) or inside.startswith(self._own):
+            return None
+        return path
+
+    def hear(self, event: str, arguments: tuple) -> None:
+        if event == "open":
+            path, mode, flags = arguments
+            writes_only = isinstance(flags, int) and flags & os.O_ACCMODE == os.O_WRONLY and not flags & os.O_APPEND
+            if not writes_only and (found := self._path(path)):
+                self.files.add(found)
+        elif event in ("os.listdir", "os.scandir"):
+            if found := self._path("." if arguments[0] is None else arguments[0]):
+                self.folders.add(found)
+        elif event == "import" or event == "ctypes.dlopen":
+            # Python's own files are opened; a library of native code is loaded.
+            name = arguments[1] if event == "import" else arguments[0]
+            if isinstance(name, str) and os.sep in name and (found := self._path(name)):
+                self.files.add(found)
+        elif event in OPAQUE and _is_of_the_model():
+            self.opaque = self.opaque or OPAQUE[event]
+
+    def answer(self) -> dict:
+        return {"read": sorted(self.files), "listed": sorted(self.folders), "opaque": self.opaque}
+
+
+def _is_of_the_model() -> bool:
+    """Whether the first caller outside the standard library is the model's code, not a library of the environment."""
+    frame = sys._getframe()
+    while frame is not None:
+        path = frame.f_code.co_filename
+        of_standard_library = path.startswith(STANDARD) and not path.startswith(INSTALLED)
+        in_between = path.startswith("<frozen") or of_standard_library or path == __file__
+        if not in_between:
+            return not of_environment(path)
+        frame = frame.f_back
+    return False
+
+
+_current: Trace | None = None
+_installed = False
+
+
+class _Environ(os._Environ):
+    """os.environ, which says when the model reads it."""
+
+    def __getitem__(self, key):
+        if _current is not None and _current.opaque is None and _is_of_the_model():
+            _current.opaque = f"reads the environment variable {key}"
+        return super().__getitem__(key)
+
+    def __iter__(self):
+        if _current is not None and _current.opaque is None and _is_of_the_model():
+            _current.opaque = "reads all environment variables"
+        return super().__iter__()
+
+
+def _hook(event: str, arguments: tuple) -> None:
+    trace = _current
+    if trace is None:
+        return
+    try:
+        trace.hear(event, arguments)
+    except Exception as e:  # an audit hook that raises would stop the model
+        trace.opaque = trace.opaque or f"can't be followed: {type(e).__name__}: {e}"
+
+
+def begin(own: tuple[str, ...] = ()) -> Trace:
+    """Starts to listen for one request."""
+    global _current, _installed
+    if not _installed:
+        sys.addaudithook(_hook)
+        os.environ.__class__ = _Environ
+        _installed = True
+    _current = Trace(own)
+    return _current
+
+
+def end() -> None:
+    global _current
+    _current = None

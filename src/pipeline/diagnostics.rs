@@ -1,0 +1,146 @@
+//! Errors that a tool prints: some end with exit code 0 all the same. `iree-compile` does where a transform
+//! library can't be read: it says so, and writes a module that was compiled without.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use crate::process::{Exit, Finished};
+
+use super::PipelineError;
+
+/// Words that begin another kind of message, which may well quote an error.
+const MILDER: [&str; 4] = ["warning:", "note:", "remark:", "debug:"];
+
+/// Whether a line reports an error: `error: …` by itself, or after a place (`a.mlir:5:8: error: …`,
+/// `loc("x"): error: …`), or after the name of a program (`ld.lld: error: …`); and the runtime's status of a
+/// failed call, `file.c:12: NOT_FOUND; …`. The word alone, in a warning's prose or in a dump, is not one.
+pub(super) fn is_error(line: &str) -> bool {
+    let line = without_colour(line);
+    let line = line.trim();
+    has_status(line) || is_diagnostic(line)
+}
+
+fn is_diagnostic(line: &str) -> bool {
+    // Case differs by tool; ASCII keeps every byte in its place.
+    let lower = line.to_ascii_lowercase();
+    let Some(at) = lower.find("error:") else { return false };
+    let before = &lower[..at];
+    let before = before.strip_suffix("fatal ").or(before.strip_suffix("llvm ")).unwrap_or(before);
+    if MILDER.iter().any(|milder| before.contains(milder)) {
+        return false;
+    }
+    let Some(place) = before.strip_suffix(": ") else { return before.is_empty() };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_line = place.rsplit_once(':').is_some_and(|(_, number)| digits(number));
+    let is_location = place.starts_with("loc(") && place.ends_with(')');
+    is_line || is_location || !place.contains(char::is_whitespace)
+}
+
+/// `c/runtime/src/iree/io/file_handle.c:373: NOT_FOUND; failed to open …`.
+fn has_status(line: &str) -> bool {
+    let Some((place, rest)) = line.split_once(": ") else { return false };
+    let Some((file, number)) = place.rsplit_once(':') else { return false };
+    let is_source = [".c", ".cc", ".cpp", ".h"].iter().any(|ending| file.ends_with(ending));
+    let status = rest.split_once(';').map_or("", |(status, _)| status);
+    let is_status = status.len() > 1 && status.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    is_source && is_status && number.parse::<u32>().is_ok()
+}
+
+fn without_colour(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        text.push_str(before);
+        rest = after.split_once(|c: char| c.is_ascii_alphabetic()).map_or("", |(_, rest)| rest);
+    }
+    text.push_str(rest);
+    text
+}
+
+/// The first error in a tool's log. Its last lines would not do: a dump of the program that follows an error is
+/// longer than what is kept of them.
+pub(super) fn in_log(log: &Path) -> Result<Option<String>, PipelineError> {
+    let file = match fs::File::open(log) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(PipelineError::io("open", log)(error)),
+    };
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line).map_err(PipelineError::io("read", log))?;
+        if length == 0 {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&line);
+        if is_error(&text) {
+            return Ok(Some(without_colour(text.trim())));
+        }
+        if text.starts_with(crate::process::LOG_CUT) {
+            return Ok(Some("it printed more than is kept, so an error may be among it".to_owned()));
+        }
+    }
+}
+
+/// The error that a tool printed although it ended with success.
+pub(super) fn despite_success(finished: &Finished, log: &Path) -> Result<Option<String>, PipelineError> {
+    if finished.exit == Exit::Success { in_log(log) } else { Ok(None) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_known_by_their_place_in_the_line() {
+        for line in [
+            "error: bad",
+            "  Error: bad",
+            "fatal error: bad",
+            "LLVM ERROR: out of memory",
+            "missing.mlir:0:0: error: failed to open transform file: cannot open input file",
+            "my folder/a.mlir:5:8: error: Failed to load transform library module: missing.mlir",
+            "<unknown>:0: error: bad",
+            "loc(\"a\"(\"b c\")): error: bad",
+            "loc(fused[\"a\", \"b\"]): error: bad",
+            "ld.lld: error: undefined symbol: x",
+            "\u{1b}[31merror:\u{1b}[0m bad",
+            "c/runtime/src/iree/io/file_handle.c:373: NOT_FOUND; failed to open file 'x'",
+        ] {
+            assert!(is_error(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_word_error_in_prose_is_no_error() {
+        for line in [
+            "a.mlir:1:1: warning: this error: is tolerated",
+            "warning: error: is a word",
+            "a.mlir:5:8: note: error: called from",
+            "remark: 0 errors, the last error: none",
+            "    %error: tensor<4xf32>",
+            "the error: it was small",
+            "result[0]: hal.buffer_view",
+            "***WARNING*** ASLR is enabled, the results may have unreproducible noise in them.",
+            "DEVICE_LOCAL:       256B peak /       256B allocated",
+            "",
+        ] {
+            assert!(!is_error(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_error_before_a_long_dump_is_found_and_a_log_that_was_cut_is_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("a.log");
+        let dump = "    %1 = arith.constant\n".repeat(10_000);
+        fs::write(&log, format!("a.mlir:1:1: error: bad\n{dump}")).unwrap();
+        assert_eq!(in_log(&log).unwrap().as_deref(), Some("a.mlir:1:1: error: bad"));
+        fs::write(&log, format!("{dump}{}", crate::process::LOG_CUT)).unwrap();
+        assert!(in_log(&log).unwrap().is_some());
+        fs::write(&log, dump).unwrap();
+        assert_eq!(in_log(&log).unwrap(), None);
+    }
+}

@@ -1,0 +1,472 @@
+//! The files that flags of the tools name: transform libraries, tuning specs, folders of bitcode, parameter
+//! archives, and files of more flags. A key that names a flag and not what is in its file is too broad.
+//!
+//! No list of flags is kept, because each release of the tools has others. Every part of a flag that is the
+//! name of a file or folder counts as one: at worst, a model is compiled once too often.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use super::PipelineError;
+use super::cache::{Digests, KeyBuilder};
+use super::tree;
+
+/// Files of flags inside files of flags, inside others.
+const DEEPEST: usize = 8;
+/// A file of flags is text for people.
+const LARGEST_FLAG_FILE: u64 = 1 << 20;
+/// A file's name may itself contain separators, but no more than this.
+const WIDEST: usize = 6;
+/// Where one part of a flag ends and another begins: `spec.mlir@sequence`, `scope=w.irpa`, `a.bc,b.bc`.
+const SEPARATORS: &[char] = &['=', '@', ',', ':', ';', '+', '"', '\'', ' ', '\t'];
+
+/// The last word of a flag that reads a file or a folder.
+const READS: &[&str] = &["dir", "directory", "file", "filename", "flagfile", "from", "library"];
+/// Words of flags that write one. Those need not exist, and what is there is not read.
+const WRITES: &[&str] = &[
+    "dump",
+    "export",
+    "log",
+    "out",
+    "output",
+    "print",
+    "profile",
+    "reproducer",
+    "save",
+    "splat",
+    "to",
+    "trace",
+    "write",
+];
+/// Kinds of files that flags name without a folder.
+const ENDINGS: &[&str] = &[
+    "a",
+    "bc",
+    "bin",
+    "cfg",
+    "fatbin",
+    "gguf",
+    "hsaco",
+    "irpa",
+    "json",
+    "ll",
+    "mlir",
+    "mlirbc",
+    "npy",
+    "o",
+    "ptx",
+    "safetensors",
+    "so",
+    "spv",
+    "txt",
+    "vmfb",
+    "yaml",
+    "yml",
+];
+
+/// What the flags of one command name.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    /// By the name in the flag, with the rest of the path where that names a folder.
+    pub(super) files: BTreeMap<String, PathBuf>,
+    /// The flags themselves and all that stands in files of flags.
+    flags: Vec<String>,
+}
+
+impl Named {
+    /// Finds every file. Names start at `folder`, where the tools are started.
+    ///
+    /// # Errors
+    /// A flag names a file that is not there, or files of flags have no end.
+    pub(super) fn find(flags: &[String], folder: &Path) -> Result<Self, String> {
+        let mut search = Search {
+            folder,
+            named: Self::default(),
+            folders: Vec::new(),
+            read: BTreeSet::new(),
+            missing: Vec::new(),
+        };
+        search.all(flags, 0)?;
+        let Search { named, folders, missing, .. } = search;
+        // An object file may be found in a folder that another flag names.
+        let lost = missing.iter().find(|(_, name)| !folders.iter().any(|folder| folder.join(name).exists()));
+        match lost {
+            Some((flag, name)) => Err(format!(
+                "the flag `{flag}` names `{name}`, and there is no such file in {}",
+                folder.display()
+            )),
+            None => Ok(named),
+        }
+    }
+
+    /// The same for the values of environment variables, of which none must name a file. Folders are lists of
+    /// places where a loader looks, and are known by their names.
+    pub(super) fn in_values<'a>(values: impl IntoIterator<Item = &'a String>, folder: &Path) -> Self {
+        let mut named = Self::default();
+        for value in values {
+            for name in candidates(value) {
+                let path = folder.join(name);
+                if path.is_file() {
+                    named.files.insert(name.to_owned(), path);
+                }
+            }
+        }
+        named
+    }
+
+    /// The files that a program of MLIR names: objects that its executables are linked with. Bytecode keeps that
+    /// attribute as text.
+    pub(super) fn in_source(source: &Path, folder: &Path) -> Result<Self, PipelineError> {
+        const ATTRIBUTE: &str = "hal.executable.object";
+        let mut named = Self::default();
+        let file = fs::File::open(source).map_err(PipelineError::io("open", source))?;
+        let mut reader = BufReader::new(file);
+        let mut line = Vec::new();
+        let mut has_objects = false;
+        while reader.read_until(b'\n', &mut line).map_err(PipelineError::io("read", source))? > 0 {
+            let text = String::from_utf8_lossy(&line);
+            // An alias may be defined on one line and its path written on the next.
+            has_objects |= text.contains(ATTRIBUTE);
+            if has_objects {
+                for (name, path) in text.split('"').map(|name| (name, folder.join(name))) {
+                    if !name.is_empty() && path.is_file() {
+                        named.files.insert(name.to_owned(), path);
+                    }
+                }
+            }
+            line.clear();
+        }
+        Ok(named)
+    }
+
+    /// Adds names and contents to a key.
+    pub(super) async fn add_to(
+        &self,
+        mut key: KeyBuilder,
+        digests: &Digests,
+    ) -> Result<KeyBuilder, PipelineError> {
+        for (name, path) in &self.files {
+            key = key.text("named", name).text("file", &digests.of(path).await?);
+        }
+        Ok(key.bytes("files", &self.files.len().to_le_bytes()))
+    }
+
+    /// Whether a flag asks for code of the very processor it is compiled on.
+    pub(super) fn asks_for_host(&self) -> bool {
+        let value =
+            |flag: &str| flag.split_once('=').map_or_else(|| flag.to_owned(), |(_, value)| value.to_owned());
+        let is_host = |word: &str| matches!(word, "host" | "native");
+        self.flags.iter().any(|flag| value(flag).split(|c: char| !c.is_ascii_alphanumeric()).any(is_host))
+    }
+}
+
+struct Search<'a> {
+    folder: &'a Path,
+    named: Named,
+    folders: Vec<PathBuf>,
+    /// Files of flags that were read.
+    read: BTreeSet<PathBuf>,
+    /// Flag and name.
+    missing: Vec<(String, String)>,
+}
+
+impl Search<'_> {
+    fn all(&mut self, flags: &[String], depth: usize) -> Result<(), String> {
+        let mut before = "";
+        for flag in flags {
+            self.one(flag)?;
+            self.demand(flag, before);
+            self.flag_file(flag, depth)?;
+            self.named.flags.push(flag.clone());
+            before = flag;
+        }
+        Ok(())
+    }
+
+    /// Notes every part that is a file or a folder.
+    fn one(&mut self, flag: &str) -> Result<(), String> {
+        if flag.starts_with('-') && writes(name_of(flag)) {
+            return Ok(());
+        }
+        for name in candidates(flag) {
+            let path = self.folder.join(name);
+            if path.is_file() {
+                self.named.files.insert(name.to_owned(), path);
+            } else if path.is_dir() {
+                let below = tree::files(&path, &|_| false)
+                    .map_err(|error| format!("the flag `{flag}` names the folder `{name}`: {error}"))?;
+                for (rest, path) in below.into_iter().filter_map(|(rest, path)| Some((rest, path?))) {
+                    self.named.files.insert(format!("{}/{rest}", name.trim_end_matches('/')), path);
+                }
+                self.folders.push(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what looks like the name of a file and is not there. `before` is the flag before, which this one
+    /// may be the value of.
+    fn demand(&mut self, flag: &str, before: &str) {
+        let (name, value) = match flag.split_once('=') {
+            Some((name, value)) if name.starts_with('-') => (name, value),
+            _ if flag.starts_with('-') => return,
+            _ => (if before.contains('=') { "" } else { before }, flag),
+        };
+        if writes(name) {
+            return;
+        }
+        let reads =
+            name.starts_with('-') && words(name).next_back().is_some_and(|word| READS.contains(&word));
+        for part in value.split(',').filter(|part| !part.is_empty() && *part != "-") {
+            let is_flag_file = flag.starts_with('@');
+            if !(reads || is_flag_file || looks_like_a_file(part)) {
+                continue;
+            }
+            let there = |name: &str| self.folder.join(name).exists();
+            if !candidates(part).any(there) {
+                let lost = part.rsplit('=').next().unwrap_or(part).trim_start_matches('@');
+                self.missing.push((flag.to_owned(), lost.to_owned()));
+            }
+        }
+    }
+
+    /// Follows `@flags.txt` of the compiler and `--flagfile=flags.txt` of the runtime.
+    fn flag_file(&mut self, flag: &str, depth: usize) -> Result<(), String> {
+        let named = flag.strip_prefix('@').or_else(|| {
+            let (name, value) = flag.split_once('=')?;
+            (name.trim_start_matches('-') == "flagfile").then_some(value)
+        });
+        let Some(path) = named.map(|name| self.folder.join(name)).filter(|path| path.is_file()) else {
+            return Ok(());
+        };
+        if depth >= DEEPEST {
+            return Err(format!("files of flags are nested more than {DEEPEST} deep, at `{flag}`"));
+        }
+        if !self.read.insert(path.clone()) {
+            return Ok(());
+        }
+        let unreadable = |why: String| format!("the flags of `{flag}` can't be read: {why}");
+        let bytes = fs::metadata(&path).map_err(|error| unreadable(error.to_string()))?.len();
+        if bytes > LARGEST_FLAG_FILE {
+            return Err(unreadable(format!("it has {bytes} bytes")));
+        }
+        let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
+        for line in text.lines().map(str::trim) {
+            // A name in quotes may have spaces in it; the runtime reads one flag a line.
+            self.one(line)?;
+            let flags = words_of(line);
+            if line.starts_with('#') || line.starts_with("//") {
+                // A comment to the runtime. The compiler knows none and follows a file that one names.
+                for flag in &flags {
+                    self.flag_file(flag, depth + 1)?;
+                }
+            } else {
+                self.all(&flags, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The flags of a line of a file, as the compiler splits it: at white space outside of quotes.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for c in line.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if c.is_whitespace() => words.push(String::new()),
+            _ => {
+                if let Some(word) = words.last_mut() {
+                    word.push(c);
+                }
+            }
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The parts of a flag that may be a name: from one separator to another.
+fn candidates(flag: &str) -> impl Iterator<Item = &str> {
+    let ends: Vec<usize> =
+        flag.match_indices(SEPARATORS).map(|(at, _)| at).chain(std::iter::once(flag.len())).collect();
+    let starts = std::iter::once(0).chain(flag.match_indices(SEPARATORS).map(|(at, found)| at + found.len()));
+    starts
+        .enumerate()
+        .flat_map(move |(index, from)| {
+            let ends: Vec<usize> = ends.iter().skip(index).take(WIDEST).copied().collect();
+            ends.into_iter().map(move |to| (from, to))
+        })
+        .filter(|(from, to)| from < to)
+        .filter_map(|(from, to)| flag.get(from..to))
+}
+
+fn name_of(flag: &str) -> &str {
+    flag.split('=').next().unwrap_or(flag)
+}
+
+fn words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
+    name.split(['-', '_']).filter(|word| !word.is_empty())
+}
+
+fn writes(name: &str) -> bool {
+    let expects = words(name).any(|word| word == "expected");
+    name == "-o" || (!expects && words(name).any(|word| WRITES.contains(&word)))
+}
+
+/// A path with a folder in it, or a name with the ending of a file.
+fn looks_like_a_file(value: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-+@=~/:".contains(c);
+    if value.contains("://") || !value.chars().all(plain) {
+        return false;
+    }
+    value.contains('/')
+        || value.split(['@', '=', ':']).any(|part| {
+            let ending = part.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+            ending.is_some_and(|(_, ending)| ENDINGS.contains(&ending))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn found(flags: &[&str], files: &[(&str, &str)]) -> Result<Vec<String>, String> {
+        let folder = folder(files);
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        Named::find(&flags, folder.path()).map(|named| named.files.into_keys().collect())
+    }
+
+    #[test]
+    fn each_way_to_name_a_file_is_found() {
+        for flag in [
+            "--iree-codegen-transform-dialect-library=s/a.mlir@sequence",
+            "--iree-codegen-tuning-spec-path=s/a.mlir",
+            "--parameters=model=s/a.mlir",
+            "--iree-link-bitcode=x86_64=s/a.mlir",
+            "--input=2x3xbf16=@s/a.mlir",
+            "--iree-hal-preprocess-executables-with=sh s/a.mlir",
+            "-foo=\"s/a.mlir\"",
+            "s/a.mlir",
+        ] {
+            assert_eq!(found(&[flag], &[("s/a.mlir", "")]).unwrap(), ["s/a.mlir"], "{flag}");
+        }
+        let two = found(&["--iree-link-bitcode=a.bc,b.bc"], &[("a.bc", ""), ("b.bc", "")]).unwrap();
+        assert_eq!(two, ["a.bc", "b.bc"]);
+        assert_eq!(
+            found(&["--x=odd,name@1=.mlir"], &[("odd,name@1=.mlir", "")]).unwrap(),
+            ["odd,name@1=.mlir"]
+        );
+    }
+
+    #[test]
+    fn a_folder_is_all_of_its_files() {
+        let files = [("bc/a.bc", ""), ("bc/more/b.bc", "")];
+        assert_eq!(found(&["--iree-rocm-bc-dir=bc"], &files).unwrap(), ["bc/a.bc", "bc/more/b.bc"]);
+        assert_eq!(found(&["--iree-rocm-bc-dir=bc/"], &files).unwrap(), ["bc/a.bc", "bc/more/b.bc"]);
+    }
+
+    #[test]
+    fn files_of_flags_are_followed_through_each_other() {
+        let files = [
+            ("a.txt", "--x=1 @sub/b.txt\n# @c.txt"),
+            ("sub/b.txt", "\"--iree-codegen-transform-dialect-library=my spec.mlir@s\"\n"),
+            ("c.txt", "--flagfile=d.txt"),
+            ("d.txt", "--iree-llvmcpu-target-cpu=host @a.txt"),
+            ("my spec.mlir", ""),
+        ];
+        let all = found(&["@a.txt"], &files).unwrap();
+        assert_eq!(all, ["a.txt", "c.txt", "d.txt", "my spec.mlir", "sub/b.txt"]);
+        let folder = folder(&files);
+        assert!(Named::find(&["@a.txt".to_owned()], folder.path()).unwrap().asks_for_host());
+    }
+
+    #[test]
+    fn files_of_flags_without_an_end_are_refused() {
+        let chain: Vec<(String, String)> =
+            (0..20).map(|n| (format!("{n}.txt"), format!("@{}.txt", n + 1))).collect();
+        let mut files: Vec<(&str, &str)> = chain.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect();
+        files.push(("20.txt", ""));
+        assert!(found(&["@0.txt"], &files).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_an_error() {
+        for flags in [
+            &["--iree-codegen-transform-dialect-library=missing.mlir@s"][..],
+            &["--iree-codegen-transform-dialect-library", "missing.mlir"],
+            &["--iree-rocm-bc-dir=nothere"],
+            &["--iree-link-bitcode=there.bc,missing.bc"],
+            &["@missing.txt"],
+            &["@nested.txt"],
+            &["--flagfile=missing"],
+            &["--parameters=model=missing.irpa"],
+            &["--expected_output=@sub/y"],
+        ] {
+            let files = [("there.bc", ""), ("nested.txt", "--x=lost/spec.mlir")];
+            assert!(found(flags, &files).is_err(), "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_not_a_file_and_a_file_that_is_written_are_not_missed() {
+        for flag in [
+            "--iree-hal-target-device=local",
+            "--iree-hal-target-device=#hal.device.target<\"local\", [#hal.executable.target<\"llvm-cpu\">]>",
+            "--iree-llvmcpu-target-triple=x86_64-linux-gnu",
+            "--iree-llvmcpu-target-cpu-features=+avx2,+fma",
+            "--iree-preprocessing-pass-pipeline=builtin.module(util.func(iree-a{x=1}))",
+            "--device=cuda://GPU-1",
+            "--device_allocator=caching:device_local=1gib",
+            "--iree-llvmcpu-system-linker-path=ld.lld",
+            "--iree-hal-dump-executable-files-to=out/ir",
+            "--iree-scheduling-dump-statistics-file=out/s.json",
+            "--iree-parameter-export=model=out/w.irpa",
+            "--device_profiling_output=out/p.bin",
+            "--benchmark_min_time=1.5s",
+            "--module_mode=mmap",
+            "--x=",
+            "-",
+        ] {
+            assert_eq!(found(&[flag], &[("unrelated", "")]), Ok(Vec::new()), "{flag}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_links_an_object_names_it() {
+        let text = "// dense<\"x\">\n#o = #hal.executable.object<{\n  path = \"k.o\"}>\n";
+        let folder = folder(&[("a.mlir", text), ("k.o", ""), ("x", "")]);
+        let named = Named::in_source(&folder.path().join("a.mlir"), folder.path()).unwrap();
+        assert_eq!(named.files.into_keys().collect::<Vec<_>>(), ["k.o"]);
+    }
+
+    #[test]
+    fn only_flags_that_ask_for_the_host_make_a_module_host_specific() {
+        let asks = |flag: &str| Named::find(&[flag.to_owned()], Path::new(".")).unwrap().asks_for_host();
+        assert!(asks("--iree-llvmcpu-target-cpu=host"));
+        assert!(asks("--iree-hal-target-device=#hal.executable.target<\"llvm-cpu\", {cpu = \"host\"}>"));
+        assert!(!asks("--iree-llvmcpu-target-cpu=znver4"));
+        assert!(!asks("--iree-hal-indirect-host-calls=true"));
+    }
+
+    #[test]
+    fn an_object_may_lie_in_a_folder_that_another_flag_names() {
+        let flags =
+            ["--iree-hal-executable-object-search-path=obj", "--iree-hal-substitute-executable-object=d=k.o"];
+        assert_eq!(found(&flags, &[("obj/k.o", "")]).unwrap(), ["obj/k.o"]);
+    }
+}
