@@ -1,6 +1,8 @@
 //! The arrows of the house as a test: a room may name only the rooms below it.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod circles;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -9,13 +9,11 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::model::{Event, Progress, Quiet, Stage};
 use crate::report::{clean, duration};
 
-use super::Terminal;
-
-/// Who listens to the work on behalf of this terminal.
-pub fn listener(terminal: &Terminal) -> Box<dyn Progress> {
-    if terminal.quiet {
+/// Shows progress as moving bars or as plain lines, or not at all.
+pub fn listener(quiet: bool, interactive: bool) -> Box<dyn Progress> {
+    if quiet {
         Box::new(Quiet)
-    } else if terminal.interactive {
+    } else if interactive {
         Box::new(Bars::new(ProgressDrawTarget::stderr()))
     } else {
         Box::new(Lines::new(std::io::stderr()))

@@ -50,9 +50,9 @@ impl Terminal {
         shown.or(asked).unwrap_or(80).clamp(40, 500)
     }
 
-    /// Who shows the wait: bars where a person watches, lines in logs, nobody when quiet.
+    /// Shows progress: bars on a terminal, lines in logs, nothing when quiet.
     pub fn progress(&self) -> Box<dyn Progress> {
-        progress::listener(self)
+        progress::listener(self.quiet, self.interactive)
     }
 
     /// Prints a result. A closed pipe (`| head`) ends output quietly.

@@ -17,6 +17,11 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// The digest of one text.
+pub(super) fn text_digest(text: &str) -> String {
+    hex(&Sha256::digest(text))
+}
+
 /// One digest of several texts. Each is preceded by its length, so that no two lists run together.
 pub(super) fn digest_of<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::ToolchainError;
-use super::iree::{
+use super::installed::{
     COMPILER_FOLDER, Installed, RUNTIME_FOLDER, blocking, compare_commits, compiler_commit, runtime_commit,
 };
 use super::manifest::digest_of_files;

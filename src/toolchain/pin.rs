@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::hash::{hex, is_sha256};
+use super::hash::is_sha256;
 use super::interpreter;
 use super::lock::platform;
 use super::pip::{Pip, write_requirements};
@@ -226,12 +226,6 @@ fn wheels_of(report: &[u8]) -> Result<Vec<Wheel>, String> {
         Name::parse(&a.file).map(|n| n.project).cmp(&Name::parse(&b.file).map(|n| n.project))
     });
     Ok(wheels)
-}
-
-/// The digest of a text, for requirements.
-pub(super) fn text_digest(text: &str) -> String {
-    use sha2::{Digest, Sha256};
-    hex(&Sha256::digest(text))
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::hash::digest_of;
+use super::hash::{digest_of, text_digest};
 use super::install::{Place, Turn};
+use super::installed::blocking;
 use super::interpreter::{self, Interpreter};
-use super::iree::blocking;
 use super::manifest::{Look, Manifest, Scope};
-use super::pin::text_digest;
 use super::pip::{Pip, write_requirements};
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};

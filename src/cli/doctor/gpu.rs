@@ -4,7 +4,6 @@ use crate::config::Config;
 use crate::device::{self, Gpu, Gpus, Limit, Reading};
 
 use super::finding::Finding;
-use super::machine::devices;
 
 pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
     let gpus = Gpus::find();
@@ -101,6 +100,13 @@ fn about(gpu: &Gpu, now: &Reading) -> Vec<Finding> {
         ));
     }
     found
+}
+
+/// Every device that the configuration names.
+pub(super) fn devices(config: Option<&Config>) -> Vec<&str> {
+    config
+        .map(|config| config.targets.iter().map(|target| target.device.as_str()).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::config::Config;
 use crate::device::{self, Governance, Usage};
 use crate::process::{self, Containment};
 use crate::record::RunFile;
@@ -194,13 +193,6 @@ fn calibration(place: &Place, testbed: &str) -> Finding {
     } else {
         Finding::ok(ID, what)
     }
-}
-
-/// Every device that the configuration names.
-pub(super) fn devices(config: Option<&Config>) -> Vec<&str> {
-    config
-        .map(|config| config.targets.iter().map(|target| target.device.as_str()).collect())
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

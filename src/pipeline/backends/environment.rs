@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::config::BackendKind;
+use crate::config::{BackendKind, ModelSource};
 use crate::toolchain::Environment;
 
 use super::super::interpreters::Environments;
 use super::Experiment;
-use super::process::unsupported;
 
 /// An interpreter with what its backend imports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +29,15 @@ impl Interpreters {
             None => Err("no Python environment was prepared".to_owned()),
         }
     }
+}
+
+/// Why an experiment can't run at all, as far as its configuration shows.
+pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
+    if let ModelSource::Mlir(_) = &experiment.model.source {
+        return Some("the source is MLIR: there is no torch module to run".to_owned());
+    }
+    (!matches!(experiment.device.as_str(), "cpu" | "cuda"))
+        .then(|| format!("torch has no device {}", experiment.device))
 }
 
 /// The environments whose packages the experiments import. What never starts needs none.

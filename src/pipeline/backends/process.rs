@@ -18,7 +18,7 @@ use super::super::journal::Journal;
 use super::super::plan::SideInput;
 use super::super::prepare::Context;
 use super::super::verify::tensors;
-use super::environment::{Interpreter, Interpreters};
+use super::environment::{Interpreter, Interpreters, unsupported};
 use super::{BackendsSource, Dumps, Experiment, package};
 
 /// What the package says first.
@@ -110,15 +110,6 @@ pub(super) async fn once(
         .map_err(|error| PipelineError::io("write", &file)(std::io::Error::other(error)))?;
     write_atomically(&file, &bytes)?;
     Ok(kept)
-}
-
-/// What is known without starting anything.
-pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
-    if let ModelSource::Mlir(_) = &experiment.model.source {
-        return Some("the source is MLIR: there is no torch module to run".to_owned());
-    }
-    (!matches!(experiment.device.as_str(), "cpu" | "cuda"))
-        .then(|| format!("torch has no device {}", experiment.device))
 }
 
 /// The request without the folders, which differ from process to process.

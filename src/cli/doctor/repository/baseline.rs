@@ -10,7 +10,7 @@ use crate::store::{self, Files, Shelf};
 
 use super::super::Place;
 use super::super::finding::Finding;
-use super::super::machine::devices;
+use super::super::gpu::devices;
 use super::roles::{Role, Workflows};
 
 pub(super) fn findings(

@@ -1,0 +1,217 @@
+//! No two files import each other, directly or around a corner: a circle of files can only be understood,
+//! changed and tested as one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Circles that still stand, each as its files in order. A file that leaves one is taken from the list; nothing
+/// is added.
+const STANDING: &[&[&str]] = &[
+    &["src/cli/baseline.rs", "src/cli/baseline_show.rs"],
+    &["src/cli/compare.rs", "src/cli/github_args.rs", "src/cli/posting.rs", "src/cli/reporting.rs"],
+    &[
+        "src/config/backend.rs",
+        "src/config/build.rs",
+        "src/config/functions.rs",
+        "src/config/model.rs",
+        "src/config/sections.rs",
+    ],
+    &["src/device/clocks.rs", "src/device/gpu/mod.rs", "src/device/gpu/nvidia.rs"],
+    &["src/gate/comparison.rs", "src/gate/series.rs", "src/gate/typical.rs"],
+    &["src/gate/diagnosis.rs", "src/gate/draft.rs"],
+    &[
+        "src/ingest/benchfmt.rs",
+        "src/ingest/conv_library.rs",
+        "src/ingest/detect.rs",
+        "src/ingest/error.rs",
+        "src/ingest/format.rs",
+        "src/ingest/iree_run_module.rs",
+        "src/ingest/json_scan.rs",
+        "src/ingest/latency_csv.rs",
+        "src/ingest/text.rs",
+    ],
+    &[
+        "src/pipeline/assemble.rs",
+        "src/pipeline/compile.rs",
+        "src/pipeline/divergence.rs",
+        "src/pipeline/export.rs",
+        "src/pipeline/failures.rs",
+        "src/pipeline/interpreters.rs",
+        "src/pipeline/ir.rs",
+        "src/pipeline/prepare.rs",
+        "src/pipeline/targets.rs",
+        "src/pipeline/verify.rs",
+    ],
+    &["src/toolchain/lock.rs", "src/toolchain/lock_text.rs"],
+];
+
+/// A module by its path below the crate: `["gate", "noise"]`.
+type Module = Vec<String>;
+
+struct Source {
+    file: PathBuf,
+    code: String,
+}
+
+/// Every module of the crate with its file, without comments and without the unit tests at its end.
+fn modules() -> BTreeMap<Module, Source> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    super::rust_files(&src, &mut files);
+    let module = |file: &Path| {
+        let inside = file.strip_prefix(&src).unwrap().with_extension("");
+        let mut path: Module = inside.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        if path.last().is_some_and(|last| last == "mod") {
+            path.pop();
+        }
+        path
+    };
+    let code = |file: &Path| {
+        let text = std::fs::read_to_string(file).unwrap();
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    };
+    files.into_iter().map(|file| (module(&file), Source { code: code(&file), file })).collect()
+}
+
+/// The paths of a `use` tree: `a::{b, c::{d, e}}` is `a::b`, `a::c::d` and `a::c::e`.
+fn expanded(tree: &str, prefix: &[String], found: &mut Vec<Module>) {
+    let tree = tree.trim();
+    let (head, rest) = match tree.find('{') {
+        Some(open) if tree.ends_with('}') => (&tree[..open], Some(&tree[open + 1..tree.len() - 1])),
+        _ => (tree.split(" as ").next().unwrap_or_default(), None),
+    };
+    let segments = head.split("::").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned);
+    let path: Module = prefix.iter().cloned().chain(segments).collect();
+    let Some(inner) = rest else {
+        found.push(path);
+        return;
+    };
+    let (mut depth, mut start) = (0, 0);
+    for (at, character) in inner.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                expanded(&inner[start..at], &path, found);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if !inner[start..].trim().is_empty() {
+        expanded(&inner[start..], &path, found);
+    }
+}
+
+/// `use` statements of a file: whether each re-exports, and its paths.
+fn uses(code: &str) -> Vec<(bool, Vec<Module>)> {
+    let mut found = Vec::new();
+    let mut statement = String::new();
+    for line in code.lines() {
+        let begins = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
+        if !statement.is_empty() || begins.iter().any(|begin| line.trim_start().starts_with(begin)) {
+            statement.push_str(line.trim());
+        }
+        if statement.ends_with(';') {
+            let text = statement.trim_end_matches(';');
+            let (visibility, tree) = text.split_once("use ").unwrap_or_default();
+            let mut paths = Vec::new();
+            expanded(tree, &[], &mut paths);
+            found.push((!visibility.is_empty(), paths));
+            statement.clear();
+        }
+    }
+    found
+}
+
+/// Paths that begin with `super::` or `crate::` anywhere in the code.
+fn inline(code: &str) -> Vec<Module> {
+    let end = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
+    let paths = ["super::", "crate::"].into_iter().flat_map(|start| {
+        code.match_indices(start).filter_map(move |(at, _)| {
+            let before = code[..at].chars().next_back();
+            let inside = before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':');
+            (!inside).then(|| code[at..].split(end).next().unwrap_or_default())
+        })
+    });
+    paths.map(|path| path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()).collect()
+}
+
+/// The module that defines what a path names, following what faces hand on.
+fn home(
+    from: &Module,
+    path: &Module,
+    modules: &BTreeMap<Module, Source>,
+    faces: &BTreeMap<Module, BTreeMap<String, Module>>,
+) -> Option<Module> {
+    let mut at = from.clone();
+    let mut relative = false;
+    for segment in path {
+        match segment.as_str() {
+            "crate" => (at, relative) = (Vec::new(), true),
+            "super" => {
+                at.pop();
+                relative = true;
+            }
+            "self" => relative = true,
+            name => {
+                let mut child = at.clone();
+                child.push(name.to_owned());
+                if modules.contains_key(&child) {
+                    at = child;
+                } else if let Some(handed) = faces.get(&at).and_then(|face| face.get(name)) {
+                    return home(&at, handed, modules, faces);
+                } else {
+                    break;
+                }
+                relative = true;
+            }
+        }
+    }
+    (relative && modules.contains_key(&at)).then_some(at)
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let modules = modules();
+    let mut faces: BTreeMap<Module, BTreeMap<String, Module>> = BTreeMap::new();
+    for (module, source) in &modules {
+        let handed =
+            uses(&source.code).into_iter().filter(|(public, _)| *public).flat_map(|(_, paths)| paths);
+        let names = handed.filter_map(|path| Some((path.last()?.clone(), path)));
+        faces.insert(module.clone(), names.collect());
+    }
+    let mut arrows: BTreeMap<&Module, BTreeSet<Module>> = BTreeMap::new();
+    for (module, source) in &modules {
+        let own = uses(&source.code).into_iter().filter(|(public, _)| !public).flat_map(|(_, paths)| paths);
+        let named = own.chain(inline(&source.code));
+        let targets = named.filter_map(|path| home(module, &path, &modules, &faces));
+        arrows.insert(module, targets.filter(|target| target != module).collect());
+    }
+    let reached = |from: &Module| {
+        let (mut seen, mut waiting) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(module) = waiting.pop() {
+            let next = arrows.get(&module).into_iter().flatten();
+            waiting.extend(next.filter(|target| seen.insert((*target).clone())).cloned());
+        }
+        seen
+    };
+    let reach: BTreeMap<&Module, BTreeSet<Module>> =
+        modules.keys().map(|module| (module, reached(module))).collect();
+    let mut circles: BTreeSet<Vec<String>> = BTreeSet::new();
+    for module in modules.keys().filter(|module| reach[module].contains(*module)) {
+        let circle =
+            modules.keys().filter(|other| reach[module].contains(*other) && reach[other].contains(module));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let file = |module: &Module| modules[module].file.strip_prefix(root).unwrap().display().to_string();
+        circles.insert(circle.map(file).collect());
+    }
+    assert!(modules.len() > 200, "only {} modules were read", modules.len());
+    let standing: BTreeSet<Vec<String>> =
+        STANDING.iter().map(|circle| circle.iter().map(|file| (*file).to_owned()).collect()).collect();
+    let new: Vec<_> = circles.difference(&standing).collect();
+    let gone: Vec<_> = standing.difference(&circles).collect();
+    assert!(new.is_empty(), "files that import each other: {new:#?}");
+    assert!(gone.is_empty(), "no longer circles, take them from the list: {gone:#?}");
+}
