@@ -49,8 +49,8 @@ impl BesideArgs {
                 config.backends.push(Backend::new(*kind));
             }
         }
-        if let Some(repeat) = self.repeat {
-            config.measure.repetitions = repeat;
+        if self.repeat.is_some() {
+            config.measure.repetitions = self.repeat;
         }
         if self.iterations_per_run.is_some() {
             config.measure.iterations = self.iterations_per_run;

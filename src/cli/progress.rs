@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::model::{Event, Progress, Quiet, Stage};
-use crate::report::{clean, duration};
+use crate::model::{Event, NextLook, Progress, Quiet, Stage, Standing};
+use crate::report::{change, clean, duration, interval};
 
 /// Shows progress as moving bars or as plain lines, or not at all.
 pub fn listener(quiet: bool, interactive: bool) -> Box<dyn Progress> {
@@ -33,7 +33,14 @@ struct StageBar {
     stage: Stage,
     bar: ProgressBar,
     running: Vec<String>,
+    /// One line for each row that is still measured.
+    rows: Vec<ProgressBar>,
+    /// When open rows are judged next.
+    next: Option<(NextLook, Instant)>,
 }
+
+/// Open rows that are shown while measuring; more would push the bars off the screen.
+const ROWS_SHOWN: usize = 12;
 
 impl Bars {
     fn new(target: ProgressDrawTarget) -> Self {
@@ -49,7 +56,32 @@ impl Bars {
         bar.set_style(style);
         bar.set_prefix(stage.as_str());
         bar.enable_steady_tick(TICK);
-        lock(&self.stages).push(StageBar { stage, bar, running: Vec::new() });
+        lock(&self.stages).push(StageBar { stage, bar, running: Vec::new(), rows: Vec::new(), next: None });
+    }
+
+    /// Shows where the open rows stand, below the bar of their stage.
+    fn stand(&self, rows: &[Standing], next: Option<NextLook>) {
+        let mut stages = lock(&self.stages);
+        let Some(stage) = of(&mut stages, Stage::Benchmark) else { return };
+        let open: Vec<&Standing> = rows.iter().filter(|row| row.open).collect();
+        while stage.rows.len() > open.len().min(ROWS_SHOWN) {
+            if let Some(row) = stage.rows.pop() {
+                row.finish_and_clear();
+            }
+        }
+        while stage.rows.len() < open.len().min(ROWS_SHOWN) {
+            let row = self.all.add(ProgressBar::new_spinner());
+            row.set_style(
+                ProgressStyle::with_template("  {wide_msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            );
+            stage.rows.push(row);
+        }
+        for (bar, row) in stage.rows.iter().zip(open) {
+            bar.set_message(standing(row));
+        }
+        stage.next = next.map(|next| (next, Instant::now()));
+        stage.show();
     }
 
     fn say(&self, line: &str) {
@@ -91,9 +123,11 @@ impl Progress for Bars {
                 let mut stages = lock(&self.stages);
                 if let Some(at) = stages.iter().position(|known| known.stage == stage) {
                     let done = stages.remove(at);
+                    done.rows.iter().for_each(ProgressBar::finish_and_clear);
                     done.bar.finish_with_message("done");
                 }
             }
+            Event::Standings { rows, next, .. } => self.stand(rows, next),
             Event::Warning(text) => self.say(&format!("warning: {}", clean(text))),
             Event::Note(text) => self.say(&clean(text)),
         }
@@ -104,12 +138,45 @@ impl StageBar {
     fn show(&self) {
         let first = self.running.first().cloned().unwrap_or_default();
         let more = self.running.len().saturating_sub(1);
-        self.bar.set_message(if more == 0 { first } else { format!("{first} and {more} more") });
+        let mut message = if more == 0 { first } else { format!("{first} and {more} more") };
+        if let Some((next, since)) = &self.next {
+            let left = next.wait.saturating_sub(since.elapsed());
+            message.push_str(&format!("; next look in about {}", coarse(left)));
+        }
+        self.bar.set_message(message);
     }
 }
 
 fn of(stages: &mut [StageBar], stage: Stage) -> Option<&mut StageBar> {
     stages.iter_mut().find(|known| known.stage == stage)
+}
+
+/// `mlp/cpu/main  +0.4 % (−0.8 … +1.7 %)  6 blocks  open`.
+fn standing(row: &Standing) -> String {
+    let change = match row.interval {
+        Some((low, high)) => format!("{} ({})", change(row.ratio), interval(low, high, row.ratio)),
+        None => change(row.ratio),
+    };
+    let state = if row.open { "open" } else { row.verdict.as_str() };
+    format!("{}  {change}  {} blocks  {state}", clean(row.benchmark.as_str()), row.blocks)
+}
+
+/// Whole seconds: what is estimated is not known to the millisecond.
+fn coarse(wait: Duration) -> String {
+    const MINUTE: u64 = 60;
+    match wait.as_secs_f64().round().max(1.0) as u64 {
+        seconds if seconds < 2 * MINUTE => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(MINUTE)),
+    }
+}
+
+/// `2 of 5 rows are open; next look after 8 blocks, in about 20 s`.
+fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
+    let mut text = format!("{} of {} rows are open", rows.iter().filter(|row| row.open).count(), rows.len());
+    if let Some(next) = next {
+        text.push_str(&format!("; next look after {} blocks, in about {}", next.blocks, coarse(next.wait)));
+    }
+    text
 }
 
 /// One line for everything that ended, with the time since the start: a log has no cursor.
@@ -122,11 +189,37 @@ struct LineState<W> {
     out: W,
     /// Steps of each running stage, and how many ended.
     stages: Vec<(Stage, usize, usize)>,
+    /// When a measured process or the rows' standing was last worth a line.
+    said: Option<Instant>,
 }
+
+/// Measured processes that get a line each; of more, one now and then is enough for a log.
+const FEW_PROCESSES: usize = 40;
+/// Time between two such lines.
+const NOW_AND_THEN: Duration = Duration::from_secs(10);
 
 impl<W: Write + Send> Lines<W> {
     fn new(out: W) -> Self {
-        Self { began: Instant::now(), state: Mutex::new(LineState { out, stages: Vec::new() }) }
+        Self { began: Instant::now(), state: Mutex::new(LineState { out, stages: Vec::new(), said: None }) }
+    }
+}
+
+impl<W> LineState<W> {
+    fn is_time(&mut self) -> bool {
+        let due = self.said.is_none_or(|said| said.elapsed() >= NOW_AND_THEN);
+        if due {
+            self.said = Some(Instant::now());
+        }
+        due
+    }
+
+    /// Hundreds of short processes would bury what matters in a log; a failure always has its line.
+    fn is_worth_a_line(&mut self, stage: Stage, note: &str) -> bool {
+        let few = |(known, steps, _): &(Stage, usize, usize)| *known == stage && *steps <= FEW_PROCESSES;
+        stage != Stage::Benchmark
+            || note.starts_with("failed")
+            || self.stages.iter().any(few)
+            || self.is_time()
     }
 }
 
@@ -155,12 +248,27 @@ impl<W: Write + Send> Progress for Lines<W> {
                     }
                     None => String::new(),
                 };
+                if !state.is_worth_a_line(stage, note) {
+                    return;
+                }
                 let note = if note.is_empty() { String::new() } else { format!(": {}", clean(note)) };
                 format!("{stage}{count} {}{note} ({})", clean(what), duration(took))
             }
             Event::StageFinished { stage } => {
                 state.stages.retain(|(known, ..)| *known != stage);
                 return;
+            }
+            Event::Standings { rows, next, look } => {
+                if !look && !state.is_time() {
+                    return;
+                }
+                // Rows that were decided at an earlier look were shown then.
+                let blocks = rows.iter().map(|row| row.blocks).max();
+                let shown = rows.iter().filter(|row| row.open || look && Some(row.blocks) == blocks);
+                let shown = shown.take(ROWS_SHOWN);
+                let mut lines: Vec<String> = shown.map(standing).collect();
+                lines.push(outlook(rows, next));
+                lines.join("\n             ")
             }
             Event::Warning(text) => format!("warning: {}", clean(text)),
             Event::Note(text) => clean(text),
@@ -179,6 +287,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{BenchmarkName, Verdict};
 
     fn said(events: &[Event<'_>]) -> Vec<String> {
         let lines = Lines::new(Vec::new());
@@ -186,7 +295,8 @@ mod tests {
             lines.on(event.clone());
         }
         let text = String::from_utf8(lines.state.into_inner().unwrap().out).unwrap();
-        text.lines().map(|line| line.split_once("] ").unwrap().1.to_owned()).collect()
+        let bare = |line: &str| line.split_once("] ").map_or(line.trim_start(), |(_, rest)| rest).to_owned();
+        text.lines().map(bare).collect()
     }
 
     #[test]
@@ -220,6 +330,51 @@ mod tests {
         );
     }
 
+    fn row(name: &str, open: bool) -> Standing {
+        Standing {
+            benchmark: BenchmarkName::new(name),
+            verdict: if open { Verdict::Inconclusive } else { Verdict::Pass },
+            blocks: 6,
+            ratio: 1.004,
+            interval: Some((0.992, 1.017)),
+            open,
+        }
+    }
+
+    #[test]
+    fn a_look_says_where_each_row_stands_and_when_the_next_one_is() {
+        let next = NextLook { blocks: 8, rows: 1, wait: Duration::from_millis(20_400) };
+        let rows = [row("mlp/cpu", true), row("vit/cpu", false)];
+        let lines = said(&[Event::Standings { rows: &rows, next: Some(next), look: true }]);
+        assert_eq!(
+            lines,
+            [
+                "mlp/cpu  +0.4 % (−0.8 … +1.7 %)  6 blocks  open",
+                "vit/cpu  +0.4 % (−0.8 … +1.7 %)  6 blocks  pass",
+                "1 of 2 rows are open; next look after 8 blocks, in about 20 s",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_log_of_hundreds_of_processes_has_a_line_now_and_then_and_one_for_each_failure() {
+        let stage = Stage::Benchmark;
+        let finished = |note| Event::StepFinished { stage, what: "a", note, took: Duration::ZERO };
+        let mut events = vec![Event::StageStarted { stage, steps: 400 }];
+        events.extend((0..50).map(|_| finished("1 ms")));
+        events.push(finished("failed: no device"));
+        let rows = [row("a", true)];
+        events.extend((0..50).map(|_| Event::Standings { rows: &rows, next: None, look: false }));
+        assert_eq!(
+            said(&events),
+            [
+                "benchmark: 400 steps",
+                "benchmark 1/400 a: 1 ms (0 s)",
+                "benchmark 51/400 a: failed: no device (0 s)",
+            ]
+        );
+    }
+
     #[test]
     fn a_hostile_name_can_t_give_the_log_a_command() {
         let lines = said(&[Event::Note("a\n::error::b ##[error]c\u{1b}[2J")]);
@@ -233,6 +388,12 @@ mod tests {
         bars.on(Event::StageStarted { stage: Stage::Verify, steps: 1 });
         bars.on(Event::StepStarted { stage: Stage::Verify, what: "a" });
         bars.on(Event::Warning("w"));
+        bars.on(Event::StageStarted { stage: Stage::Benchmark, steps: 1 });
+        for rows in [vec![row("a", true), row("b", true)], vec![row("a", true), row("b", false)], Vec::new()]
+        {
+            bars.on(Event::Standings { rows: &rows, next: None, look: false });
+        }
+        bars.on(Event::StageFinished { stage: Stage::Benchmark });
         bars.on(Event::StageFinished { stage: Stage::Verify });
         bars.on(Event::StageFinished { stage: Stage::Verify });
         assert!(lock(&bars.stages).is_empty());

@@ -1,6 +1,7 @@
 //! What `run` and `gate` share: the options of measuring, the sides, the runtime, the interrupt.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::config::{self, Config};
 use crate::device;
@@ -40,9 +41,19 @@ pub struct MeasureArgs {
     /// Most blocks (ABBA quadruples) of a benchmark; fewer where the answer is clear
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
+    /// Time to spend on measuring, for example 5m: from the first look on it goes to the open rows that are decided
+    /// soonest [default: until max-blocks]
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    pub time_budget: Option<Duration>,
     /// Seed of the order in which processes run [default: drawn by each session, and recorded in run.json]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
+}
+
+fn budget(text: &str) -> Result<Duration, String> {
+    config::parse_duration(text)
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| "expected a time such as `90s` or `5m`".to_owned())
 }
 
 /// Nothing is ever done by no compiler, or shown by no block.
@@ -70,6 +81,9 @@ impl MeasureArgs {
     pub fn adjust(&self, config: &mut Config) {
         if self.jobs.is_some() {
             config.measure.jobs = self.jobs;
+        }
+        if self.time_budget.is_some() {
+            config.measure.time_budget = self.time_budget;
         }
         if self.seed.is_some() {
             config.measure.seed = self.seed;

@@ -204,10 +204,10 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
         problems.add(clock.at(), "`lock-clocks`: expected \"base\" or a clock such as \"1410MHz\"");
     }
     Measure {
-        repetitions: view.get("repetitions").integer().unwrap_or(defaults::REPETITIONS),
+        repetitions: view.get("repetitions").integer(),
         iterations: view.get("iterations-per-run").integer(),
-        min_time: duration("min-time", defaults::MIN_TIME),
-        warmup: duration("warmup", defaults::WARMUP),
+        min_time: view.get("min-time").duration(),
+        warmup: view.get("warmup").duration(),
         processes: view.get("processes").integer().unwrap_or(defaults::PROCESSES),
         time_budget: view.get("time-budget").duration(),
         timeout: duration("timeout", defaults::TIMEOUT),

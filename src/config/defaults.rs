@@ -2,16 +2,6 @@
 
 use std::time::Duration;
 
-/// Inside a process repetitions refine its location; past eight, what is left is the spread between
-/// processes, which only more processes reduce (Kalibera & Jones, ISMM 2013).
-pub(super) const REPETITIONS: u32 = 8;
-
-/// Long against the timer's resolution and a scheduler's tick, short enough for many processes.
-pub(super) const MIN_TIME: Duration = Duration::from_millis(40);
-
-/// First touches of memory and the clock's rise are over after that on the machines measured.
-pub(super) const WARMUP: Duration = Duration::from_millis(20);
-
 /// Enough for an estimate of the spread between processes with seven degrees of freedom.
 pub(super) const PROCESSES: u32 = 8;
 

@@ -40,3 +40,4 @@ pub use types::{
     Clock, CommentWhen, Config, Exporter, GitHub, Input, Measure, Model, ModelSource, OutputType, Parameters,
     Pin, Profiling, Side, Store, Target, ToolSource,
 };
+pub use values::duration as parse_duration;

@@ -288,14 +288,27 @@ static MEASURE: Section = Section {
     title: "[measure]",
     doc: "",
     fields: &[
-        defaulted("repetitions", COUNT, "8", "Repetitions inside one process."),
-        defaulted("min-time", Kind::Duration, "\"40ms\"", "Least time of one repetition."),
+        optional(
+            "repetitions",
+            COUNT,
+            "Repetitions inside one process. By default 3 to 24, chosen per benchmark from a short trial, so that a \
+             process measures for about as long as it takes to start (40 to 200 ms).",
+        ),
+        optional(
+            "min-time",
+            Kind::Duration,
+            "Minimum time of one repetition. By default 2.5 to 8 ms, or one iteration.",
+        ),
         optional(
             "iterations-per-run",
             COUNT,
             "Iterations of one repetition, instead of as many as fill `min-time`.",
         ),
-        defaulted("warmup", Kind::Duration, "\"20ms\"", "Untimed warm-up of each process."),
+        optional(
+            "warmup",
+            Kind::Duration,
+            "Untimed warm-up of each process. By default at least one iteration and an eighth of the time measured.",
+        ),
         defaulted("processes", COUNT, "8", "Processes per benchmark when one side is measured alone."),
         defaulted(
             "min-blocks",
@@ -307,7 +320,8 @@ static MEASURE: Section = Section {
         optional(
             "time-budget",
             Kind::Duration,
-            "No further blocks start after this; without it, `max-blocks` ends it.",
+            "Time to spend on measuring, over all benchmarks: from the first look on it goes to the open rows that are \
+             decided soonest, each as far as its next look. `max-blocks` stays the limit of each row.",
         ),
         defaulted("timeout", Kind::Duration, "\"5m\"", "Of one benchmark process."),
         defaulted("compile-timeout", Kind::Duration, "\"10m\"", "Of one compilation."),

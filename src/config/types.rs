@@ -54,8 +54,15 @@ impl Config {
         self.github.clone_from(&base.github);
         self.store.clone_from(&base.store);
         self.disclose = base.disclose;
-        // A change that chose the seed would know the order of the processes beforehand.
-        self.measure.seed = base.measure.seed;
+        // A change that chose the seed would know the order of the processes beforehand, and one that chose
+        // how long they are could make itself unmeasurable.
+        let (mine, theirs) = (&mut self.measure, &base.measure);
+        mine.seed = theirs.seed;
+        mine.repetitions = theirs.repetitions;
+        mine.iterations = theirs.iterations;
+        mine.min_time = theirs.min_time;
+        mine.warmup = theirs.warmup;
+        mine.time_budget = theirs.time_budget;
     }
 
     /// The part that judges.
@@ -218,14 +225,14 @@ pub struct Target {
 /// `[measure]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
-    /// Repetitions inside one process.
-    pub repetitions: u32,
+    /// Repetitions inside one process; like the next three, `None` lets each benchmark have what suits its length.
+    pub repetitions: Option<u32>,
     /// Iterations of one repetition, instead of `min_time`.
     pub iterations: Option<u32>,
     /// Least time of one repetition.
-    pub min_time: Duration,
+    pub min_time: Option<Duration>,
     /// Untimed warm-up before the first repetition.
-    pub warmup: Duration,
+    pub warmup: Option<Duration>,
     /// Processes per benchmark for a run with one side.
     pub processes: u32,
     /// No further blocks are started after this; open rows are inconclusive.

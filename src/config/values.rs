@@ -21,7 +21,7 @@ pub(super) fn found(value: &Value<'_>) -> &'static str {
 }
 
 /// `40ms`, `2s`, `1.5h`.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(unit_at);
     let seconds = match unit.trim_start() {

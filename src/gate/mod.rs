@@ -16,6 +16,7 @@ mod explain;
 mod history;
 mod matching;
 pub mod noise;
+mod outlook;
 mod overall;
 mod policy;
 mod repeated;
@@ -30,9 +31,10 @@ pub use comparison::{
     Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, WaiverUse,
 };
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
+pub use outlook::{Outlook, outlook};
 pub use policy::{
     FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
 };
-pub use sequential::{OpenRows, open_rows};
+pub use sequential::{OpenRows, open_in, open_rows};
 pub use series::described;
 pub use typical::{Latency, Typical};

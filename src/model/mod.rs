@@ -21,7 +21,7 @@ pub use lint::{Consequence, Lint, LintCode};
 pub use metric::{Better, Metric, MetricKind, Unit};
 pub use outcome::{Outcome, Stage};
 pub use profile::{Kernel, Profile};
-pub use progress::{Event, Progress, Quiet};
+pub use progress::{Event, NextLook, Progress, Quiet, Standing};
 pub use run::{Calibration, Context, Origin, Run, SideName, Spread, Testbed};
 pub use sample::{BlockSlot, Process, Series, Summary};
 pub use telemetry::Telemetry;

@@ -2,7 +2,31 @@
 
 use std::time::Duration;
 
-use super::Stage;
+use super::{BenchmarkName, Stage, Verdict};
+
+/// Where a row stands while it is measured. Between looks it decides nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    pub benchmark: BenchmarkName,
+    pub verdict: Verdict,
+    pub blocks: u32,
+    /// head / base.
+    pub ratio: f64,
+    /// Both ends of the interval of the ratio.
+    pub interval: Option<(f64, f64)>,
+    /// It is measured further.
+    pub open: bool,
+}
+
+/// The next time that open rows are judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NextLook {
+    pub blocks: u32,
+    /// Rows that are measured until then.
+    pub rows: usize,
+    /// About how long that takes.
+    pub wait: Duration,
+}
 
 /// Something worth telling the person who waits.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +55,12 @@ pub enum Event<'a> {
     },
     StageFinished {
         stage: Stage,
+    },
+    /// Where paired rows stand. `look`: they were judged now, by the declared plan; otherwise it is only shown.
+    Standings {
+        rows: &'a [Standing],
+        next: Option<NextLook>,
+        look: bool,
     },
     /// Something the person should read now, once.
     Warning(&'a str),

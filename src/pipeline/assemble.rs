@@ -53,8 +53,8 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         measure: MeasureRecord {
             repetitions: frame.measure.repetitions,
             iterations: frame.measure.iterations,
-            min_time_ns: nanoseconds(frame.measure.min_time),
-            warmup_ns: nanoseconds(frame.measure.warmup),
+            min_time_ns: frame.measure.min_time.map(nanoseconds),
+            warmup_ns: frame.measure.warmup.map(nanoseconds),
             processes: (!paired).then_some(frame.measure.processes),
             min_blocks: paired.then_some(frame.policy.sequential.min_blocks),
             max_blocks: paired.then_some(frame.policy.sequential.max_blocks),
@@ -153,6 +153,7 @@ fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &J
         }),
         stages: prepared.stages.iter().map(|stage| stage_record(frame, stage)).collect(),
         verification: prepared.verification.as_ref().map(VerificationRecord::from),
+        timing: journal.timings.record(&prepared.name).filter(|_| !entries.is_empty()),
         processes: entries
             .iter()
             .map(|entry| {

@@ -11,7 +11,9 @@ use crate::model::{BenchmarkName, BlockSlot, SideName};
 use crate::record::{ContextRecord, ProcessRecord};
 
 use super::PipelineError;
+use super::argv::Timing;
 use super::cache::write_atomically;
+use super::timings::Timings;
 
 /// A process that ended, in one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,12 +52,15 @@ pub(super) struct Journal {
     pub(super) resumed: bool,
     /// Drawn when the session began; a resumed session keeps it.
     pub(super) seed: u64,
+    /// How long the processes of each benchmark measure.
+    pub(super) timings: Timings,
     entries: BTreeMap<(String, SideName, BlockSlot), Entry>,
     next_order: u32,
 }
 
 const HEAD: &str = "session.json";
 const DONE: &str = "complete";
+const TIMINGS: &str = "timings.json";
 
 /// Sessions that are kept for their logs after they are complete.
 const KEPT_SESSIONS: usize = 8;
@@ -97,6 +102,7 @@ impl Journal {
             created: head.created,
             resumed: false,
             seed: head.seed,
+            timings: Timings::default(),
             entries: BTreeMap::new(),
             next_order: 0,
         })
@@ -109,9 +115,11 @@ impl Journal {
             created: head.created,
             resumed: true,
             seed: head.seed,
+            timings: Timings::default(),
             entries: BTreeMap::new(),
             next_order: 0,
         };
+        journal.timings = Timings::read(&journal.folder.join(TIMINGS))?;
         let processes = journal.folder.join("processes");
         for item in fs::read_dir(&processes).map_err(PipelineError::io("read", &processes))? {
             let path = item.map_err(PipelineError::io("read", &processes))?.path();
@@ -146,6 +154,21 @@ impl Journal {
     /// Where a process may leave its raw output and log.
     pub(super) fn file(&self, order: u32, ending: &str) -> PathBuf {
         self.folder.join("processes").join(format!("{order:05}.{ending}"))
+    }
+
+    /// Where the trial of a side leaves its raw output and log. It is not a measured process.
+    pub(super) fn trial_file(&self, side: SideName, ending: &str) -> PathBuf {
+        self.folder.join(format!("trial-{side}.{ending}"))
+    }
+
+    /// Fixes how long a benchmark's processes measure, for this session and its resumptions.
+    pub(super) fn set_timing(
+        &mut self,
+        benchmark: &BenchmarkName,
+        timing: &Timing,
+    ) -> Result<(), PipelineError> {
+        self.timings.set(benchmark, timing);
+        self.timings.write(&self.folder.join(TIMINGS))
     }
 
     /// Where the processes of other backends are kept.

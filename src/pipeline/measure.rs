@@ -2,38 +2,24 @@
 //! is spent. Nothing else of benchgate runs meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::config::Measure;
-use crate::device::Watch;
 use crate::gate;
-use crate::ingest;
-use crate::model::{
-    BenchmarkName, BlockSlot, Consequence, Event, Metric, Outcome, Run, Series, SideName, Stage,
-};
-use crate::process::{Command, Exit, Finished};
-use crate::record::{ContextRecord, Number, ProcessRecord, SlotRecord};
-use crate::toolchain::Installed;
+use crate::gate::{CompareOptions, Comparison, Outlook};
+use crate::model::{BenchmarkName, BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
+use crate::record::{Number, ProcessRecord, SlotRecord};
 
 use super::PipelineError;
-use super::argv::{Execution, Timing};
-use super::compile::{failure, printed_error};
-use super::devices;
-use super::diagnostics;
+use super::argv::Timing;
+use super::budget::{self, Want};
+use super::design;
 use super::journal::{Entry, Journal};
 use super::prepare::Context;
 use super::schedule::{self, Step};
-
-/// One side of a benchmark that is ready to be measured.
-#[derive(Debug, Clone)]
-pub(super) struct Ready<'a> {
-    pub(super) execution: &'a Execution,
-    pub(super) tools: &'a Installed,
-    pub(super) env: BTreeMap<String, String>,
-    pub(super) folder: PathBuf,
-}
+use super::timed::{Measured, Ready, Start, Timed};
+use super::trials;
 
 /// A benchmark with the sides that can be measured.
 #[derive(Debug, Clone)]
@@ -57,6 +43,31 @@ pub(super) const IDENTICAL_BLOCKS: u32 = 1;
 /// Blocks after which measuring stops whatever a gate still asks: a guard against a policy without
 /// an end, far above any useful count.
 const MOST_ROUNDS: u32 = 10_000;
+
+/// Share of the time that may go into showing where rows stand between looks: a hundredth.
+const SHOWING: u32 = 100;
+
+/// When the standings were shown, and what that took.
+struct Shown {
+    at: Instant,
+    took: Duration,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self { at: Instant::now(), took: Duration::ZERO }
+    }
+}
+
+impl Shown {
+    fn is_due(&self) -> bool {
+        self.at.elapsed() >= self.took.saturating_mul(SHOWING)
+    }
+
+    fn took(&mut self, began: Instant) {
+        *self = Self { at: Instant::now(), took: began.elapsed() };
+    }
+}
 
 /// What [`measure`] works on.
 pub(super) struct Measuring<'a, 'b> {
@@ -85,9 +96,55 @@ impl Measuring<'_, '_> {
         // What an interrupted run measured is not measured again, so it is no step of this one.
         let steps = self.expected_processes().saturating_sub(self.journal.len());
         self.context.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
+        self.choose_timings().await?;
         self.paired().await?;
         self.single().await?;
         self.context.progress.on(Event::StageFinished { stage: Stage::Benchmark });
+        Ok(())
+    }
+
+    /// Chooses how long the processes of each benchmark are, from one short trial a side where the
+    /// configuration leaves it open. A trial that fails fails its benchmark, as a measured process does.
+    async fn choose_timings(&mut self) -> Result<(), PipelineError> {
+        let fixed = design::fixed(self.settings);
+        for candidate in self.candidates.iter().filter(|candidate| !candidate.sides.is_empty()) {
+            let name = &candidate.name;
+            if self.journal.timings.get(name).is_some() || self.journal.has_failed(name) {
+                continue;
+            }
+            if let Some(timing) = &fixed {
+                self.journal.set_timing(name, timing)?;
+                continue;
+            }
+            let mut found = Vec::new();
+            for (slot, (side, ready)) in (0..).zip(&candidate.sides) {
+                let what = format!("{name} {side} trial");
+                let began = Instant::now();
+                let stage = Stage::Benchmark;
+                self.context.progress.on(Event::StepsAdded { stage, steps: 1 });
+                self.context.progress.on(Event::StepStarted { stage, what: &what });
+                let (raw, log) =
+                    (self.journal.trial_file(*side, "raw"), self.journal.trial_file(*side, "log"));
+                let timed = self.start(ready, trials::TIMING, raw, log.clone()).run(self.context).await?;
+                let note = match &timed.result {
+                    Ok(measured) => {
+                        found.extend(trials::read(&timed, measured));
+                        String::new()
+                    }
+                    Err(why) => {
+                        let note = format!("failed: {why}");
+                        let step = Step { benchmark: 0, side: *side, slot: BlockSlot { block: 0, slot } };
+                        let order = self.journal.next_order();
+                        let entry = entry(name, step, order, candidate.is_paired(), timed, &log);
+                        self.journal.add(*side, entry)?;
+                        note
+                    }
+                };
+                let took = began.elapsed();
+                self.context.progress.on(Event::StepFinished { stage, what: &what, note: &note, took });
+            }
+            self.journal.set_timing(name, &design::chosen(self.settings, &found))?;
+        }
         Ok(())
     }
 
@@ -131,6 +188,7 @@ impl Measuring<'_, '_> {
             paired.iter().copied().filter(|&index| self.candidates[index].identical).collect();
         let mut round = 0;
         let mut until = self.policy.sequential.min_blocks;
+        let mut shown = Shown::default();
         while round < MOST_ROUNDS {
             let mut now: Vec<usize> = if round < until { open.iter().copied().collect() } else { Vec::new() };
             if round < self.identical_blocks {
@@ -149,23 +207,109 @@ impl Measuring<'_, '_> {
             open.retain(|&index| !self.journal.has_failed(&self.candidates[index].name));
             identical.retain(|&index| !self.journal.has_failed(&self.candidates[index].name));
             round += 1;
-            if round == until && !open.is_empty() {
-                let (base, head) = (self.look)(self.journal);
-                let answer = gate::open_rows(&base, &head, self.policy);
-                open.retain(|&index| answer.open.contains(&self.candidates[index].name));
-                until = answer.next_blocks.unwrap_or(round);
-                if !open.is_empty() && until > round {
-                    let steps = 4 * open.len() * (until - round) as usize;
-                    self.context.progress.on(Event::StepsAdded { stage: Stage::Benchmark, steps });
-                    self.context.progress.on(Event::Note(&format!(
-                        "{} of {} rows are still open after {round} blocks; measuring up to {until}",
-                        open.len(),
-                        paired.len(),
-                    )));
-                }
+            if open.is_empty() {
+                continue;
+            }
+            if round == until {
+                until = self.look_at(&mut open, round);
+            } else if shown.is_due() {
+                let began = Instant::now();
+                let (_, standings) = self.standings(&open);
+                let next = self.next_look(&open, round, until);
+                self.context.progress.on(Event::Standings {
+                    rows: &standings,
+                    next: Some(next),
+                    look: false,
+                });
+                shown.took(began);
             }
         }
         Ok(())
+    }
+
+    /// Judges what is measured; keeps what is open and can be measured as far as the next look, and says where
+    /// that is.
+    fn look_at(&self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
+        let (comparison, _) = self.standings(open);
+        let answer = gate::open_in(&comparison, self.policy);
+        open.retain(|&index| answer.open.contains(&self.candidates[index].name));
+        let until = answer.next_blocks.unwrap_or(round).max(round);
+        let outlooks = gate::outlook(&comparison);
+        let needed = |index: usize| {
+            let found = outlooks.iter().find(|outlook| outlook.benchmark == self.candidates[index].name);
+            Some(found?.blocks_needed? - f64::from(round))
+        };
+        let rows: Vec<usize> = open.iter().copied().collect();
+        let want = |&index: &usize| Want {
+            block: self.block_time(index),
+            to_look: until - round,
+            to_verdict: needed(index),
+        };
+        let wants: Vec<Want> = rows.iter().map(want).collect();
+        let kept = budget::affordable(&wants, self.time_left());
+        let (asked, kept) = (open.len(), kept.into_iter().map(|at| rows[at]).collect::<BTreeSet<usize>>());
+        *open = kept;
+        if open.len() < asked && until > round {
+            let text = format!(
+                "the time budget leaves room for {} of {asked} open rows to be measured up to {until} blocks",
+                open.len()
+            );
+            self.context.progress.on(Event::Warning(&text));
+        }
+        let standings = self.standings_of(&outlooks, open);
+        let next = (!open.is_empty() && until > round).then(|| {
+            let steps = 4 * open.len() * (until - round) as usize;
+            self.context.progress.on(Event::StepsAdded { stage: Stage::Benchmark, steps });
+            self.next_look(open, round, until)
+        });
+        self.context.progress.on(Event::Standings { rows: &standings, next, look: true });
+        until
+    }
+
+    /// What the gate says of everything measured so far.
+    fn standings(&self, open: &BTreeSet<usize>) -> (Comparison, Vec<Standing>) {
+        let (base, head) = (self.look)(self.journal);
+        let comparison = gate::compare(&base, &head, self.policy, &CompareOptions::default());
+        let standings = self.standings_of(&gate::outlook(&comparison), open);
+        (comparison, standings)
+    }
+
+    fn standings_of(&self, outlooks: &[Outlook], open: &BTreeSet<usize>) -> Vec<Standing> {
+        let is_open =
+            |outlook: &Outlook| open.iter().any(|&index| self.candidates[index].name == outlook.benchmark);
+        outlooks
+            .iter()
+            .map(|outlook| Standing {
+                benchmark: outlook.benchmark.clone(),
+                verdict: outlook.verdict,
+                blocks: outlook.blocks,
+                ratio: outlook.ratio,
+                interval: outlook.interval,
+                open: is_open(outlook),
+            })
+            .collect()
+    }
+
+    fn next_look(&self, open: &BTreeSet<usize>, round: u32, until: u32) -> NextLook {
+        let blocks = until.saturating_sub(round);
+        let wait = open.iter().map(|&index| self.block_time(index).saturating_mul(blocks)).sum();
+        NextLook { blocks: until, rows: open.len(), wait }
+    }
+
+    /// What a block of this benchmark takes, from those measured.
+    fn block_time(&self, index: usize) -> Duration {
+        let name = &self.candidates[index].name;
+        let processes: Vec<&Entry> =
+            SideName::BOTH.into_iter().flat_map(|side| self.journal.processes(name, side)).collect();
+        let seconds: f64 = processes.iter().map(|entry| entry.process.seconds.0).sum();
+        let count = u32::try_from(processes.len()).unwrap_or(u32::MAX).max(1);
+        Duration::try_from_secs_f64(seconds * 4.0 / f64::from(count)).unwrap_or_default()
+    }
+
+    /// What is left of the time budget.
+    fn time_left(&self) -> Option<Duration> {
+        let spent = Duration::try_from_secs_f64(self.journal.measured_seconds()).unwrap_or_default();
+        self.settings.time_budget.map(|budget| budget.saturating_sub(spent))
     }
 
     /// Benchmarks that only one side has: described, never compared.
@@ -193,8 +337,7 @@ impl Measuring<'_, '_> {
     /// The budget is checked between rounds, so that every row of a round has the same blocks. The
     /// first round is always measured: a run without a number answers nothing.
     fn out_of_time(&self, round: u32) -> bool {
-        let spent = Duration::from_secs_f64(self.journal.measured_seconds().max(0.0));
-        let over = self.settings.time_budget.is_some_and(|budget| round > 0 && spent >= budget);
+        let over = round > 0 && self.time_left().is_some_and(|left| left.is_zero());
         if over {
             let text = format!("the time budget is spent after {round} rounds; open rows stay open");
             self.context.progress.on(Event::Warning(&text));
@@ -238,162 +381,15 @@ impl Measuring<'_, '_> {
         paired: bool,
     ) -> Result<Entry, PipelineError> {
         let order = self.journal.next_order();
-        let raw = self.journal.file(order, "raw");
-        // A process that was cut left its file; the tool must not append to it.
-        remove_if_there(&raw)?;
-        let log = self.journal.file(order, "log");
-        remove_if_there(&log)?;
-        let timing = Timing {
-            repetitions: self.settings.repetitions,
-            iterations: self.settings.iterations,
-            min_time: self.settings.min_time,
-            warmup: self.settings.warmup,
-        };
-        let command = Command::new(&ready.tools.iree_benchmark_module, self.settings.timeout)
-            .args(ready.execution.benchmark(&timing, &raw))
-            .cwd(&ready.folder)
-            .log(&log)
-            .cpus(self.context.cpus_for(&ready.execution.device));
-        let command =
-            ready.env.iter().fold(command, |command, (variable, value)| command.env(variable, value));
-        let load_avg = crate::device::load_average();
-        let watch = Watch::start(self.context.watched(&ready.execution.device, &ready.env));
-        let started = jiff::Timestamp::now().to_string();
-        let finished = self.context.run(&command).await?;
-        let seen = watch.stop(finished.user + finished.system);
-        let telemetry = devices::record(&seen, &self.context.gpus, self.clock_held);
-        self.context.fail_on_full_disk(&finished, &raw)?;
-        let asked = Asked { function: &ready.execution.function, repetitions: timing.repetitions };
-        let (measured, failed) = match samples(&finished, &raw, &log, self.settings.timeout, &asked)? {
-            Ok(measured) => (measured, None),
-            Err(why) => (Measured::default(), Some(why)),
-        };
-        let BlockSlot { block, slot } = step.slot;
-        Ok(Entry {
-            benchmark: name.as_str().to_owned(),
-            side: step.side.as_str().to_owned(),
-            block,
-            slot,
-            context: measured.context,
-            process: ProcessRecord {
-                slot: paired.then_some(SlotRecord { block, slot }),
-                order,
-                started,
-                seconds: Number(finished.wall.as_secs_f64()),
-                failure: failed,
-                peak_memory_bytes: finished.peak_memory_bytes,
-                load_avg: load_avg.into_iter().map(Number).collect(),
-                log: Some(log.to_string_lossy().into_owned()),
-                iterations: None,
-                telemetry,
-                samples: measured.samples,
-            },
-        })
+        let timing = self.journal.timings.get(name).unwrap_or_else(|| design::chosen(self.settings, &[]));
+        let start =
+            self.start(ready, timing, self.journal.file(order, "raw"), self.journal.file(order, "log"));
+        let timed = start.run(self.context).await?;
+        Ok(entry(name, step, order, paired, timed, &start.log))
     }
-}
 
-/// What a process measured.
-#[derive(Debug, Default)]
-struct Measured {
-    samples: BTreeMap<String, Vec<Number>>,
-    context: Option<ContextRecord>,
-}
-
-/// What the tool was asked to measure.
-struct Asked<'a> {
-    function: &'a str,
-    repetitions: u32,
-}
-
-/// Reads a process's own output. The tool may exit 0 without having measured anything, so success
-/// is what the file says, not the exit code alone. A process that measured less than it was asked for, or
-/// something else, failed.
-fn samples(
-    finished: &Finished,
-    raw: &Path,
-    log: &Path,
-    timeout: Duration,
-    asked: &Asked<'_>,
-) -> Result<Result<Measured, String>, PipelineError> {
-    if finished.exit != Exit::Success {
-        // The file says more than stderr where the tool wrote one: the message of the failed row.
-        let said = fs::read(raw).ok().and_then(|bytes| row_failure(&bytes));
-        let ended = failure(finished, timeout, None).why;
-        return Ok(Err(said.unwrap_or(ended)));
-    }
-    let error = diagnostics::despite_success(finished, log)?;
-    let bytes = match (fs::read(raw), &error) {
-        (Ok(bytes), _) => bytes,
-        (Err(_), Some(said)) => return Ok(Err(printed_error(said).why)),
-        (Err(error), None) => return Err(PipelineError::io("read", raw)(error)),
-    };
-    let run = match read(&bytes) {
-        Ok(run) => run,
-        Err(why) => return Ok(Err(format!("the tool's output can't be read: {why}"))),
-    };
-    let [benchmark] = run.benchmarks.as_slice() else {
-        return Ok(Err(format!(
-            "the tool measured {} benchmarks where one was asked for",
-            run.benchmarks.len()
-        )));
-    };
-    if let Outcome::Failed { why, .. } = &benchmark.outcome {
-        return Ok(Err(why.clone()));
-    }
-    if let Some(said) = error {
-        return Ok(Err(printed_error(&said).why));
-    }
-    // IREE names the row `BM_FUNCTION/process_time/real_time`.
-    let row = benchmark.name.as_str();
-    if row.strip_prefix("BM_").and_then(|name| name.split('/').next()) != Some(asked.function) {
-        return Ok(Err(format!("the tool measured `{row}` where `{}` was asked for", asked.function)));
-    }
-    if let Some(lint) = benchmark.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error) {
-        return Ok(Err(lint.detail.clone()));
-    }
-    let mut measured =
-        Measured { samples: BTreeMap::new(), context: Some(ContextRecord::from(&run.context)) };
-    for metric in [Metric::LATENCY, Metric::CPU_TIME] {
-        let Some(series) = benchmark.metric(&metric.name) else { continue };
-        let Series::Processes(processes) = &series.series else { continue };
-        let values: Vec<f64> = processes.iter().flat_map(|process| process.samples.iter().copied()).collect();
-        if values.iter().any(|value| !value.is_finite() || *value < 0.0) {
-            return Ok(Err(format!("the tool printed a {} that is not a time", metric.name)));
-        }
-        measured.samples.insert(metric.name.into_owned(), values.into_iter().map(Number).collect());
-    }
-    match measured.samples.get(Metric::LATENCY.name.as_ref()) {
-        None => Ok(Err("the tool printed no time".to_owned())),
-        Some(values) if values.iter().any(|value| value.0 <= 0.0) => {
-            Ok(Err("the tool printed a time of zero".to_owned()))
-        }
-        Some(values) if u32::try_from(values.len()) != Ok(asked.repetitions) => {
-            let (found, asked) = (values.len(), asked.repetitions);
-            Ok(Err(format!("the tool measured {found} of {asked} repetitions")))
-        }
-        Some(_) => Ok(Ok(measured)),
-    }
-}
-
-fn read(bytes: &[u8]) -> Result<Run, ingest::IngestError> {
-    ingest::read(bytes, ingest::Format::GoogleBenchmarkJson, "iree-benchmark-module")
-}
-
-/// The message of the first failed row of a file.
-fn row_failure(bytes: &[u8]) -> Option<String> {
-    let run = read(bytes).ok()?;
-    run.benchmarks.into_iter().find_map(|benchmark| match benchmark.outcome {
-        Outcome::Failed { why, .. } => Some(why),
-        _ => None,
-    })
-}
-
-fn remove_if_there(path: &Path) -> Result<(), PipelineError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(PipelineError::io("remove", path)(error))
-        }
-        _ => Ok(()),
+    fn start<'s>(&self, ready: &'s Ready<'s>, timing: Timing, raw: PathBuf, log: PathBuf) -> Start<'s> {
+        Start { ready, timing, timeout: self.settings.timeout, raw, log, clock_held: self.clock_held }
     }
 }
 
@@ -410,4 +406,33 @@ fn typical(entry: &Entry) -> String {
     values
         .get(values.len() / 2)
         .map_or_else(String::new, |value| format!("{:.3} ms", value / NANOSECONDS_PER_MILLISECOND))
+}
+
+/// A process as the journal keeps it.
+fn entry(name: &BenchmarkName, step: Step, order: u32, paired: bool, timed: Timed, log: &Path) -> Entry {
+    let BlockSlot { block, slot } = step.slot;
+    let (measured, failure) = match timed.result {
+        Ok(measured) => (measured, None),
+        Err(why) => (Measured::default(), Some(why)),
+    };
+    Entry {
+        benchmark: name.as_str().to_owned(),
+        side: step.side.as_str().to_owned(),
+        block,
+        slot,
+        context: measured.context,
+        process: ProcessRecord {
+            slot: paired.then_some(SlotRecord { block, slot }),
+            order,
+            started: timed.started,
+            seconds: Number(timed.wall.as_secs_f64()),
+            failure,
+            peak_memory_bytes: timed.peak_memory_bytes,
+            load_avg: timed.load_avg.into_iter().map(Number).collect(),
+            log: Some(log.to_string_lossy().into_owned()),
+            iterations: None,
+            telemetry: timed.telemetry,
+            samples: measured.samples,
+        },
+    }
 }

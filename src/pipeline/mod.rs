@@ -7,10 +7,12 @@
 mod argv;
 mod assemble;
 mod backends;
+mod budget;
 mod bundle;
 mod cache;
 mod calibration;
 mod compile;
+mod design;
 mod devices;
 mod diagnostics;
 mod divergence;
@@ -30,8 +32,11 @@ mod session;
 mod slots;
 mod statistics;
 mod targets;
+mod timed;
+mod timings;
 mod trace;
 mod tree;
+mod trials;
 mod verify;
 
 pub use backends::{Axes, BackendsSource, Dumps};

@@ -15,8 +15,9 @@ use crate::record::{KernelRecord, ProfileRecord, RunFile};
 
 use super::PipelineError;
 use super::compile::failure;
-use super::measure::{Candidate, Ready};
+use super::measure::Candidate;
 use super::prepare::Context;
+use super::timed::Ready;
 
 /// How long a profiled process works: long enough for the first, cold iteration to weigh little.
 const WORK: Duration = Duration::from_millis(500);

@@ -26,12 +26,13 @@ use super::divergence;
 use super::failures::Failures;
 use super::interpreters::{Environments, Interpreters};
 use super::journal::Journal;
-use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring, Ready};
+use super::measure::{Candidate, IDENTICAL_BLOCKS, Measuring};
 use super::plan::{self, Filter, Planned, SideInput};
 use super::prepare::{Context, Prepared, prepare};
 use super::profile::Profiler;
 use super::slots::Slots;
 use super::targets::Devices;
+use super::timed::Ready;
 use super::trace::Sources;
 
 /// Where a run keeps and leaves things.
@@ -482,7 +483,7 @@ fn plan_digest(frame: &Frame<'_>, testbed: &Testbed, identical_blocks: u32) -> S
     let mut key = KeyBuilder::new("plan/1")
         .text("suite", frame.suite)
         .text("testbed", &testbed.id)
-        .text("repetitions", &measure.repetitions.to_string())
+        .text("repetitions", &format!("{:?}", measure.repetitions))
         .text("iterations", &format!("{:?}", measure.iterations))
         .text("min-time", &format!("{:?}", measure.min_time))
         .text("warmup", &format!("{:?}", measure.warmup))

@@ -43,8 +43,8 @@ pub use profile_v1::{KernelRecord, ProfileRecord};
 pub use run_v1::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, ContextRecord, Design, DivergenceRecord, LintRecord,
     MeasureRecord, MetricRecord, OutcomeRecord, OutcomeStatus, OutputRecord, ProcessRecord, RunFile,
-    SideRecord, SlotRecord, SpreadRecord, StageRecord, StageStatus, TestbedRecord, ToolchainRecord,
-    ValueRecord, VerificationRecord,
+    SideRecord, SlotRecord, SpreadRecord, StageRecord, StageStatus, TestbedRecord, TimingRecord,
+    ToolchainRecord, ValueRecord, VerificationRecord,
 };
 pub use schema::{
     AcceptanceSchema, BaselineSchema, BundleSchema, ComparisonSchema, RunSchema, acceptance_json_schema,

@@ -89,15 +89,18 @@ pub enum Design {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureRecord {
-    /// Repetitions inside one process.
-    pub repetitions: u32,
+    /// Repetitions inside one process; absent, like the next three, where it was chosen for each benchmark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetitions: Option<u32>,
     /// Iterations of one repetition, where a count was asked for instead of a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,
     /// Least time of one repetition.
-    pub min_time_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_time_ns: Option<u64>,
     /// Untimed warm-up before the first repetition.
-    pub warmup_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_ns: Option<u64>,
     /// Processes of each benchmark, for a run with one side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
@@ -110,6 +113,21 @@ pub struct MeasureRecord {
     /// Processors that a CPU target was pinned to; absent where it was not pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<u32>>,
+}
+
+/// How long each process of a benchmark measured: asked for, or chosen from a short trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TimingRecord {
+    /// Repetitions inside one process.
+    pub repetitions: u32,
+    /// Iterations of one repetition, where a count was asked for instead of a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u32>,
+    /// Minimum time of one repetition.
+    pub min_time_ns: u64,
+    /// Untimed warm-up before the first repetition.
+    pub warmup_ns: u64,
 }
 
 /// The fingerprint of the machine.
@@ -215,6 +233,9 @@ pub struct BenchmarkRecord {
     pub stages: Vec<StageRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerificationRecord>,
+    /// How long its processes measured; absent where none was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<TimingRecord>,
     /// Every process that was started, in the order they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessRecord>,

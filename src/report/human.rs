@@ -166,13 +166,13 @@ fn factor(value: f64) -> String {
 }
 
 /// A ratio head/base as a change: `+44.1 %`, `8.76×`.
-pub(super) fn change(ratio: f64) -> String {
+pub fn change(ratio: f64) -> String {
     let style = Style::of(ratio);
     format!("{}{}", style.number(ratio), style.unit())
 }
 
 /// The interval of a ratio in the style of its estimate, smaller number first: `+43.2 … +45.1 %`.
-pub(super) fn interval(low: f64, high: f64, ratio: f64) -> String {
+pub fn interval(low: f64, high: f64, ratio: f64) -> String {
     let style = Style::of(ratio);
     let (first, last) = if style == Style::TimesLess { (high, low) } else { (low, high) };
     format!("{} … {}{}", style.number(first), style.number(last), style.unit())

@@ -33,7 +33,7 @@ pub use csv::csv;
 pub use drawn::DrawnRun;
 pub use explain::{explanations, explanations_json};
 pub use html::html;
-pub use human::{counted, duration, percent, plural, quantity};
+pub use human::{change, counted, duration, interval, percent, plural, quantity};
 pub use json::{comparison_file, json};
 pub use junit::junit;
 pub use markdown::{Failure, MarkdownOptions, Source, failure, failure_headline, markdown};

@@ -58,6 +58,7 @@ fn paired(ratio: f64) -> RunFile {
                 processes: processes.collect(),
                 values: Vec::new(),
                 profile: None,
+                timing: None,
                 compiler: std::collections::BTreeMap::new(),
                 lints: Vec::new(),
             }
@@ -83,10 +84,10 @@ fn paired(ratio: f64) -> RunFile {
         design: Design::Abba,
         seed: 1,
         measure: MeasureRecord {
-            repetitions: 8,
+            repetitions: Some(8),
             iterations: None,
-            min_time_ns: 50_000_000,
-            warmup_ns: 0,
+            min_time_ns: Some(50_000_000),
+            warmup_ns: Some(0),
             processes: None,
             min_blocks: Some(4),
             max_blocks: Some(12),

@@ -287,3 +287,42 @@ fn the_order_of_processes_is_drawn_by_each_session_unless_a_seed_is_named() {
     assert_eq!(seed(&[]), 9);
     assert_eq!(seed(&["--seed", "7"]), 7);
 }
+
+/// Leaves it to benchgate how long a process measures.
+fn with_chosen_timing(suite: Suite) -> Suite {
+    let toml = suite.world.read("benchgate.toml");
+    let fixed = "repetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\n";
+    assert!(toml.contains(fixed), "{toml}");
+    suite.world.write("benchgate.toml", toml.replace(fixed, ""));
+    suite
+}
+
+#[test]
+fn a_process_measures_as_long_as_suits_its_benchmark() {
+    let suite = Suite::new().model("long", &["latency-us=30000"]).model("short", &["latency-us=100"]);
+    let suite = with_chosen_timing(suite.write());
+    suite.world.run(["run"]).expect_code(0);
+    let run = suite.run_json();
+    assert_eq!(run["measure"].get("repetitions"), None);
+    let repetitions = |name: &str| {
+        let mut benchmarks = run["sides"][0]["benchmarks"].as_array().unwrap().iter();
+        let benchmark = benchmarks.find(|benchmark| benchmark["name"] == name).unwrap();
+        let chosen = benchmark["timing"]["repetitions"].as_u64().unwrap();
+        for process in benchmark["processes"].as_array().unwrap() {
+            assert_eq!(process["samples"]["latency"].as_array().unwrap().len() as u64, chosen);
+        }
+        chosen
+    };
+    assert!(repetitions("long/cpu/main") < repetitions("short/cpu/main"));
+}
+
+#[test]
+fn a_trial_that_crashes_fails_its_benchmark() {
+    let suite = Suite::new().model("a", &["crash=1"]).model("b", &["latency-us=100"]);
+    let suite = with_chosen_timing(suite.base("").head(&flags("latency-us=101")).write());
+    suite.world.run(["gate"]).expect_code(20);
+    let failed = |benchmark: &serde_json::Value| benchmark["outcome"]["status"] == "failed";
+    let run = suite.run_json();
+    let benchmarks = run["sides"][1]["benchmarks"].as_array().unwrap();
+    assert_eq!(benchmarks.iter().filter(|benchmark| failed(benchmark)).count(), 1);
+}

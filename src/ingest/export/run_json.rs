@@ -40,10 +40,10 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
         design: Design::Single,
         seed: 0,
         measure: MeasureRecord {
-            repetitions: u32::try_from(repetitions).unwrap_or(u32::MAX),
+            repetitions: Some(u32::try_from(repetitions).unwrap_or(u32::MAX)),
             iterations: None,
-            min_time_ns: 0,
-            warmup_ns: 0,
+            min_time_ns: None,
+            warmup_ns: None,
             processes: None,
             min_blocks: None,
             max_blocks: None,
@@ -150,6 +150,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
         processes,
         values,
         profile: None,
+        timing: None,
         compiler: benchmark.compiler.clone(),
         lints,
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,12 @@ use super::{BackendsSource, Dumps, Experiment, package};
 
 /// What the package says first.
 const PROTOCOL: &str = "benchgate-backends/1";
+
+/// What is measured of another backend unless the configuration says otherwise. Backends are context: one fixed
+/// timing is comparable at a glance, and no verdict depends on it.
+const REPETITIONS: u32 = 8;
+const MIN_TIME: Duration = Duration::from_millis(40);
+const WARMUP: Duration = Duration::from_millis(20);
 
 /// One process to run.
 pub(super) struct Job<'a, 'b> {
@@ -143,10 +150,10 @@ fn request(job: &Job<'_, '_>) -> serde_json::Value {
         "seed": 0,
         // Once: the program is the same in every process.
         "verify": job.number == 0,
-        "warmup-seconds": measure.warmup.as_secs_f64(),
-        "repetitions": backend.repetitions.unwrap_or(measure.repetitions),
+        "warmup-seconds": measure.warmup.unwrap_or(WARMUP).as_secs_f64(),
+        "repetitions": backend.repetitions.or(measure.repetitions).unwrap_or(REPETITIONS),
         "iterations": backend.iterations.or(measure.iterations),
-        "min-time-seconds": measure.min_time.as_secs_f64(),
+        "min-time-seconds": measure.min_time.unwrap_or(MIN_TIME).as_secs_f64(),
         "label": model.name,
         "dump": job.dumps.what,
     })

@@ -1,0 +1,132 @@
+//! How long a process measures, from how long the benchmark takes: what counts is the answer per second, and
+//! a second spent in one long process says less than the same second spent in several.
+
+use std::time::Duration;
+
+use crate::config::Measure;
+
+use super::argv::Timing;
+
+/// Least time of one repetition. Schedulers switch programs every 3 to 4 ms, so most repetitions of this length
+/// either escape a competing program or are wholly its victims, and the undisturbed ones stay recognisable.
+const REPETITION: Duration = Duration::from_micros(2500);
+
+/// Least time that a process measures, however quickly it starts: 16 repetitions.
+const LEAST: Duration = Duration::from_millis(40);
+/// Most time that a process measures because it starts slowly. Beyond that another process says more.
+const MOST: Duration = Duration::from_millis(200);
+
+/// Two would leave nothing to compare a disturbed repetition with.
+const FEWEST_REPETITIONS: u32 = 3;
+const MOST_REPETITIONS: u32 = 24;
+
+/// Part of the measuring time that is warmed up for; the tool always warms up with one whole iteration.
+const WARMUP_PART: u32 = 8;
+
+/// What a short trial of a benchmark found, on one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Trial {
+    /// One iteration.
+    pub(super) iteration: Duration,
+    /// Everything but iterations: starting, loading, ending.
+    pub(super) startup: Duration,
+}
+
+/// What the configuration fixes; `None` where something is left to be chosen.
+pub(super) fn fixed(settings: &Measure) -> Option<Timing> {
+    let min_time = settings.min_time.or(settings.iterations.map(|_| REPETITION))?;
+    Some(Timing {
+        repetitions: settings.repetitions?,
+        iterations: settings.iterations,
+        min_time,
+        warmup: settings.warmup?,
+    })
+}
+
+/// Chooses what the configuration leaves open. Both sides get the timing of the slower one, so that swapping
+/// them changes nothing.
+///
+/// A process measures for about as long as it takes to start (Kalibera and Jones, ISMM 2013: the level that
+/// varies most is repeated most, until the level above is cheaper), in repetitions that fit between two
+/// decisions of the scheduler where the benchmark is that short.
+pub(super) fn chosen(settings: &Measure, trials: &[Trial]) -> Timing {
+    let longest = |of: fn(&Trial) -> Duration| trials.iter().map(of).max().unwrap_or_default();
+    let measuring = longest(|trial| trial.startup).clamp(LEAST, MOST);
+    let unit = longest(|trial| trial.iteration).max(REPETITION);
+    let repetitions = settings.repetitions.unwrap_or_else(|| {
+        let fitting = measuring.as_nanos() / unit.as_nanos();
+        u32::try_from(fitting).unwrap_or(MOST_REPETITIONS).clamp(FEWEST_REPETITIONS, MOST_REPETITIONS)
+    });
+    Timing {
+        repetitions,
+        iterations: settings.iterations,
+        min_time: settings.min_time.unwrap_or_else(|| REPETITION.max(measuring / MOST_REPETITIONS)),
+        warmup: settings.warmup.unwrap_or(measuring / WARMUP_PART),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    fn settings(toml: &str) -> Measure {
+        let text = format!(
+            "[suite]\nname = \"s\"\n[toolchain]\nversion = \"3.13.0\"\ncommit = \"{}\"\n[[model]]\nname = \"a\"\n\
+             source = \"a.mlir\"\n[[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\n[measure]\n{toml}",
+            "1".repeat(40)
+        );
+        crate::config::parse(&text, std::path::Path::new("benchgate.toml")).unwrap().measure
+    }
+
+    fn timing(iteration: Duration, startup: Duration) -> Timing {
+        chosen(&settings(""), &[Trial { iteration, startup }])
+    }
+
+    #[test]
+    fn a_short_benchmark_gets_many_repetitions_that_fit_between_two_decisions_of_the_scheduler() {
+        let timing = timing(Duration::from_micros(200), ms(60));
+        assert_eq!((timing.repetitions, timing.min_time), (24, REPETITION));
+        assert!(timing.warmup < ms(10));
+    }
+
+    #[test]
+    fn a_long_benchmark_is_repeated_less_and_never_fewer_than_three_times() {
+        assert_eq!(timing(ms(10), ms(60)).repetitions, 6);
+        assert_eq!(timing(ms(1000), ms(60)).repetitions, FEWEST_REPETITIONS);
+    }
+
+    #[test]
+    fn a_process_measures_about_as_long_as_it_starts() {
+        let of = |startup| {
+            let timing = timing(Duration::from_micros(50), startup);
+            timing.min_time * timing.repetitions
+        };
+        assert_eq!(of(ms(60)), ms(60));
+        assert!(of(ms(5000)) <= MOST && of(ms(5000)) > ms(190));
+        assert!(of(ms(1)) >= LEAST);
+    }
+
+    #[test]
+    fn both_sides_are_measured_by_the_timing_of_the_slower_one() {
+        let (quick, slow) =
+            (Trial { iteration: ms(1), startup: ms(50) }, Trial { iteration: ms(9), startup: ms(40) });
+        let both = chosen(&settings(""), &[quick, slow]);
+        assert_eq!(both, chosen(&settings(""), &[slow, quick]));
+        assert_eq!(both.repetitions, 5);
+    }
+
+    #[test]
+    fn what_the_configuration_says_is_kept() {
+        let some = settings("repetitions = 4\nwarmup = \"1ms\"");
+        assert_eq!(fixed(&some), None);
+        let timing = chosen(&some, &[Trial { iteration: ms(1), startup: ms(50) }]);
+        assert_eq!((timing.repetitions, timing.warmup, timing.min_time), (4, ms(1), REPETITION));
+        let all = settings("repetitions = 4\nwarmup = \"1ms\"\nmin-time = \"12ms\"");
+        assert_eq!(fixed(&all).unwrap().min_time, ms(12));
+        assert_eq!(chosen(&all, &[]), fixed(&all).unwrap());
+    }
+}
