@@ -139,12 +139,9 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         drafts.push(Draft::settled(row));
     }
     if drafts.is_empty() {
-        drafts.push(Draft::settled(if identical {
-            blank(name, pair, Verdict::Pass, Reason::Identical, true)
-        } else {
-            let reason = Reason::TooLittle("no metric was measured on either side".to_owned());
-            blank(name, pair, Verdict::Error, reason, true)
-        }));
+        // Also where both sides are identical: nothing shows that either of them ran.
+        let reason = Reason::TooLittle("no metric was measured on either side".to_owned());
+        drafts.push(Draft::settled(blank(name, pair, Verdict::Error, reason, true)));
     }
     drafts
 }

@@ -175,6 +175,9 @@ lint_codes! {
     Unverified "unverified" Note,
         "The outputs of this benchmark were not checked against a reference.",
         "Give the model `expected` outputs, or let the exporter write them.";
+    VacuousReference "vacuous-reference" Inconclusive,
+        "A constant would agree with the reference outputs, so agreeing with them proves nothing.",
+        "Give the model inputs or weights whose outputs differ from element to element: a last layer that starts at zero hides every fault.";
     LessAccurate "less-accurate" Note,
         "Head's outputs are within the tolerance, and clearly further from the truth than base's.",
         "Look at what the compiler traded for speed (reduced precision, approximated functions); a tighter `max-error` in `[numerics]` makes it a divergence.";

@@ -10,6 +10,7 @@ mod tensor;
 #[cfg(test)]
 mod tests;
 mod tolerance;
+mod vacuous;
 mod verify;
 
 pub use check::{check, typical_magnitude};

@@ -186,6 +186,35 @@ impl Tensor {
         }
     }
 
+    /// Zeros of the same type and shape.
+    pub(super) fn zeros(&self) -> Self {
+        let bytes = vec![0; self.len() * self.dtype().size()];
+        Self { shape: self.shape.clone(), data: decode(self.dtype(), &bytes) }
+    }
+
+    /// The element at a place, everywhere.
+    pub(super) fn splat(&self, at: usize) -> Self {
+        fn all<T: Copy>(values: &[T], at: usize) -> Vec<T> {
+            values.get(at).map(|value| vec![*value; values.len()]).unwrap_or_default()
+        }
+        let data = match &self.data {
+            Data::F64(v) => Data::F64(all(v, at)),
+            Data::F32(v) => Data::F32(all(v, at)),
+            Data::F16(v) => Data::F16(all(v, at)),
+            Data::Bf16(v) => Data::Bf16(all(v, at)),
+            Data::I64(v) => Data::I64(all(v, at)),
+            Data::I32(v) => Data::I32(all(v, at)),
+            Data::I16(v) => Data::I16(all(v, at)),
+            Data::I8(v) => Data::I8(all(v, at)),
+            Data::U64(v) => Data::U64(all(v, at)),
+            Data::U32(v) => Data::U32(all(v, at)),
+            Data::U16(v) => Data::U16(all(v, at)),
+            Data::U8(v) => Data::U8(all(v, at)),
+            Data::Bool(v) => Data::Bool(all(v, at)),
+        };
+        Self { shape: self.shape.clone(), data }
+    }
+
     /// The same bits read as another type of the same width. MLIR's integers carry no sign, and files
     /// have no name for bf16, so the reference decides what the bits mean.
     pub(super) fn bits_as(&self, dtype: DType) -> Option<Self> {

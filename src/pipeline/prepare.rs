@@ -331,6 +331,11 @@ pub(super) async fn check(
         Ok(verified) => {
             prepared.stages.push(verified.report);
             prepared.peak_device_memory = verified.peak_device_memory;
+            // There is a reference, and nothing was verified by it.
+            if verified.verification.code == VerifyCode::VerifierSkipped && !source.expected.is_empty() {
+                let why = verified.verification.why.clone().unwrap_or_default();
+                prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
+            }
             prepared.verification = Some(verified.verification);
             prepared.outputs = verified.outputs;
             prepared.execution = Some(execution);

@@ -161,3 +161,54 @@ fn a_warning_that_quotes_an_error_is_no_failure() {
         suite.world.run(["run"]).expect_code(0);
     }
 }
+
+/// How the outputs of the one benchmark of head were verified.
+fn verification(suite: &Suite) -> (String, bool) {
+    let run = suite.run_json();
+    let benchmark = &run["sides"].as_array().unwrap().last().unwrap()["benchmarks"][0];
+    let lints = benchmark["lints"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_linted = lints.iter().any(|lint| lint["code"] == "vacuous-reference");
+    (benchmark["verification"]["code"].as_str().unwrap().to_owned(), is_linted)
+}
+
+#[test]
+fn a_reference_that_a_constant_would_agree_with_verifies_nothing() {
+    for (output, reference) in [
+        ("0,0,0", crate::suite::npy(&[0.0, 0.0, 0.0])),
+        ("5,5,5", crate::suite::npy(&[5.0, 5.0, 5.0])),
+        ("5,5,5.000001", crate::suite::npy(&[5.0, 5.0, 5.000_001])),
+        ("0", crate::suite::npy(&[0.0])),
+    ] {
+        let suite = Suite::new()
+            .model("a", &["latency-us=1000", &format!("output={output}")])
+            .base("")
+            .head("flags = [\"--fake=latency-us=900\"]")
+            .write();
+        suite.world.write("data/y.npy", reference);
+        let outcome = suite.world.run(["gate"]);
+        assert_eq!(verification(&suite), ("VERIFIER_SKIPPED".to_owned(), true), "{output}");
+        assert!(outcome.said().contains("inconclusive"), "{output}: {}", outcome.stdout);
+    }
+}
+
+#[test]
+fn one_number_that_is_not_zero_is_a_reference() {
+    let suite = Suite::new().model("a", &["latency-us=1000", "output=0.693"]).write();
+    suite.world.write("data/y.npy", crate::suite::npy(&[0.693]));
+    suite.world.run(["run"]).expect_code(0);
+    assert_eq!(verification(&suite), ("PASS".to_owned(), false));
+}
+
+#[test]
+fn a_head_that_makes_its_reference_vacuous_has_not_passed() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .base("sources = \"b\"")
+        .head("sources = \"h\"\nflags = [\"--fake=output=0,0,0\"]")
+        .write();
+    for (side, values) in [("b", [1.0, 2.0, 3.0]), ("h", [0.0; 3])] {
+        suite.world.write(&format!("{side}/models/a.mlir"), "// fake output=1,2,3\n");
+        suite.world.write(&format!("{side}/data/y.npy"), crate::suite::npy(&values));
+    }
+    suite.world.run(["gate"]).expect_code(13);
+}

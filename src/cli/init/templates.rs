@@ -83,15 +83,15 @@ pub fn suite(answers: &Answers) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// A one-dimensional f32 array of one value, as NumPy stores it.
-fn npy(length: u16, value: f32) -> Vec<u8> {
+/// `first` and the next whole numbers as a one-dimensional f32 array, as NumPy stores it.
+fn npy(length: u16, first: f32) -> Vec<u8> {
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({length},), }}");
     // The data starts at a multiple of 64 bytes, after a newline.
     let size = (10 + header.len() + 1).next_multiple_of(64) - 10;
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend(u16::try_from(size).unwrap_or(u16::MAX).to_le_bytes());
     bytes.extend(format!("{header:<width$}\n", width = size - 1).into_bytes());
-    bytes.extend((0..length).flat_map(|_| value.to_le_bytes()));
+    bytes.extend((0..length).flat_map(|row| (first + f32::from(row)).to_le_bytes()));
     bytes
 }
 
@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn the_expected_output_is_an_array_of_numpy() {
         let tensor = Tensor::from_npy(&npy(1024, 1024.0)).unwrap();
-        assert_eq!((tensor.shape(), tensor.to_f64()), ([1024].as_slice(), vec![1024.0; 1024]));
+        let rows: Vec<f64> = (1024..2048).map(f64::from).collect();
+        assert_eq!((tensor.shape(), tensor.to_f64()), ([1024].as_slice(), rows));
     }
 
     #[test]

@@ -297,3 +297,12 @@ fn the_exit_code_follows_the_documented_precedence_and_fail_on() {
     assert_eq!(exit(vec![Missing]), ExitCode::BaselineMissing);
     assert_eq!(exit(vec![]), ExitCode::Pass);
 }
+
+#[test]
+fn identical_sides_without_a_single_metric_are_an_error_and_no_pass() {
+    let mut benchmark = Benchmark::new("a");
+    benchmark.artifact =
+        Some(Artifact { vmfb_sha256: "same".to_owned(), execution_sha256: "same".to_owned() });
+    let comparison = judged(&run(vec![benchmark.clone()]), &run(vec![benchmark]));
+    assert_eq!(comparison.verdict, Verdict::Error);
+}

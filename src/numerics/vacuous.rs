@@ -1,0 +1,44 @@
+//! References that prove nothing: what does not compute anything would agree with them.
+
+use crate::model::VerifyCode;
+
+use super::check::check;
+use super::tensor::Tensor;
+use super::{NumericsTolerance, typical_magnitude};
+
+/// Why agreeing with this reference means nothing, where that is so: it has no element, or zeros, or one and the
+/// same number everywhere, would agree with it under these tolerances. One number alone is compared with zero
+/// only.
+pub(super) fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> Option<String> {
+    if reference.is_empty() {
+        return Some("the reference has no element".to_owned());
+    }
+    let values = reference.to_f64();
+    if !values.iter().any(|value| value.is_finite()) {
+        // That fails, and says so.
+        return None;
+    }
+    let agrees = |with: &Tensor| check(0, with, reference, None, tolerances).code == VerifyCode::Pass;
+    if typical_magnitude(&values) == 0.0 {
+        return Some("the reference is zero in every element".to_owned());
+    }
+    let zeros = reference.zeros();
+    if agrees(&zeros) {
+        return Some("zeros would agree with the reference, so small are its elements".to_owned());
+    }
+    if values.len() > 1 && agrees(&reference.splat(median_at(&values))) {
+        return Some("one number in every element would agree with the reference".to_owned());
+    }
+    None
+}
+
+/// Where the median of the finite elements is.
+fn median_at(values: &[f64]) -> usize {
+    let mut finite: Vec<(f64, usize)> =
+        values.iter().copied().zip(0..).filter(|(value, _)| value.is_finite()).collect();
+    let middle = finite.len() / 2;
+    if finite.is_empty() {
+        return 0;
+    }
+    finite.select_nth_unstable_by(middle, |(a, _), (b, _)| a.total_cmp(b)).1.1
+}
