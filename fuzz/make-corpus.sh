@@ -19,6 +19,7 @@ seed criterion_estimates "$fixtures"/criterion/matmul/256/new/estimates.json
 seed criterion_sample "$fixtures"/criterion/matmul/256/new/*sample.json
 seed benchfmt "$fixtures"/benchfmt/*
 seed jmh_json "$fixtures"/jmh/*
+seed asv_json "$fixtures"/asv/*
 mkdir -p fuzz/corpus/run_json
 for file in google_benchmark/abs.csv google_benchmark/errored.json jmh/results.json; do
   cargo run -q -- -q convert "$fixtures/$file" "fuzz/corpus/run_json/$(echo "$file" | tr / -).json" --to run-json

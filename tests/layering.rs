@@ -75,6 +75,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("resvg", &["report"]),
     ("clap", &["cli"]),
     ("csv", &["ingest", "report"]),
+    ("flate2", &["ingest"]),
+    ("ruzstd", &["ingest"]),
     ("tokio", &["process", "device", "github", "pipeline", "cli", "toolchain"]),
     ("indicatif", &["cli"]),
     ("toml_span", &["config", "toolchain"]),

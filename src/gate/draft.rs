@@ -254,6 +254,10 @@ fn metric_draft(
         row.reason = Reason::Unusable(lint);
         return Draft::settled(row);
     }
+    if !base_readings.has_ratio() || !head_readings.has_ratio() {
+        row.reason = Reason::TooLittle("a value is zero, so there is no ratio to judge".to_owned());
+        return Draft::settled(row);
+    }
     let calibrated = [session.head, session.base].into_iter().find_map(|run| {
         let spreads = &run.calibration.as_ref()?.spreads;
         spreads.get(&(row.benchmark.clone(), metric.name.to_string()))

@@ -100,6 +100,9 @@ pub fn gather(
         .filter(|series| series.metric.unit == metric.unit)
         .filter_map(|series| series::read(series).ok())
         .collect();
+    if stored.iter().any(|readings| !readings.has_ratio()) {
+        return Err("a stored session has a value of zero, so there is no ratio to judge".to_owned());
+    }
     let summaries = head.summaries_only || stored.iter().any(|readings| readings.summaries_only);
     let costs: Vec<f64> = stored.iter().filter_map(|readings| session_cost(readings, summaries)).collect();
     let now = session_cost(head, summaries).ok_or("head has no process")?;

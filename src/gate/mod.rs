@@ -32,6 +32,7 @@ pub use comparison::{
 };
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use outlook::{Outlook, outlook};
+pub use overall::first_of;
 pub use policy::{
     FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
 };

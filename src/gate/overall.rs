@@ -33,6 +33,11 @@ pub fn overall(rows: &[Row], fail_on: &FailOn) -> (Verdict, ExitCode) {
     (verdict, PRECEDENCE.into_iter().find(asked).unwrap_or(ExitCode::Pass))
 }
 
+/// The exit code of several comparisons together.
+pub fn first_of(codes: impl Iterator<Item = ExitCode> + Clone) -> ExitCode {
+    PRECEDENCE.into_iter().find(|code| codes.clone().any(|other| other == *code)).unwrap_or(ExitCode::Error)
+}
+
 /// Geometric means per target and metric over rows with an estimate, in order of first appearance.
 /// The interval is for these benchmarks, not for benchmarks in general: errors of rows add up, the
 /// spread between rows doesn't count.

@@ -31,9 +31,11 @@ pub struct Rules<'a> {
     today: &'a str,
 }
 
-/// For metrics the policy doesn't name: judged like a time, reported, never fatal.
-const UNNAMED: MetricPolicy =
-    MetricPolicy { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false };
+impl MetricPolicy {
+    /// For metrics the policy doesn't name: judged like a time, reported, never fatal.
+    pub const UNNAMED: Self =
+        Self { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false };
+}
 
 impl<'a> Rules<'a> {
     pub fn new(policy: &'a Policy, today: &'a str) -> Self {
@@ -57,7 +59,7 @@ impl<'a> Rules<'a> {
     /// The floor, tolerance and fatality of one row. Later overrides win.
     pub fn metric(&self, name: &BenchmarkName, metric: &Metric) -> MetricPolicy {
         let named = self.policy.metrics.iter().find(|(known, _)| *known == metric.name);
-        let mut rule = named.map_or(UNNAMED, |(_, rule)| rule.clone());
+        let mut rule = named.map_or(MetricPolicy::UNNAMED, |(_, rule)| rule.clone());
         for change in self.overrides(name, metric) {
             rule.floor.relative = change.floor_relative.unwrap_or(rule.floor.relative);
             rule.floor.absolute = change.floor_absolute.unwrap_or(rule.floor.absolute);

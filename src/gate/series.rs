@@ -1,6 +1,8 @@
 //! One side's values of one metric, made ready for statistics: checked, located, described.
 
-use crate::model::{Better, BlockSlot, Lint, LintCode, MetricKind, MetricSeries, Series, Summary};
+use crate::model::{
+    Better, BlockSlot, Lint, LintCode, Metric, MetricKind, MetricSeries, Series, Summary, Unit,
+};
 use crate::stats::describe;
 
 use super::SideStats;
@@ -31,28 +33,40 @@ pub struct Readings {
     pub summaries_only: bool,
 }
 
-/// A value that is no measurement, as a lint. Exact metrics may be zero, times may not.
-fn unusable(value: f64, exact: bool) -> Option<Lint> {
+impl Readings {
+    /// Whether every value has a logarithm, which all estimates of a ratio work with.
+    pub fn has_ratio(&self) -> bool {
+        self.stats.min > 0.0
+    }
+}
+
+/// Whether zero can be a value of this metric. A time or a rate of zero was not measured; a count, a size or
+/// a user's counter may well be zero.
+fn may_be_zero(metric: &Metric) -> bool {
+    metric.kind == MetricKind::Exact || !matches!(metric.unit, Unit::Nanoseconds | Unit::PerSecond)
+}
+
+/// A value that is not a measurement, as a lint.
+fn unusable(value: f64, may_be_zero: bool) -> Option<Lint> {
     if !value.is_finite() {
         return Some(Lint::new(LintCode::NonFinite, format!("a value is {value}")));
     }
-    if !exact && value <= 0.0 {
-        return Some(Lint::new(LintCode::ZeroTime, format!("a value is {value}")));
-    }
-    (value < 0.0).then(|| Lint::new(LintCode::ZeroTime, format!("a value is {value}")))
+    let bad = value < 0.0 || (value == 0.0 && !may_be_zero);
+    bad.then(|| Lint::new(LintCode::ZeroTime, format!("a value is {value}")))
 }
 
 /// Reads a series, or says why it can't be used.
 pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     let exact_kind = series.metric.kind == MetricKind::Exact;
+    let may_be_zero = may_be_zero(&series.metric);
     let better = series.metric.better;
     match &series.series {
         Series::Exact(value) => {
-            if let Some(lint) = unusable(*value, exact_kind) {
+            if let Some(lint) = unusable(*value, may_be_zero) {
                 return Err(lint);
             }
             let mut readings = from_processes(&[(&[*value], None)], better);
-            readings.exact = exact_kind.then_some(*value);
+            readings.exact = (exact_kind || *value == 0.0).then_some(*value);
             Ok(readings)
         }
         Series::Processes(processes) => {
@@ -60,7 +74,7 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
             if kept.is_empty() {
                 return Err(Lint::new(LintCode::Errored, "no sample was taken"));
             }
-            let bad = kept.iter().flat_map(|p| &p.samples).find_map(|&v| unusable(v, exact_kind));
+            let bad = kept.iter().flat_map(|p| &p.samples).find_map(|&v| unusable(v, may_be_zero));
             if let Some(lint) = bad {
                 return Err(lint);
             }
@@ -68,10 +82,10 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
             let mut readings = from_processes(&groups, better);
             let first = readings.samples[0];
             let constant = readings.samples.iter().all(|&v| v == first);
-            readings.exact = (exact_kind && constant).then_some(first);
+            readings.exact = ((exact_kind || first == 0.0) && constant).then_some(first);
             Ok(readings)
         }
-        Series::Summaries(summaries) => from_summaries(summaries, better),
+        Series::Summaries(summaries) => from_summaries(summaries, better, may_be_zero),
     }
 }
 
@@ -112,6 +126,7 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
     let cvs: Vec<f64> = groups
         .iter()
         .filter_map(|(samples, _)| Some(describe::stddev(samples)? / describe::mean(samples)?))
+        .filter(|cv| cv.is_finite())
         .collect();
     let counts: Vec<f64> = groups.iter().map(|(samples, _)| samples.len() as f64).collect();
     let location = describe::median(&locations).unwrap_or_default();
@@ -139,7 +154,7 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
     }
 }
 
-fn from_summaries(summaries: &[Summary], better: Better) -> Result<Readings, Lint> {
+fn from_summaries(summaries: &[Summary], better: Better, may_be_zero: bool) -> Result<Readings, Lint> {
     let mut locations = Vec::new();
     let (mut count, mut weighted, mut squares, mut freedom) = (0_u64, 0.0, 0.0, 0.0);
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -148,7 +163,7 @@ fn from_summaries(summaries: &[Summary], better: Better) -> Result<Readings, Lin
         let Some(location) = summary.median.or(summary.mean) else { continue };
         let mean = summary.mean.unwrap_or(location);
         let values = [Some(location), Some(mean), summary.min, summary.max];
-        if let Some(lint) = values.into_iter().flatten().find_map(|v| unusable(v, false)) {
+        if let Some(lint) = values.into_iter().flatten().find_map(|v| unusable(v, may_be_zero)) {
             return Err(lint);
         }
         let n = summary.n.unwrap_or(1).max(1);
@@ -158,7 +173,7 @@ fn from_summaries(summaries: &[Summary], better: Better) -> Result<Readings, Lin
         if let Some(stddev) = summary.stddev.filter(|s| s.is_finite() && *s >= 0.0) {
             squares += stddev * stddev * (n - 1) as f64;
             freedom += (n - 1) as f64;
-            cvs.push(stddev / mean);
+            cvs.extend(Some(stddev / mean).filter(|cv| cv.is_finite()));
         }
         min = min.min(summary.min.unwrap_or(location));
         max = max.max(summary.max.unwrap_or(location));
@@ -175,7 +190,7 @@ fn from_summaries(summaries: &[Summary], better: Better) -> Result<Readings, Lin
             location,
             mean,
             stddev,
-            cv: stddev.map(|s| s / mean),
+            cv: stddev.map(|s| s / mean).filter(|cv| cv.is_finite()),
             min,
             max,
         },
@@ -185,7 +200,7 @@ fn from_summaries(summaries: &[Summary], better: Better) -> Result<Readings, Lin
         middle: locations.iter().map(|&v| cost(v, better)).collect(),
         within_cv: describe::median(&cvs),
         samples: Vec::new(),
-        exact: None,
+        exact: (min == 0.0 && max == 0.0).then_some(0.0),
         summaries_only: true,
     })
 }

@@ -82,6 +82,7 @@ fn object(text: &str) -> Result<Option<Format>, Fault> {
             "context" => Format::GoogleBenchmarkJson,
             "machine_info" | "commit_info" => Format::PytestBenchmarkJson,
             "devices" | "meta" => Format::NvbenchJson,
+            "env_name" | "result_columns" => Format::AsvJson,
             "experiment" => Format::ResultsJsonl,
             // The compile benchmark names its model, the torchbench runner describes it.
             "model" if json.peek()? == b'{' => Format::ResultsJsonl,

@@ -21,6 +21,9 @@ pub enum IngestError {
     /// The bytes are not UTF-8.
     #[error("read {label}, line {line}: not valid UTF-8")]
     NotUtf8 { label: String, line: u64 },
+    /// A gzip or Zstandard stream that is broken, or too large.
+    #[error("read {label}: {what}")]
+    Compressed { label: String, what: String },
     /// No format claims the content.
     #[error("recognise the format of {label}")]
     Unrecognised { label: String },

@@ -44,6 +44,7 @@ formats! {
     CriterionSample "criterion-sample" "criterion.rs, `new/sample.json`";
     Benchfmt "benchfmt" "Go's benchmark text, which benchstat reads";
     JmhJson "jmh-json" "JMH, `-rf json`";
+    AsvJson "asv-json" "airspeed velocity, `results/MACHINE/COMMIT-ENVIRONMENT.json`";
 }
 
 impl Format {

@@ -16,7 +16,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(
 ) -> Result<T, LineFault> {
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
-        Err(first) => match without_bare_words(text) {
+        Err(first) => match replace_bare_words(text, |_| Cow::Borrowed("null")) {
             Cow::Borrowed(_) => Err(explain(&first)),
             Cow::Owned(text) => {
                 *rewritten = text;
@@ -26,12 +26,18 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(
     }
 }
 
+/// Parses one document in which NaN and null mean different things: bare words become text, `"NaN"`.
+pub(super) fn parse_with_words<T: DeserializeOwned>(text: &str) -> Result<T, LineFault> {
+    let text = replace_bare_words(text, |word| Cow::Owned(format!("\"{word}\"")));
+    serde_json::from_str(&text).map_err(|error| explain(&error))
+}
+
 /// Parses the documents of a JSON Lines file and hands each on; a document may also span lines.
 pub(super) fn parse_stream<T: DeserializeOwned>(
     text: &str,
     mut take: impl FnMut(T) -> Result<(), String>,
 ) -> Result<(), LineFault> {
-    let text = without_bare_words(text);
+    let text = replace_bare_words(text, |_| Cow::Borrowed("null"));
     let mut stream = serde_json::Deserializer::from_str(&text).into_iter::<T>();
     loop {
         let before = stream.byte_offset();
@@ -51,8 +57,8 @@ fn explain(error: &serde_json::Error) -> LineFault {
     line_fault(error.line().max(1) as u64, what.to_owned())
 }
 
-/// The text with `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`.
-fn without_bare_words(text: &str) -> Cow<'_, str> {
+/// The text with `NaN`, `Infinity` and `-Infinity` outside strings replaced.
+fn replace_bare_words(text: &str, replacement: impl Fn(&str) -> Cow<'static, str>) -> Cow<'_, str> {
     if !text.contains("NaN") && !text.contains("Infinity") {
         return Cow::Borrowed(text);
     }
@@ -66,7 +72,7 @@ fn without_bare_words(text: &str) -> Cow<'_, str> {
         } else if let Some(word) =
             ["NaN", "-NaN", "Infinity", "-Infinity"].iter().find(|word| rest.starts_with(**word))
         {
-            out.push_str("null");
+            out.push_str(&replacement(word));
             rest = &rest[word.len()..];
             continue;
         } else {

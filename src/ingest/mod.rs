@@ -5,9 +5,11 @@
 //! [`export()`] writes a run in the formats that others read.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod asv;
 mod benchfmt;
 mod build;
 mod compile_benchmark;
+mod compressed;
 mod conv_library;
 mod criterion;
 mod detect;
@@ -30,6 +32,7 @@ mod run_json;
 mod text;
 mod torchbench;
 
+pub use compressed::decompressed;
 pub use detect::detect;
 pub use error::IngestError;
 pub use export::{Appended, ExportFormat, Exported, appended, export};

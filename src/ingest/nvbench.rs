@@ -14,8 +14,26 @@ use super::json::{Value, parse};
 #[derive(Deserialize)]
 struct File {
     #[serde(default)]
-    devices: Vec<Device>,
-    benchmarks: Vec<Entry>,
+    devices: List<Device>,
+    benchmarks: List<Entry>,
+}
+
+/// An array of nvbench's. Its writer appends to a fresh JSON value, and a value that nothing was appended to
+/// stays null, so any empty array may be one.
+#[derive(Deserialize)]
+#[serde(from = "Option<Vec<T>>", bound = "T: Deserialize<'de>")]
+struct List<T>(Vec<T>);
+
+impl<T> From<Option<Vec<T>>> for List<T> {
+    fn from(list: Option<Vec<T>>) -> Self {
+        Self(list.unwrap_or_default())
+    }
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
 }
 
 #[derive(Deserialize)]
@@ -27,7 +45,7 @@ struct Device {
 #[derive(Deserialize)]
 struct Entry {
     name: String,
-    states: Vec<State>,
+    states: List<State>,
 }
 
 #[derive(Deserialize)]
@@ -35,10 +53,9 @@ struct State {
     #[serde(default)]
     device: Option<i64>,
     #[serde(default)]
-    axis_values: Vec<Axis>,
-    /// Null where the state was skipped.
+    axis_values: List<Axis>,
     #[serde(default)]
-    summaries: Option<Vec<Tagged>>,
+    summaries: List<Tagged>,
     #[serde(default)]
     is_skipped: bool,
     #[serde(default)]
@@ -55,7 +72,7 @@ struct Axis {
 struct Tagged {
     tag: String,
     #[serde(default)]
-    data: Vec<Datum>,
+    data: List<Datum>,
 }
 
 #[derive(Deserialize)]
@@ -70,12 +87,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let file: File = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
     let mut devices = HashMap::new();
-    for device in &file.devices {
+    for device in &file.devices.0 {
         devices.insert(device.id, carried(&device.name).map_err(|what| line_fault(1, what))?);
     }
-    for entry in &file.benchmarks {
+    for entry in &file.benchmarks.0 {
         let name = carried(&entry.name).map_err(|what| line_fault(1, what))?;
-        for state in &entry.states {
+        for state in &entry.states.0 {
             benchmarks.push(benchmark(name, state, &devices));
         }
     }
@@ -85,11 +102,15 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
 fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchmark {
     let mut name = entry.to_owned();
     let mut labels = Vec::new();
-    if let Some(device) = state.device {
+    let has = |tag: &str| state.summaries.0.iter().any(|summary| summary.tag == tag);
+    let device = state.device.map(|device| (device, devices.get(&device)));
+    // A benchmark of the host alone has no device, and its writer states whatever number stood in memory.
+    let device = device.filter(|(_, known)| known.is_some() || !has("nv/cpu_only/sample_size"));
+    if let Some((device, known)) = device {
         name.push_str(&format!("/Device={device}"));
-        labels.extend(devices.get(&device).map(|name| ("target".to_owned(), (*name).to_owned())));
+        labels.extend(known.map(|name| ("target".to_owned(), (*name).to_owned())));
     }
-    for axis in &state.axis_values {
+    for axis in &state.axis_values.0 {
         let value = axis.value.as_str().map_or_else(|| axis.value.to_string(), str::to_owned);
         name.push_str(&format!("/{}={value}", axis.name));
         labels.push((axis.name.clone(), value));
@@ -101,36 +122,54 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
         benchmark.outcome = Outcome::Skipped { reason };
         return benchmark;
     }
-    let value = |tags: &[&str]| {
-        let all = state.summaries.iter().flatten();
-        let tagged = tags.iter().find_map(|tag| all.clone().find(|summary| summary.tag == *tag))?;
-        tagged.data.iter().find(|datum| datum.name == "value").map(|datum| datum.value.0)
+    let value = |tag: &str| {
+        let tagged = state.summaries.0.iter().find(|summary| summary.tag == tag)?;
+        tagged.data.0.iter().find(|datum| datum.name == "value").map(|datum| datum.value.0)
     };
-    let n = value(&["nv/cold/sample_size", "nv/cold/time/gpu/sample_size"]);
-    let n = n.filter(|n| (1.0..1e15).contains(n)).map(|n| n as u64);
-    let timed = |clock: &str| -> Option<Summary> {
-        let of = |part: &str| value(&[&format!("nv/cold/time/{clock}/{part}")]);
+    let timed = |kind: &str, clock: &str| -> Option<Summary> {
+        let of = |part: &str| value(&format!("nv/{kind}/time/{clock}/{part}"));
         let mean = of("mean")?;
+        let n = value(&format!("nv/{kind}/sample_size")).filter(|n| (1.0..1e15).contains(n));
         // With few samples the relative noise is infinite, which states nothing.
         let relative = of("stdev/relative").filter(|relative| relative.is_finite());
         let stddev = of("stdev/absolute").or(relative.map(|relative| relative * mean));
-        Some(Summary { n, mean: Some(mean), median: of("median"), stddev, min: of("min"), max: of("max") })
+        Some(Summary {
+            n: n.map(|n| n as u64),
+            mean: Some(mean),
+            median: of("median"),
+            stddev,
+            min: of("min"),
+            max: of("max"),
+        })
     };
-    match timed("gpu").or_else(|| timed("cpu")) {
-        Some(stated) => summary(&mut benchmark, Metric::LATENCY, 1e9, stated),
-        None => {
-            fail(&mut benchmark, Stage::Benchmark, "no cold measurement (`nv/cold/time/gpu/mean`)");
-            return benchmark;
-        }
-    }
-    let side: [(&str, &'static str, f64, Unit, Better); 4] = [
-        ("nv/cold/time/cpu/mean", "cpu-wall-time", 1e9, Unit::Nanoseconds, Better::Lower),
-        ("nv/batch/time/gpu/mean", "batch-gpu-time", 1e9, Unit::Nanoseconds, Better::Lower),
-        ("nv/cold/bw/global/bytes_per_second", "bytes-per-second", 1.0, Unit::PerSecond, Better::Higher),
-        ("nv/cold/bw/item_rate", "items-per-second", 1.0, Unit::PerSecond, Better::Higher),
+    // The GPU's own clock where there is one; of a benchmark of the host alone, the host's.
+    let latency = [("cold", "gpu"), ("cold", "cpu"), ("cpu_only", "cpu")];
+    let Some(stated) = latency.iter().find_map(|(kind, clock)| timed(kind, clock)) else {
+        let tags = latency.map(|(kind, clock)| format!("`nv/{kind}/time/{clock}/mean`"));
+        fail(&mut benchmark, Stage::Benchmark, format!("no isolated measurement ({})", tags.join(", ")));
+        return benchmark;
+    };
+    summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
+    let side: [(&[&str], &'static str, f64, Unit, Better); 4] = [
+        (&["nv/cold/time/cpu/mean"], "cpu-wall-time", 1e9, Unit::Nanoseconds, Better::Lower),
+        (&["nv/batch/time/gpu/mean"], "batch-gpu-time", 1e9, Unit::Nanoseconds, Better::Lower),
+        (
+            &["nv/cold/bw/global/bytes_per_second", "nv/cpu_only/bw/global/bytes_per_second"],
+            "bytes-per-second",
+            1.0,
+            Unit::PerSecond,
+            Better::Higher,
+        ),
+        (
+            &["nv/cold/bw/item_rate", "nv/cpu_only/bw/item_rate"],
+            "items-per-second",
+            1.0,
+            Unit::PerSecond,
+            Better::Higher,
+        ),
     ];
-    for (tag, name, scale, unit, better) in side {
-        if let Some(mean) = value(&[tag]) {
+    for (tags, name, scale, unit, better) in side {
+        if let Some(mean) = tags.iter().find_map(|tag| value(tag)) {
             let stated = Summary { mean: Some(mean), ..Summary::default() };
             summary(&mut benchmark, own_metric(name, unit, better), scale, stated);
         }

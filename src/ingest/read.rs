@@ -5,8 +5,8 @@ use crate::model::{Origin, Run, SideName};
 use super::error::{Fault, LineFault, line_of};
 use super::text::utf8;
 use super::{
-    Format, IngestError, benchfmt, compile_benchmark, conv_library, criterion, google_benchmark, hyperfine,
-    iree_run_module, jmh, latency_csv, nvbench, pytest_benchmark, run_json, torchbench,
+    Format, IngestError, asv, benchfmt, compile_benchmark, conv_library, criterion, google_benchmark,
+    hyperfine, iree_run_module, jmh, latency_csv, nvbench, pytest_benchmark, run_json, torchbench,
 };
 
 /// Reads one file of one format. `label` is how the caller names it; errors and the run carry it.
@@ -95,5 +95,6 @@ fn foreign(text: &str, format: Format, label: &str) -> Result<Run, LineFault> {
         Format::CriterionSample => criterion::read_sample(text, label),
         Format::Benchfmt => benchfmt::read(text),
         Format::JmhJson => jmh::read(text),
+        Format::AsvJson => asv::read(text),
     }
 }

@@ -53,6 +53,16 @@ enum Measured {
     Other(IgnoredAny),
 }
 
+impl Measured {
+    /// How many repetitions a list describes.
+    fn repetitions(&self) -> Option<usize> {
+        match self {
+            Self::Many(values) => Some(values.len()),
+            _ => None,
+        }
+    }
+}
+
 /// Reads the whole file; a repeated experiment is one more process.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
@@ -145,6 +155,7 @@ fn verify(benchmark: &mut Benchmark, code: Option<&str>) -> Result<(), String> {
 fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, Measured>, warmup: usize) {
     // The latency first; a file without it has the total of each repetition.
     let latency = ["per_iter_time", "total_time"].into_iter().find(|name| metrics.contains_key(*name));
+    let repetitions = latency.and_then(|name| metrics.get(name)).and_then(Measured::repetitions);
     let ordered =
         latency.into_iter().chain(metrics.keys().map(String::as_str).filter(|name| Some(*name) != latency));
     for name in ordered {
@@ -168,11 +179,16 @@ fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, Measured>, 
         } else {
             own_metric(name.replace('_', "-"), Unit::Count, Better::Lower)
         };
-        let warm = name.ends_with("total_time") || name.ends_with("per_iter_time");
+        // A list as long as the latency's has one value a repetition, whatever it is called.
+        let per_repetition = metrics.get(name).and_then(Measured::repetitions) == repetitions;
         // A graph is compiled once in a process, in whichever repetition needs it first.
-        let values = if name.starts_with("xla_CompileTime") { vec![values.iter().sum()] } else { values };
-        let values =
-            if warm { without_warmup(benchmark, values, warmup, Some(name) == latency) } else { values };
+        let values = if name.starts_with("xla_CompileTime") {
+            vec![values.iter().sum()]
+        } else if per_repetition {
+            without_warmup(benchmark, values, warmup, Some(name) == latency)
+        } else {
+            values
+        };
         processes(benchmark, metric, if timed { 1e9 } else { 1.0 }, vec![values]);
     }
 }

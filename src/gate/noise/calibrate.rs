@@ -178,6 +178,9 @@ fn spreads(base: &Run, head: &Run, policy: &Policy, metric: &str) -> Vec<NoiseRo
         let partner = base.benchmarks.iter().find(|b| b.name == side.name).and_then(|b| b.metric(metric));
         let (Some(base), Some(head)) = (partner, side.metric(metric)) else { continue };
         let (Ok(base), Ok(head)) = (series::read(base), series::read(head)) else { continue };
+        if !base.has_ratio() || !head.has_ratio() {
+            continue;
+        }
         let costs: Vec<f64> = base.clean.iter().chain(&head.clean).copied().collect();
         let differences: Vec<f64> = paired_blocks(&base, &head)
             .map(|blocks| blocks.iter().filter_map(Block::difference).collect())

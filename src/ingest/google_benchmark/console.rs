@@ -1,8 +1,8 @@
 //! The table Google Benchmark prints for people, as logs and notes keep it.
 //!
 //! `name  time unit  cpu unit  iterations  [counter=value …] [label]`. Names may hold spaces, so a row is
-//! found by its five middle words. Lines outside a table are someone else's; a line inside one that looks
-//! like a row and isn't whole is an error.
+//! found by its five middle words. Lines outside a table belong to other programs; a line inside one that
+//! looks like a row and isn't whole is an error.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,9 @@ use crate::model::{Lint, LintCode, Run};
 
 use super::super::error::{LineFault, line_fault};
 use super::super::text::{Line, lines};
+use super::counters::{Counters, Header};
 use super::preamble;
-use super::rows::{Families, MAX_COUNTERS, Row, TimeUnit};
+use super::rows::{Families, Row, TimeUnit};
 
 /// Half a unit in the last printed place, as a share of the value, beyond which rounding alone is as large
 /// as half of the default floor of 1 %.
@@ -31,18 +32,16 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     let mut run = Run::default();
     let mut families = Families::default();
     let mut unread: Option<(u64, u64)> = None;
-    // The names of tabular counters while inside a table.
-    let mut table: Option<Vec<&str>> = None;
+    let mut table: Option<Header> = None;
     let mut any_table = false;
     for line in lines(text) {
         let plain = without_colours(line.text);
         if is_header(&plain) {
             any_table = true;
-            let counters = line.text.split_ascii_whitespace().skip(4);
-            table = Some(counters.filter(|name| *name != "UserCounters...").take(MAX_COUNTERS).collect());
+            table = Some(Header::parse(&plain));
             continue;
         }
-        let Some(counters) = &table else {
+        let Some(header) = &table else {
             preamble::read_line(&plain, &mut run.context);
             continue;
         };
@@ -50,7 +49,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
         if trimmed.is_empty() || trimmed.starts_with("```") {
             table = None;
         } else if trimmed.bytes().all(|byte| byte == b'-') {
-        } else if let Some(mut row) = read_row(trimmed, counters) {
+        } else if let Some(mut row) = read_row(trimmed, header) {
             families.push(&mut row);
             if !line.terminated {
                 families.mark_last_as_cut();
@@ -83,7 +82,7 @@ fn looks_like_row(line: &str) -> bool {
     number && words.next().is_some_and(|word| matches!(word, "ns" | "us" | "ms" | "s" | "%"))
 }
 
-fn read_row(line: &str, tabular: &[&str]) -> Option<Row<'static>> {
+fn read_row(line: &str, header: &Header) -> Option<Row<'static>> {
     if let Some(row) = not_measured(line) {
         return Some(row);
     }
@@ -91,37 +90,19 @@ fn read_row(line: &str, tabular: &[&str]) -> Option<Row<'static>> {
     let at = (1..words.len()).find(|&at| is_middle(&words[at..]))?;
     let name = line[..words[at].0].trim_end().to_owned();
     let time = words[at].1;
-    let mut row = Row {
+    let rest = words.get(at + 4).map_or("", |(start, iterations)| &line[start + iterations.len()..]);
+    let Counters { counters, label } = header.read(rest);
+    Some(Row {
         family: Cow::Owned(name),
         real: time.parse().ok()?,
         cpu: words[at + 2].1.parse().ok(),
         unit: TimeUnit::parse(Cow::Owned(words[at + 1].1.to_owned())),
         count: words.get(at + 4).and_then(|(_, word)| word.parse().ok()),
         coarse: is_coarse(time),
+        label: label.map(|label| Cow::Owned(label.to_owned())),
+        counters: counters.into_iter().map(|(name, value)| (Cow::Owned(name.to_owned()), value)).collect(),
         ..Row::default()
-    };
-    let rest = words.get(at + 5..).unwrap_or_default();
-    if !tabular.is_empty() && rest.len() == tabular.len() {
-        for (name, (_, word)) in tabular.iter().zip(rest) {
-            row.counters.push((Cow::Owned((*name).to_owned()), scaled(word)?));
-        }
-        return Some(row);
-    }
-    let mut label = String::new();
-    for (_, word) in rest {
-        let counter = word.split_once('=').and_then(|(name, value)| Some((name, scaled(value)?)));
-        match counter {
-            Some((name, value)) if row.counters.len() < MAX_COUNTERS => {
-                row.counters.push((Cow::Owned(name.to_owned()), value));
-            }
-            _ => {
-                label.push_str(if label.is_empty() { "" } else { " " });
-                label.push_str(word);
-            }
-        }
-    }
-    row.label = (!label.is_empty()).then_some(Cow::Owned(label));
-    Some(row)
+    })
 }
 
 /// Time, unit, time, unit, iterations; a fit (`_BigO`, `_RMS`) has a function for its unit and no iterations.
@@ -173,27 +154,6 @@ fn is_coarse(printed: &str) -> bool {
     let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let half = 0.5 / 10f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX));
     half / value > COARSE
-}
-
-/// A counter's value: `1.46409k/s`, `11.8633/s`, `0.21%`, `1.5Gi`.
-fn scaled(word: &str) -> Option<f64> {
-    let (word, percent) = match word.strip_suffix('%') {
-        Some(word) => (word, 0.01),
-        None => (word.strip_suffix("/s").unwrap_or(word), 1.0),
-    };
-    if let Ok(value) = word.parse::<f64>() {
-        return Some(value * percent);
-    }
-    let binary = word.strip_suffix('i');
-    let word = binary.unwrap_or(word);
-    let prefix = word.chars().next_back()?;
-    let value: f64 = word[..word.len() - prefix.len_utf8()].parse().ok()?;
-    if let Some(power) = "kMGTPEZY".find(if prefix == 'K' { 'k' } else { prefix }) {
-        let base: f64 = if binary.is_some() { 1024.0 } else { 1000.0 };
-        return Some(value * base.powi(power as i32 + 1));
-    }
-    let power = "munpfazy".find(prefix).filter(|_| binary.is_none())?;
-    Some(value * 1e-3f64.powi(power as i32 + 1))
 }
 
 /// Without the escape sequences that a coloured terminal log carries.

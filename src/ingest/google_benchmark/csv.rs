@@ -1,5 +1,6 @@
 //! Google Benchmark CSV (`--benchmark_format=csv`), with the host's lines above it where both streams
-//! were kept. CSV does not mark aggregates: their names tell, and a `_cv` row has no unit.
+//! were kept. CSV does not mark aggregates: their names tell, and a `_cv` row has no unit. Rows that were
+//! not measured end with their message, before the columns of the counters.
 
 use std::borrow::Cow;
 
@@ -7,8 +8,9 @@ use crate::model::Run;
 
 use super::super::error::{LineFault, line_fault};
 use super::super::text::lines;
+use super::counters::MAX_COUNTERS;
 use super::preamble;
-use super::rows::{Families, MAX_COUNTERS, Row, TimeUnit};
+use super::rows::{Families, Row, TimeUnit};
 use super::statistic::Statistic;
 
 /// How the header of every release begins.
@@ -64,7 +66,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
             if columns.len() > MAX_COUNTERS {
                 return Err(line_fault(line, format!("more than {MAX_COUNTERS} columns")));
             }
-        } else if record.len() != columns.len() {
+        } else if record.len() != columns.len() && !is_without_counters(&record, &columns) {
             let what = format!("{} fields where the header has {}", record.len(), columns.len());
             return Err(line_fault(line, what));
         } else if record.get(0) != Some("name") {
@@ -78,6 +80,16 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     }
     run.benchmarks = families.finish();
     Ok(run)
+}
+
+/// Whether the row says why it was not measured and ends there.
+fn is_without_counters(record: &csv::StringRecord, columns: &[Column]) -> bool {
+    let is_last = matches!(columns.get(record.len() - 1), Some(Column::ErrorMessage));
+    let marked = columns
+        .iter()
+        .zip(record)
+        .any(|(column, cell)| matches!(column, Column::ErrorOccurred) && matches!(cell, "true" | "false"));
+    is_last && marked
 }
 
 fn column(name: &str) -> Column {
@@ -97,7 +109,7 @@ fn column(name: &str) -> Column {
 fn read_row(record: &csv::StringRecord, columns: &[Column], line: u64) -> Result<Row<'static>, LineFault> {
     let mut row = Row::default();
     let mut real = None;
-    let (mut errored, mut message) = (false, "");
+    let (mut errored, mut message) = ("", "");
     let mut unit = "";
     for (column, cell) in columns.iter().zip(record) {
         let number = || -> Result<Option<f64>, LineFault> {
@@ -113,7 +125,7 @@ fn read_row(record: &csv::StringRecord, columns: &[Column], line: u64) -> Result
             Column::CpuTime => row.cpu = number()?,
             Column::TimeUnit => unit = cell,
             Column::Label => row.label = (!cell.is_empty()).then(|| Cow::Owned(cell.to_owned())),
-            Column::ErrorOccurred => errored = cell == "true",
+            Column::ErrorOccurred => errored = cell,
             Column::ErrorMessage => message = cell,
             Column::Counter(name) => {
                 if let Some(value) = number()? {
@@ -125,7 +137,12 @@ fn read_row(record: &csv::StringRecord, columns: &[Column], line: u64) -> Result
     if row.family.is_empty() {
         return Err(line_fault(line, "a row without a name"));
     }
-    if errored || !message.is_empty() {
+    // `false` stands only in rows that were skipped with a message.
+    if errored == "false" && real.is_none() {
+        row.skipped = Some(Cow::Owned(message.to_owned()));
+        return Ok(row);
+    }
+    if errored == "true" || !message.is_empty() {
         row.error = Some(Cow::Owned(message.to_owned()));
         return Ok(row);
     }

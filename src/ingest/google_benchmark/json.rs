@@ -7,7 +7,8 @@ use crate::model::{Context, Run};
 
 use super::super::error::{Fault, fault};
 use super::super::json_scan::{Scan, Scanner};
-use super::rows::{Families, MAX_COUNTERS, Row, RowKind, TimeUnit};
+use super::counters::MAX_COUNTERS;
+use super::rows::{Families, Row, RowKind, TimeUnit};
 use super::statistic::Statistic;
 
 /// Reads the whole file into context and benchmarks.
@@ -269,6 +270,8 @@ fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &mut Layout<'
         return Err(fault(start, "a row without a `real_time`"));
     }
     row.unit = match unit {
+        // The unit of every row stands in this one as well; its value is a ratio.
+        Some(_) if row.kind == RowKind::Aggregate(Statistic::Cv) => TimeUnit::Ratio(1.0),
         Some(unit) => TimeUnit::parse(unit),
         None if excused => TimeUnit::Known(1.0),
         None => return Err(fault(start, "a row without a `time_unit`")),

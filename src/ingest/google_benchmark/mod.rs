@@ -1,11 +1,13 @@
 //! Google Benchmark, as iree-benchmark-module of any year prints it.
 
 mod console;
+mod counters;
 mod csv;
 mod json;
 mod preamble;
 mod rows;
 mod statistic;
+mod summaries;
 
 pub(super) use console::{is_header as is_console_header, read as read_console, without_colours};
 pub(super) use csv::{HEADER as CSV_HEADER, read as read_csv};

@@ -5,17 +5,13 @@
 //! lint or an outcome and never a number.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use crate::model::{
-    Benchmark, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Process, Series, Stage,
-    Summary, Unit,
-};
+use crate::model::{Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Series, Stage};
 
+use super::counters::{MAX_COUNTERS, counter_metric};
 use super::statistic::Statistic;
-
-/// Counters beyond this in one row are an attack, not a benchmark.
-pub(super) const MAX_COUNTERS: usize = 256;
+use super::summaries::{Aggregate, summarise};
 
 /// How a row says what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -97,13 +93,20 @@ struct Column<'a> {
     not_finite: bool,
 }
 
+/// An unmarked row whose name ends like an aggregate's.
 #[derive(Debug)]
-struct Aggregate<'a> {
+struct Undecided<'a> {
+    family: usize,
+    /// Length of the part of the name that would be the benchmark's.
+    stem: usize,
     statistic: Statistic,
-    count: Option<f64>,
-    real: f64,
-    cpu: Option<f64>,
-    counters: Vec<(Cow<'a, str>, f64)>,
+    row: Row<'a>,
+}
+
+impl Undecided<'_> {
+    fn stem(&self) -> &str {
+        &self.row.family[..self.stem]
+    }
 }
 
 #[derive(Debug, Default)]
@@ -137,7 +140,9 @@ pub(super) struct Families<'a> {
     index: HashMap<Cow<'a, str>, usize>,
     last: usize,
     /// Unmarked rows whose name ends like an aggregate's; the whole file decides what they are.
-    undecided: Vec<(usize, Row<'a>)>,
+    undecided: Vec<Undecided<'a>>,
+    /// Whether the row before is the last of `undecided`.
+    after_undecided: bool,
 }
 
 impl<'a> Families<'a> {
@@ -167,20 +172,36 @@ impl<'a> Families<'a> {
         match row.kind {
             RowKind::Iteration => self.sample(at, row),
             RowKind::Aggregate(statistic) => self.aggregate(at, statistic, row),
-            RowKind::Unmarked => {
-                let plain = row.error.is_some() || row.skipped.is_some();
-                if !plain && Statistic::split_suffix(&row.family).is_some() {
-                    self.undecided.push((at, row.clone()));
-                } else {
-                    self.sample(at, row);
+            RowKind::Unmarked => match self.possible_aggregate(row) {
+                Some((stem, statistic)) => {
+                    self.undecided.push(Undecided { family: at, stem, statistic, row: row.clone() });
+                    self.after_undecided = true;
                 }
-            }
+                None => {
+                    self.sample(at, row);
+                    self.after_undecided = false;
+                }
+            },
         }
+    }
+
+    /// The stem's length and the statistic, where an unmarked row's name ends like an aggregate's: in one of
+    /// the tool's own suffixes, or, right behind such rows, in `_` and the name of a user's statistic.
+    fn possible_aggregate(&self, row: &Row<'_>) -> Option<(usize, Statistic)> {
+        if row.error.is_some() || row.skipped.is_some() {
+            return None;
+        }
+        if let Some((stem, statistic)) = Statistic::split_suffix(&row.family) {
+            return Some((stem.len(), statistic));
+        }
+        let before = self.undecided.last().filter(|_| self.after_undecided)?;
+        let own = row.family.strip_prefix(before.stem())?.strip_prefix('_')?;
+        (!own.is_empty()).then_some((before.stem, Statistic::Other))
     }
 
     /// The last row taken may have lost its end.
     pub(super) fn mark_last_as_cut(&mut self) {
-        let last = self.undecided.last().map_or(self.last, |(at, _)| *at).max(self.last);
+        let last = self.undecided.last().map_or(self.last, |row| row.family).max(self.last);
         if let Some(family) = self.list.get_mut(last) {
             family.maybe_cut = true;
         }
@@ -275,7 +296,9 @@ impl<'a> Families<'a> {
         }
         let factor = match (&row.unit, statistic) {
             (TimeUnit::Ratio(factor), _) => *factor,
-            (_, Statistic::Cv | Statistic::Other) => 1.0,
+            // Release 1.7 scales the ratio in CSV as if it were a time: the number means nothing.
+            (TimeUnit::Known(_), Statistic::Cv) => f64::NAN,
+            (_, Statistic::Other) => 1.0,
             (TimeUnit::Known(factor), _) => *factor,
             (TimeUnit::Unknown(name), _) => {
                 family.unknown_unit = Some(name.clone());
@@ -294,40 +317,49 @@ impl<'a> Families<'a> {
 
     /// Decides what unmarked rows with an aggregate's suffix are. Google Benchmark writes a mean and a
     /// standard deviation or neither, so a stem that has both is a benchmark and its rows summarise it;
-    /// a lone `BM_x_mean` is a benchmark that happens to be called so.
+    /// a lone `BM_x_mean` is a benchmark that happens to be called so. A user's statistic stands once, and
+    /// its row counts as many repetitions as the mean's: a benchmark that does so too was not repeated
+    /// where its neighbour was.
     fn settle(&mut self) {
         let mut undecided = std::mem::take(&mut self.undecided);
-        let stems = |wanted: Statistic| -> HashSet<String> {
-            undecided
-                .iter()
-                .filter_map(|(_, row)| Statistic::split_suffix(&row.family))
-                .filter(|(_, statistic)| *statistic == wanted)
-                .map(|(stem, _)| stem.to_owned())
-                .collect()
+        // The stems that have a row of this statistic, with the repetitions it counts.
+        let stems = |wanted: Statistic| -> HashMap<String, Option<f64>> {
+            let rows = undecided.iter().filter(|row| row.statistic == wanted);
+            rows.map(|row| (row.stem().to_owned(), row.row.count)).collect()
         };
         let (means, stddevs) = (stems(Statistic::Mean), stems(Statistic::Stddev));
         // Releases before `_cv` printed the iterations of one repetition where later ones print how many
         // repetitions are summarised, so without it the column says nothing about n.
         let cvs = stems(Statistic::Cv);
-        for (at, row) in &mut undecided {
-            let split = Statistic::split_suffix(&row.family);
-            let summary = split.filter(|(stem, statistic)| match row.unit {
-                TimeUnit::Ratio(_) => true,
-                // The unit of a fit is its function, `N^2`.
-                TimeUnit::Unknown(_) if *statistic == Statistic::Fit => true,
-                _ => means.contains(*stem) && stddevs.contains(*stem),
-            });
-            match summary.map(|(stem, statistic)| (stem.to_owned(), statistic)) {
-                Some((stem, statistic)) => {
-                    if !cvs.contains(&stem) {
-                        row.count = None;
-                    }
-                    let cut = self.list[*at].maybe_cut;
-                    let stem = self.find(&Cow::Owned(stem));
-                    self.list[stem].maybe_cut |= cut;
-                    self.aggregate(stem, statistic, row);
+        let mut times: HashMap<usize, u64> = HashMap::new();
+        for row in &undecided {
+            *times.entry(row.family).or_default() += 1;
+        }
+        for Undecided { family, stem, statistic, mut row } in undecided.drain(..) {
+            let stem = &row.family[..stem];
+            let company = means.contains_key(stem) && stddevs.contains_key(stem);
+            let summary = match (&row.unit, statistic) {
+                (_, Statistic::Other) => {
+                    let has_own = means.contains_key(row.family.as_ref());
+                    let counted = row.count.is_some() && means.get(stem) == Some(&row.count);
+                    company && counted && !has_own && self.list[family].rows == 0 && times[&family] == 1
                 }
-                None => self.sample(*at, row),
+                (TimeUnit::Ratio(_), _) => true,
+                // The unit of a fit is its function, `N^2`.
+                (TimeUnit::Unknown(_), Statistic::Fit) => true,
+                _ => company,
+            };
+            if summary {
+                let stem = stem.to_owned();
+                if !cvs.contains_key(&stem) {
+                    row.count = None;
+                }
+                let cut = self.list[family].maybe_cut;
+                let stem = self.find(&Cow::Owned(stem));
+                self.list[stem].maybe_cut |= cut;
+                self.aggregate(stem, statistic, &mut row);
+            } else {
+                self.sample(family, &mut row);
             }
         }
     }
@@ -340,25 +372,6 @@ impl<'a> Families<'a> {
         };
         self.list.into_iter().filter(kept).map(Family::finish).collect()
     }
-}
-
-/// What a counter is called in benchgate's words, and which way it should go.
-fn counter_metric(name: &str) -> Metric {
-    match name {
-        "items_per_second" => Metric::THROUGHPUT,
-        _ => Metric {
-            name: Cow::Owned(name.to_owned()),
-            // No format says whether a counter is a rate in all of its outputs, so none is believed.
-            unit: Unit::Other(Cow::Borrowed("counter")),
-            better: if is_rate(name) { Better::Higher } else { Better::Lower },
-            kind: MetricKind::Noisy,
-        },
-    }
-}
-
-fn is_rate(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["per_second", "per_sec", "/s", "flops", "throughput", "bandwidth"].iter().any(|word| name.contains(word))
 }
 
 impl Family<'_> {
@@ -447,97 +460,5 @@ impl Family<'_> {
         if self.maybe_cut {
             lint(LintCode::TruncatedInput, "the last line has no end".to_owned());
         }
-    }
-}
-
-/// Builds the summaries of a benchmark that kept no repetition.
-fn summarise(benchmark: &mut Benchmark, aggregates: &[Aggregate<'_>]) {
-    let real = gather(aggregates, |aggregate| Some(aggregate.real));
-    if real.len() > 1 {
-        let detail = format!("{} summaries of one name", real.len());
-        benchmark.lints.push(Lint::new(LintCode::DuplicateName, detail));
-    }
-    if !real.iter().any(|summary| summary.mean.is_some() || summary.median.is_some()) {
-        let why = "neither mean nor median was kept".to_owned();
-        benchmark.outcome = Outcome::Failed { stage: Stage::Benchmark, why };
-        return;
-    }
-    let stated = || real.iter().flat_map(|summary| [summary.mean, summary.median]).flatten();
-    let spread = || real.iter().flat_map(|summary| [summary.stddev, summary.min, summary.max]).flatten();
-    if stated().chain(spread()).any(|value| !value.is_finite()) {
-        benchmark.lints.push(Lint::new(LintCode::NonFinite, "a summary holds NaN or infinity"));
-        return;
-    }
-    if stated().any(|value| value <= 0.0) || spread().any(|value| value < 0.0) {
-        benchmark.lints.push(Lint::new(LintCode::ZeroTime, "a summary states a time of zero or less"));
-        return;
-    }
-    benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series: Series::Summaries(real) });
-    let cpu = gather(aggregates, |aggregate| aggregate.cpu);
-    push_if_sound(benchmark, Metric::CPU_TIME, cpu);
-    let mut names: Vec<&Cow<'_, str>> = Vec::new();
-    for (name, _) in aggregates.iter().flat_map(|aggregate| &aggregate.counters) {
-        if names.len() < MAX_COUNTERS && !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    for name in names {
-        let of = |aggregate: &Aggregate<'_>| {
-            aggregate.counters.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
-        };
-        push_if_sound(benchmark, counter_metric(name), gather(aggregates, of));
-    }
-}
-
-fn push_if_sound(benchmark: &mut Benchmark, metric: Metric, summaries: Vec<Summary>) {
-    let stated = |summary: &Summary| summary.mean.is_some() || summary.median.is_some();
-    if !summaries.iter().any(stated) {
-        return;
-    }
-    let all = summaries.iter().flat_map(|s| [s.mean, s.median, s.stddev, s.min, s.max]).flatten();
-    if all.into_iter().all(f64::is_finite) {
-        benchmark.metrics.push(MetricSeries { metric, series: Series::Summaries(summaries) });
-    } else {
-        let detail = format!("{}: a value is NaN or infinite", metric.name);
-        benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
-    }
-}
-
-/// One summary for every time the statistics begin anew.
-fn gather(aggregates: &[Aggregate<'_>], value: impl Fn(&Aggregate<'_>) -> Option<f64>) -> Vec<Summary> {
-    let mut groups: Vec<Vec<(Statistic, f64)>> = Vec::new();
-    let mut counts: Vec<Option<u64>> = Vec::new();
-    for aggregate in aggregates.iter().filter(|aggregate| aggregate.statistic != Statistic::Other) {
-        let Some(value) = value(aggregate) else { continue };
-        let begins = groups
-            .last()
-            .is_none_or(|group| group.iter().any(|(statistic, _)| *statistic == aggregate.statistic));
-        if begins {
-            groups.push(Vec::new());
-            counts.push(aggregate.count.filter(|n| (1.0..1e15).contains(n)).map(|n| n as u64));
-        }
-        if let Some(group) = groups.last_mut() {
-            group.push((aggregate.statistic, value));
-        }
-    }
-    groups.iter().zip(counts).map(|(group, n)| summary(group, n)).collect()
-}
-
-fn summary(group: &[(Statistic, f64)], n: Option<u64>) -> Summary {
-    let of = |wanted| group.iter().find(|(statistic, _)| *statistic == wanted).map(|(_, value)| *value);
-    let mean = of(Statistic::Mean);
-    // A file that states only the coefficient of variation states the deviation with it.
-    let from_cv = || Some(of(Statistic::Cv)? * mean?);
-    Summary {
-        n,
-        mean,
-        median: of(Statistic::Median),
-        // The console rounds a small deviation to 0.000 ms and keeps it as 2.09 %.
-        stddev: of(Statistic::Stddev)
-            .filter(|&stddev| stddev != 0.0)
-            .or_else(from_cv)
-            .or(of(Statistic::Stddev)),
-        min: of(Statistic::Min),
-        max: of(Statistic::Max),
     }
 }

@@ -6,3 +6,4 @@ mod classical;
 mod compiled_only;
 mod outcomes;
 mod worked_example;
+mod zeros;

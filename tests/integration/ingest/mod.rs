@@ -2,6 +2,7 @@
 
 mod converted;
 mod fixtures;
+mod foreign;
 mod google_benchmark;
 mod hostile;
 mod joined;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use benchgate::ingest::{self, IngestError};
 use benchgate::model::{Benchmark, LintCode, Run, Series};
 
-fn fixture_path(name: &str) -> PathBuf {
+pub(crate) fn fixture_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tool_output").join(name)
 }
 

@@ -1,0 +1,173 @@
+//! airspeed velocity's result files, `results/MACHINE/COMMIT-ENVIRONMENT.json`: one commit, every benchmark with
+//! its combinations of parameters.
+//!
+//! What kind of benchmark it is stands in another file, so the name tells, as it tells asv: `time_…`, `mem_…`.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::model::{Benchmark, Better, Context, Metric, Outcome, Run, Stage, Summary, Unit};
+
+use super::build::{carried, fail, own_metric, processes, summary};
+use super::error::{LineFault, line_fault};
+use super::json::parse_with_words;
+
+/// The layout of a row that is read here.
+const VERSION: u64 = 2;
+
+#[derive(Deserialize)]
+struct File {
+    version: u64,
+    commit_hash: String,
+    #[serde(default)]
+    params: Machine,
+    /// What the entries of a row are; rows leave out the last ones where they are null.
+    result_columns: Vec<String>,
+    results: serde_json::Map<String, Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct Machine {
+    #[serde(default)]
+    machine: Option<String>,
+    #[serde(default)]
+    num_cpu: Option<String>,
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let file: File = parse_with_words(text)?;
+    if file.version != VERSION {
+        return Err(line_fault(1, format!("asv's layout {}; only {VERSION} is known", file.version)));
+    }
+    let mut benchmarks = Vec::new();
+    for (name, row) in &file.results {
+        let columns = Columns { names: &file.result_columns, row };
+        read_row(name, &columns, &mut benchmarks)
+            .map_err(|what| line_fault(1, format!("{}: {what}", name.get(..80).unwrap_or("a benchmark"))))?;
+    }
+    let context = Context {
+        host_name: file.params.machine,
+        num_cpus: file.params.num_cpu.and_then(|count| count.parse().ok()),
+        ..Context::default()
+    };
+    Ok(Run { benchmarks, context, commit: Some(file.commit_hash), ..Run::default() })
+}
+
+/// One row by the names of its columns.
+struct Columns<'a> {
+    names: &'a [String],
+    row: &'a Value,
+}
+
+impl<'a> Columns<'a> {
+    /// A column's list; `None` where it is null or left out.
+    fn list(&self, name: &str) -> Result<Option<&'a [Value]>, String> {
+        let at = self.names.iter().position(|known| known == name);
+        match at.and_then(|at| self.row.get(at)) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Array(values)) => Ok(Some(values)),
+            Some(_) => Err(format!("`{name}` is not a list")),
+        }
+    }
+
+    /// A column with one entry for each of `count` combinations.
+    fn of_combinations(&self, name: &str, count: usize) -> Result<Option<&'a [Value]>, String> {
+        match self.list(name)? {
+            Some(values) if values.len() != count => {
+                Err(format!("`{name}` has {} entries for {count} results", values.len()))
+            }
+            values => Ok(values),
+        }
+    }
+}
+
+fn read_row(name: &str, columns: &Columns<'_>, benchmarks: &mut Vec<Benchmark>) -> Result<(), String> {
+    if !columns.row.is_array() {
+        return Err("its row is not a list".to_owned());
+    }
+    let Some(results) = columns.list("result")? else {
+        let mut benchmark = Benchmark::new(name);
+        fail(&mut benchmark, Stage::Benchmark, "asv kept no result");
+        benchmarks.push(benchmark);
+        return Ok(());
+    };
+    let parameters = parameters(columns.list("params")?.unwrap_or_default())?;
+    let combinations = parameters.iter().try_fold(1usize, |all, values| all.checked_mul(values.len()));
+    if combinations != Some(results.len()) {
+        return Err(format!("{} results do not fit its parameters", results.len()));
+    }
+    let samples = columns.of_combinations("samples", results.len())?;
+    let repeats = columns.of_combinations("stats_repeat", results.len())?;
+    let (metric, scale) = metric(name);
+    for (at, result) in results.iter().enumerate() {
+        let full = combination(name, &parameters, at);
+        let mut benchmark = Benchmark::new(carried(&full)?);
+        match (number(result), samples.and_then(|samples| samples[at].as_array())) {
+            (Stated::Failed, _) => fail(&mut benchmark, Stage::Benchmark, "asv kept no result"),
+            (Stated::Skipped, _) => {
+                let reason = "asv skips this combination of parameters".to_owned();
+                benchmark.outcome = Outcome::Skipped { reason };
+            }
+            (Stated::Number(_), Some(samples)) if !samples.is_empty() => {
+                let samples = samples.iter().map(|sample| sample.as_f64().unwrap_or(f64::NAN)).collect();
+                processes(&mut benchmark, metric.clone(), scale, vec![samples]);
+            }
+            // Without `--record-samples` only the median of a time is kept.
+            (Stated::Number(median), _) if metric.name == Metric::LATENCY.name => {
+                let n = repeats.and_then(|repeats| repeats[at].as_u64());
+                let stated = Summary { n, median: Some(median), ..Summary::default() };
+                summary(&mut benchmark, metric.clone(), scale, stated);
+            }
+            (Stated::Number(value), _) => processes(&mut benchmark, metric.clone(), scale, vec![vec![value]]),
+        }
+        benchmarks.push(benchmark);
+    }
+    Ok(())
+}
+
+/// What stands where a result belongs.
+enum Stated {
+    Number(f64),
+    /// null: the benchmark failed.
+    Failed,
+    /// NaN: `setup` raised `NotImplementedError`.
+    Skipped,
+}
+
+fn number(value: &Value) -> Stated {
+    match value {
+        Value::String(word) if word == "NaN" => Stated::Skipped,
+        value => value.as_f64().map_or(Stated::Failed, Stated::Number),
+    }
+}
+
+fn parameters(lists: &[Value]) -> Result<Vec<Vec<&str>>, String> {
+    let words = lists.iter().map(|list| list.as_array()?.iter().map(Value::as_str).collect());
+    words.collect::<Option<_>>().ok_or_else(|| "`params` is not lists of text".to_owned())
+}
+
+/// `time_sum(64, 'row')`, as asv prints it; the last parameter changes first.
+fn combination(name: &str, parameters: &[Vec<&str>], at: usize) -> String {
+    let mut rest = at;
+    let mut values = Vec::with_capacity(parameters.len());
+    for list in parameters.iter().rev() {
+        values.push(list[rest % list.len()]);
+        rest /= list.len();
+    }
+    values.reverse();
+    if values.is_empty() { name.to_owned() } else { format!("{name}({})", values.join(", ")) }
+}
+
+/// What a benchmark of this name measures, and the scale of its unit to the metric's.
+fn metric(name: &str) -> (Metric, f64) {
+    let own = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
+    let kinds = [
+        ("time", Metric::LATENCY, 1e9),
+        ("peakmem", Metric::PEAK_HOST_MEMORY, 1.0),
+        ("mem", own_metric("object-size", Unit::Bytes, Better::Lower), 1.0),
+    ];
+    let found = kinds.into_iter().find(|(kind, _, _)| own.starts_with(kind));
+    let tracked = || own_metric("tracked-value", Unit::Other("asv".into()), Better::Lower);
+    found.map_or_else(|| (tracked(), 1.0), |(_, metric, scale)| (metric, scale))
+}

@@ -1,0 +1,119 @@
+//! What the real tools write and a reader could get wrong. The recipes are in the fixtures' READMEs.
+
+use benchgate::model::{LintCode, Outcome, Run, Series};
+
+use super::{benchmark, codes, fixture, read, samples};
+
+fn names(run: &Run) -> Vec<&str> {
+    run.benchmarks.iter().map(|benchmark| benchmark.name.as_str()).collect()
+}
+
+fn metrics(run: &Run, name: &str) -> Vec<String> {
+    benchmark(run, name).metrics.iter().map(|series| series.metric.name.to_string()).collect()
+}
+
+#[test]
+fn every_format_of_google_benchmark_reads_one_program_alike() {
+    for version in ["1.7.1", "main"] {
+        let json = fixture(&format!("google_benchmark/counters-{version}.json"));
+        for format in [".csv", ".console", "-tabular.console"] {
+            let other = fixture(&format!("google_benchmark/counters-{version}{format}"));
+            assert_eq!(names(&other), names(&json), "{version}{format}");
+            for (one, two) in json.benchmarks.iter().zip(&other.benchmarks) {
+                assert_eq!(one.outcome, two.outcome, "{version}{format} {}", one.name);
+                assert_eq!(one.labels, two.labels, "{version}{format} {}", one.name);
+                let sorted = |run: &Run| {
+                    let mut all = metrics(run, one.name.as_str());
+                    all.sort();
+                    all
+                };
+                assert_eq!(sorted(&json), sorted(&other), "{version}{format} {}", one.name);
+            }
+        }
+    }
+    let run = fixture("google_benchmark/counters-main.csv");
+    assert_eq!(names(&run), ["BM_counters", "BM_errored", "BM_skipped", "BM_plain"]);
+    assert_eq!(benchmark(&run, "BM_skipped").outcome, Outcome::Skipped { reason: "needs a GPU".to_owned() });
+    assert!(matches!(benchmark(&run, "BM_errored").outcome, Outcome::Failed { .. }));
+}
+
+#[test]
+fn bytes_per_second_of_the_console_agree_with_the_json_of_the_same_release() {
+    for version in ["1.7.1", "main"] {
+        let rate = |file: &str| {
+            let run = fixture(&format!("google_benchmark/counters-{version}{file}"));
+            let (bytes, items) = ("bytes_per_second", "items-per-second");
+            samples(&run, "BM_counters", bytes)[0] / samples(&run, "BM_counters", items)[0]
+        };
+        // 65,536 bytes and 10,000 items an iteration.
+        for file in [".json", ".csv", ".console", "-tabular.console"] {
+            assert!((rate(file) / 6.5536 - 1.0).abs() < 1e-4, "{version}{file}: {}", rate(file));
+        }
+    }
+}
+
+#[test]
+fn a_users_statistic_is_a_summary_and_a_benchmark_of_such_a_name_stays_one() {
+    const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit\n";
+    let rows = |last: &str| {
+        let summary =
+            "\"a\",5,9,9,ns\n\"a\",5,9,9,ns\n\"a_mean\",2,9,9,ns\n\"a_stddev\",2,0,0,ns\n\"a_cv\",2,0,0,\n";
+        read(&format!("{HEADER}{summary}{last}")).unwrap()
+    };
+    assert_eq!(names(&rows("\"a_p90\",2,9,9,ns\n")), ["a"]);
+    assert_eq!(names(&rows("\"a_p90\",2,9,9,ns\n\"a_p50\",2,9,9,ns\n")), ["a"]);
+    // Other iterations, several rows, or something between: a benchmark.
+    assert_eq!(names(&rows("\"a_b\",100,9,9,ns\n")), ["a", "a_b"]);
+    assert_eq!(names(&rows("\"a_b\",2,9,9,ns\n\"a_b\",2,9,9,ns\n")), ["a", "a_b"]);
+    assert_eq!(names(&rows("\"c\",2,9,9,ns\n\"a_b\",2,9,9,ns\n")), ["a", "c", "a_b"]);
+}
+
+#[test]
+fn a_row_without_counters_is_whole_only_where_it_says_why() {
+    const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit,error_occurred,error_message,\"n\"\n";
+    let run = read(&format!("{HEADER}\"a\",,,,,true,\"no device\"\n\"b\",1,2,3,ns,,,4\n")).unwrap();
+    assert!(matches!(benchmark(&run, "a").outcome, Outcome::Failed { .. }));
+    assert_eq!(samples(&run, "b", "n"), [4.0]);
+    for cut in ["\"b\",1,2,3,ns,,\n", "\"b\",1,2,3,ns\n", "\"b\",,,,,true\n"] {
+        assert!(read(&format!("{HEADER}{cut}")).is_err(), "{cut}");
+    }
+}
+
+#[test]
+fn nvbench_writes_null_for_an_empty_list_and_times_host_only_benchmarks() {
+    let run = fixture("nvbench/no-axes.json");
+    assert_eq!(names(&run), ["no_axes/Device=0", "skips/Device=0/In=I8", "on_the_host/Threads=2"]);
+    assert!(matches!(benchmark(&run, "skips/Device=0/In=I8").outcome, Outcome::Skipped { .. }));
+    let host = benchmark(&run, "on_the_host/Threads=2");
+    let Series::Summaries(stated) = &host.metric("latency").unwrap().series else { panic!("{host:?}") };
+    assert_eq!((stated[0].n, stated[0].mean), (Some(64), Some(2.1e6)));
+    assert!((stated[0].median.unwrap() - 2.08e6).abs() < 1.0);
+}
+
+#[test]
+fn the_compiling_repetition_is_left_out_of_every_list_of_times() {
+    let line = r#"{"model": {"model_name": "m"}, "experiment": {"accelerator": "cuda"}, "metrics": {
+        "per_iter_time": [9, 9, 9, 1, 1], "per_iter_cpu_time": [9, 9, 9, 2, 2], "total_cuda_time": [9, 9, 9, 3, 3],
+        "xla_CompileTime_time_s": [8, 0, 0, 0, 0]}}"#;
+    let run = read(line).unwrap();
+    assert_eq!(samples(&run, "m/cuda", "per-iter-cpu-time"), [2e9, 2e9]);
+    assert_eq!(samples(&run, "m/cuda", "total-cuda-time"), [3e9, 3e9]);
+    assert_eq!(samples(&run, "m/cuda", "compile-time"), [8e9]);
+}
+
+#[test]
+fn asv_files_hold_one_benchmark_for_each_combination() {
+    let run = fixture("asv/samples.json");
+    assert_eq!(run.benchmarks.len(), 12);
+    assert_eq!(samples(&run, "bench.Tiles.time_sum(4096, 'row')", "latency"), [49_874.999_831_445_166]);
+    let skipped = benchmark(&run, "bench.Tiles.time_sum(4096, 'column')");
+    assert!(matches!(skipped.outcome, Outcome::Skipped { .. }), "{skipped:?}");
+    assert!(matches!(benchmark(&run, "bench.time_fails").outcome, Outcome::Failed { .. }));
+    assert_eq!(samples(&run, "bench.Tiles.peakmem_list(64, 'row')", "peak-host-memory"), [27_365_376.0]);
+    let medians = fixture("asv/medians.json");
+    let row = benchmark(&medians, "bench.time_plain");
+    assert!(codes(row).contains(&LintCode::AggregatesOnly), "{row:?}");
+    let text = std::fs::read_to_string(super::fixture_path("asv/samples.json")).unwrap();
+    assert!(read(&text.replace("\"version\": 2", "\"version\": 3")).is_err());
+    assert!(read(&text.replace("[\"64\", \"4096\"]", "[\"64\"]")).is_err());
+}
