@@ -6,7 +6,7 @@ use globset::Glob;
 
 use crate::exit_code::ExitCode;
 use crate::model::{Better, Series, Unit};
-use crate::report::{harmless, percent, quantity};
+use crate::report::{harmless, percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
 use crate::store::{self, Files, Shelf, StoreError, Stored};
@@ -68,7 +68,7 @@ pub struct List {
 pub struct Show {
     #[command(flatten)]
     shelf: ShelfArgs,
-    /// How many of the newest sessions to read
+    /// How many of the newest sessions to read; the newest 40 of them are drawn as a line
     #[arg(long, value_name = "N", default_value_t = 100)]
     sessions: usize,
     /// Only benchmarks that match
@@ -130,6 +130,9 @@ fn print_json(value: &serde_json::Value, terminal: &Terminal) {
     terminal.print(&format!("{value:#}\n"));
 }
 
+/// Sessions in a sparkline; older ones are in the numbers only.
+const LINE: usize = 40;
+
 /// One benchmark over the sessions.
 struct Track {
     unit: Unit,
@@ -145,6 +148,15 @@ impl Track {
     fn spread(&self) -> Option<f64> {
         let good = self.points.iter().filter(|(at, _)| !self.held.contains(at));
         describe::stddev(&good.map(|(_, value)| value.ln()).collect::<Vec<_>>())
+    }
+
+    /// The newest sessions, held ones too: what was quarantined is where a reader looks first.
+    fn line(&self, sessions: usize) -> String {
+        let mut values = vec![None; sessions];
+        for (at, value) in &self.points {
+            values[*at] = Some(*value);
+        }
+        sparkline(&values, LINE)
     }
 
     fn logs(&self) -> Vec<f64> {
@@ -185,7 +197,10 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
         let spread = track.spread().map_or_else(|| "unknown".to_owned(), percent);
         let count = track.points.len() - track.held.len();
         let newest = quantity(newest, &track.unit);
-        text.push_str(&format!("{name}  {newest} newest, {spread} spread between {count} good sessions\n"));
+        let line = track.line(sessions.len());
+        text.push_str(&format!(
+            "{name}  {line}  {newest} newest, {spread} spread between {count} good sessions\n"
+        ));
         if args.changes {
             changes(&sessions, track, &mut text);
         }

@@ -10,7 +10,8 @@ use super::github_args::GithubArgs;
 use super::inputs::{self, Loaded};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ReportArgs, ReportFormat};
-use super::{CliError, Terminal};
+use super::select::SelectArgs;
+use super::{CliError, Terminal, compare_columns};
 
 /// Compare two results and judge the difference
 ///
@@ -19,13 +20,16 @@ use super::{CliError, Terminal};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The result to compare with: PATH, PATH#base, PATH#head, a quoted glob, or - for stdin. A run.json
-    /// that holds both sides needs no second file
+    /// The result to compare with: PATH, PATH#base, PATH#head, a folder, a quoted glob, or - for stdin. A
+    /// run.json that holds both sides needs no second file
     #[arg(value_name = "BASE", required_unless_present_any = ["explain", "base"])]
     base_file: Option<String>,
     /// The result to judge
     #[arg(value_name = "HEAD")]
     head_file: Option<String>,
+    /// More results, each compared with BASE in a column of its own
+    #[arg(value_name = "MORE")]
+    more: Vec<String>,
     /// A file or quoted glob of the base side; several are read as processes of one run
     #[arg(long, value_name = "FILE", requires = "head", conflicts_with_all = ["base_file", "head_file"])]
     base: Vec<String>,
@@ -44,6 +48,8 @@ pub struct Args {
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
+    select: SelectArgs,
+    #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
     github: GithubArgs,
@@ -55,6 +61,9 @@ Examples:
   benchgate compare run.json                      both sides of one run
   benchgate compare old.json#head run.json#head   the heads of two runs
   benchgate compare 'base-*.json' 'head-*.json'   several processes a side
+  benchgate compare base.json a.json b.json       several results side by side
+  benchgate compare results/base results/head     the results in two folders
+  benchgate compare two.json --base-filter old --head-filter new
   iree-benchmark-module … | benchgate compare base.json -
   benchgate compare base.json head.json --format markdown --output report.md
   benchgate compare --explain single-repetition";
@@ -71,14 +80,29 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(code) = &args.explain {
         return explain(code, terminal);
     }
-    let policy = args.policy.resolve()?;
+    if !args.more.is_empty() {
+        let names = args.base_file.iter().chain(&args.head_file).chain(&args.more).cloned();
+        let columns = compare_columns::Columns {
+            names: &names.collect::<Vec<_>>(),
+            format: args.format_in,
+            options: CompareOptions { seed: args.seed, today: today() },
+            report: &args.report,
+            select: &args.select,
+            policy: &args.policy,
+            github: args.github.wanted(),
+        };
+        return compare_columns::run(&columns, terminal);
+    }
+    let mut policy = args.policy.resolve()?;
     let destination = args.report.open()?;
-    let (base, head) = load(args)?;
+    let (mut base, mut head) = load(args)?;
+    let notes = args.select.apply(&mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions { seed: args.seed, today: today() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
     for (side, notes) in [("base", base.notes), ("head", head.notes)] {
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
     }
+    comparison.notes.extend(notes);
     args.policy.soften(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     // At a terminal the command stands just above; a report travels without it.
@@ -107,13 +131,12 @@ fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {
         (args.base.clone(), args.head.clone())
     };
     let (base, head) = (inputs::expand(&base)?, inputs::expand(&head)?);
-    if inputs::shares_stdin(&[&base, &head]) {
-        return Err(CliError::Usage {
-            message: "stdin (-) was given more than once".to_owned(),
-            hint: Some("write one of the results to a file".to_owned()),
-        });
-    }
+    inputs::refuse_shared_stdin(&[&base, &head])?;
     match (base.as_slice(), head.as_slice()) {
+        (one, []) if args.select.splits_one() => {
+            let loaded = inputs::load_side(one, args.format_in)?;
+            Ok((loaded.clone(), loaded))
+        }
         ([both], []) => inputs::load_both(both, args.format_in),
         _ => std::thread::scope(|scope| {
             // Reading is most of the time that comparing two large files takes.

@@ -1,13 +1,13 @@
 //! `benchgate convert`.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
 use crate::ingest::{self, ExportFormat, Format, IngestError};
 use crate::model::{Run, SideName};
 
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, inputs};
 
 /// Write a result in another format
 ///
@@ -60,7 +60,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         hint: Some("say it: `--to run-json`, google-benchmark, results-jsonl or csv".to_owned()),
     })?;
     let label = if is_dash(&args.input) { "-".to_owned() } else { args.input.display().to_string() };
-    let bytes = read_input(&args.input, &label)?;
+    let bytes = inputs::read(&label)?;
+    let bytes = inputs::contents(&bytes, &label)?;
     let run = pick_side(&bytes, args, &label)?;
     let now = jiff::Timestamp::now().to_string();
     let exported = ingest::export(&run, to, &now);
@@ -87,16 +88,6 @@ fn by_ending(output: &Path) -> Option<ExportFormat> {
         "json" => Some(ExportFormat::RunJson),
         _ => None,
     }
-}
-
-fn read_input(input: &Path, label: &str) -> Result<Vec<u8>, CliError> {
-    let read = if is_dash(input) {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(input)
-    };
-    read.map_err(|error| CliError::Input { message: format!("failed to read {label}: {error}"), hint: None })
 }
 
 fn pick_side(bytes: &[u8], args: &Args, label: &str) -> Result<Run, CliError> {

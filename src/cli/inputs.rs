@@ -1,5 +1,6 @@
 //! Results from files: which file, which side of it, and several files as the processes of one side.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use crate::ingest::{self, Format, Joiner};
 use crate::model::{Run, SideName};
 use crate::record::{RunFile, RunSchema};
 
-use super::CliError;
+use super::{CliError, folder};
 
 /// What stands for stdin.
 const STDIN: &str = "-";
@@ -17,6 +18,8 @@ const STDIN: &str = "-";
 pub struct Input {
     path: String,
     side: Option<SideName>,
+    /// From a folder, whose other files need not be results.
+    optional: bool,
 }
 
 impl Input {
@@ -31,28 +34,33 @@ impl Input {
             if let Some(path) = text.strip_suffix(side.as_str()).and_then(|rest| rest.strip_suffix('#'))
                 && !exists(text)
             {
-                return Self { path: path.to_owned(), side: Some(side) };
+                return Self { path: path.to_owned(), side: Some(side), optional: false };
             }
         }
-        Self { path: text.to_owned(), side: None }
+        Self { path: text.to_owned(), side: None, optional: false }
     }
 }
 
 /// A run and what the reader should know about how it came together.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Loaded {
     pub run: Run,
     pub notes: Vec<String>,
 }
 
-/// The files that these names and globs mean, in a stable order.
+/// The files that these names, folders and globs mean, in a stable order.
 ///
 /// # Errors
-/// A glob that matches nothing or can't be read.
+/// A glob that matches nothing or can't be read; a folder without files or with too many.
 pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
     let mut inputs = Vec::new();
     for name in names {
         let input = Input::parse(name, |text| Path::new(text).exists());
+        if Path::new(&input.path).is_dir() {
+            let found = folder::results(Path::new(&input.path))?;
+            inputs.extend(found.into_iter().map(|path| Input { path, side: input.side, optional: true }));
+            continue;
+        }
         if input.path == STDIN || Path::new(&input.path).exists() || !is_glob(&input.path) {
             inputs.push(input);
             continue;
@@ -64,7 +72,7 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
                 hint: Some("quote the pattern so that benchgate sees it, and check the folder".to_owned()),
             });
         }
-        inputs.extend(found.into_iter().map(|path| Input { path, side: input.side }));
+        inputs.extend(found.into_iter().map(|path| Input { path, side: input.side, optional: false }));
     }
     Ok(inputs)
 }
@@ -125,8 +133,13 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
     let mut joiner = Joiner::new();
     let mut notes = Vec::new();
     let mut first: Option<Run> = None;
+    let (mut joined, mut unknown) = (0usize, 0usize);
     for input in inputs {
-        let mut run = load_one(input, format)?;
+        let Some(mut run) = load_one(input, format)? else {
+            unknown += 1;
+            continue;
+        };
+        joined += 1;
         if inputs.len() > 1 {
             if run.session.take().is_some() {
                 forget_blocks(&mut run);
@@ -140,11 +153,23 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
         joiner.push(run);
     }
     let Some(mut run) = joiner.finish() else {
-        return Err(CliError::Usage { message: "no file was given for one side".to_owned(), hint: None });
+        return Err(match inputs.first() {
+            Some(input) => CliError::Input {
+                message: format!(
+                    "failed to find a result among {unknown} files, the first of which is {}",
+                    input.path
+                ),
+                hint: Some("`--format-in` names the format of files that can't be recognized".to_owned()),
+            },
+            None => CliError::Usage { message: "no file was given for one side".to_owned(), hint: None },
+        });
     };
-    if inputs.len() > 1 {
-        run.origin.label = format!("{} and {} more", run.origin.label, inputs.len() - 1);
-        notes.push(format!("{} files were joined as processes of one side", inputs.len()));
+    if joined > 1 {
+        run.origin.label = format!("{} and {} more", run.origin.label, joined - 1);
+        notes.push(format!("{joined} files were joined as processes of one side"));
+    }
+    if unknown > 0 {
+        notes.push(format!("{unknown} other files of the folder are not results and were left out"));
     }
     Ok(Loaded { run, notes })
 }
@@ -190,6 +215,7 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
 /// Input that can't be read or has one side only.
 pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loaded), CliError> {
     let bytes = read(&input.path)?;
+    let bytes = contents(&bytes, &input.path)?;
     let one_side = |what: String| CliError::Usage {
         message: what,
         hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
@@ -212,12 +238,18 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
 /// # Errors
 /// As [`load_both`].
 pub fn load_two_sided(path: &Path) -> Result<(Loaded, Loaded), CliError> {
-    load_both(&Input { path: path.to_string_lossy().into_owned(), side: None }, Some(Format::RunJson))
+    load_both(
+        &Input { path: path.to_string_lossy().into_owned(), side: None, optional: false },
+        Some(Format::RunJson),
+    )
 }
 
-fn load_one(input: &Input, format: Option<Format>) -> Result<Run, CliError> {
+/// `None` for a folder's file that no format claims.
+fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let bytes = read(&input.path)?;
-    match format_of(&bytes, format) {
+    let bytes = contents(&bytes, &input.path)?;
+    let run = match format_of(&bytes, format) {
+        None if input.optional => return Ok(None),
         Some(Format::RunJson) => pick(runs_of(&bytes, &input.path)?, input),
         Some(_) if input.side.is_some() => Err(CliError::Usage {
             message: format!("{} is not a run.json, so it has no sides to choose from", input.path),
@@ -225,7 +257,8 @@ fn load_one(input: &Input, format: Option<Format>) -> Result<Run, CliError> {
         }),
         Some(format) => ingest::read(&bytes, format, &input.path).map_err(|error| unreadable(&error)),
         None => ingest::read_detected(&bytes, &input.path).map_err(|error| unreadable(&error)),
-    }
+    };
+    run.map(Some)
 }
 
 /// The format that was asked for, or the one that the content shows.
@@ -306,7 +339,16 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
     CliError::Input { message: format!("failed to {error}"), hint: Some(hint) }
 }
 
-fn read(path: &str) -> Result<Vec<u8>, CliError> {
+/// The bytes without a compression around them.
+pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliError> {
+    ingest::decompressed(bytes, path).map_err(|error| CliError::Input {
+        message: format!("failed to {error}"),
+        hint: Some("decompress it yourself to see what is in it".to_owned()),
+    })
+}
+
+/// The bytes of a file, or of stdin where it is `-`.
+pub fn read(path: &str) -> Result<Vec<u8>, CliError> {
     let mut bytes = Vec::new();
     let result = if path == STDIN {
         std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
@@ -318,9 +360,17 @@ fn read(path: &str) -> Result<Vec<u8>, CliError> {
         .map_err(|error| CliError::Input { message: format!("failed to read {path}: {error}"), hint: None })
 }
 
-/// Whether stdin is asked for more than once.
-pub fn shares_stdin(inputs: &[&[Input]]) -> bool {
-    inputs.iter().flat_map(|inputs| inputs.iter()).filter(|input| input.path == STDIN).count() > 1
+/// # Errors
+/// Stdin is asked for more than once.
+pub fn refuse_shared_stdin(sides: &[&[Input]]) -> Result<(), CliError> {
+    let asked = sides.iter().flat_map(|side| side.iter()).filter(|input| input.path == STDIN).count();
+    if asked < 2 {
+        return Ok(());
+    }
+    Err(CliError::Usage {
+        message: "stdin (-) was given more than once".to_owned(),
+        hint: Some("write one of the results to a file".to_owned()),
+    })
 }
 
 #[cfg(test)]
@@ -330,9 +380,9 @@ mod tests {
     #[test]
     fn a_side_is_chosen_after_the_hash_unless_that_is_the_files_name() {
         let side = Input::parse("run.json#head", |_| false);
-        assert_eq!(side, Input { path: "run.json".into(), side: Some(SideName::Head) });
+        assert_eq!(side, Input { path: "run.json".into(), side: Some(SideName::Head), optional: false });
         let name = Input::parse("run.json#head", |_| true);
-        assert_eq!(name, Input { path: "run.json#head".into(), side: None });
+        assert_eq!(name, Input { path: "run.json#head".into(), side: None, optional: false });
         assert_eq!(Input::parse("a#b.json", |_| false).path, "a#b.json");
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::gate::Comparison;
 use crate::model::Disclose;
-use crate::report::{self, MarkdownOptions, TerminalOptions, View};
+use crate::report::{self, MarkdownOptions, Order, TerminalOptions, View};
 
 use super::{CliError, Terminal};
 
@@ -37,10 +37,20 @@ pub struct ReportArgs {
     /// Also show unchanged rows of metrics that don't decide
     #[arg(long)]
     pub all: bool,
+    /// Order of the rows in tables: what changed most, the benchmark's name, or the largest slowdown
+    #[arg(long, value_name = "ORDER", default_value = "importance", value_parser = order_parser())]
+    pub sort: Order,
     /// What a report may say: `ratios` keeps absolute times, sizes and counts out [default: [report]
     /// disclose, or all]
     #[arg(long, value_name = "WHAT", value_parser = disclose_parser())]
     pub disclose: Option<Disclose>,
+}
+
+fn order_parser() -> impl clap::builder::TypedValueParser<Value = Order> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    // Every possible value is one of the words.
+    PossibleValuesParser::new(Order::ALL.map(Order::as_str))
+        .try_map(|word| Order::parse(&word).ok_or("no such order"))
 }
 
 pub fn disclose_parser() -> impl clap::builder::TypedValueParser<Value = Disclose> {
@@ -64,7 +74,7 @@ impl ReportArgs {
         destination: Destination,
         terminal: &Terminal,
     ) -> Result<(), CliError> {
-        let view = View::new(comparison, reproduce);
+        let view = View::new(comparison, reproduce).sorted(self.sort);
         let text = match self.format {
             ReportFormat::Table => {
                 let color = matches!(destination, Destination::Stdout) && terminal.colors_stdout();

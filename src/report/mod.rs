@@ -6,6 +6,7 @@
 
 mod beside;
 mod chart;
+mod columns;
 mod csv;
 mod drawn;
 mod explain;
@@ -17,9 +18,11 @@ mod junit;
 mod markdown;
 mod noise;
 mod noise_plot;
+mod order;
 mod outcomes;
 #[cfg(test)]
 mod samples;
+mod sparkline;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -29,6 +32,7 @@ mod words;
 
 pub use beside::{Beside, BesideRow, backends_markdown, backends_table};
 pub use chart::{Picture, Theme, picture, png};
+pub use columns::{Compared, columns};
 pub use csv::csv;
 pub use drawn::DrawnRun;
 pub use explain::{explanations, explanations_json};
@@ -39,7 +43,9 @@ pub use junit::junit;
 pub use markdown::{Failure, MarkdownOptions, Source, failure, failure_headline, markdown};
 pub use noise::{noise_json, noise_table};
 pub use noise_plot::noise_svg;
+pub use order::Order;
 pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
+pub use sparkline::sparkline;
 pub use terminal::{TerminalOptions, clean, harmless, terminal};
 pub use view::{Fact, LintGroup, RowView, View};
 pub use withhold::withhold;

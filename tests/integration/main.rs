@@ -5,6 +5,7 @@ mod baseline;
 mod bundle;
 mod command_line;
 mod compare;
+mod compare_select;
 mod configuration;
 mod device;
 mod doctor;

@@ -1,0 +1,71 @@
+//! `benchgate compare A B C`: several results with one base, a column each.
+
+use crate::exit_code::ExitCode;
+use crate::gate::{self, CompareOptions, Comparison};
+use crate::ingest::Format;
+use crate::report::{self, Compared, TerminalOptions};
+
+use super::inputs::{self, Loaded};
+use super::policy_args::PolicyArgs;
+use super::rendering::{Destination, ReportArgs, ReportFormat};
+use super::select::SelectArgs;
+use super::{CliError, Terminal};
+
+/// What `compare` was asked to do with its results.
+#[derive(Debug)]
+pub struct Columns<'a> {
+    /// The results as they were named; the first is the base of all others.
+    pub names: &'a [String],
+    pub format: Option<Format>,
+    pub options: CompareOptions,
+    pub report: &'a ReportArgs,
+    pub select: &'a SelectArgs,
+    pub policy: &'a PolicyArgs,
+    /// Publishing was asked for, which takes two results.
+    pub github: bool,
+}
+
+/// Compares every other result with the first.
+pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let names = args.names;
+    if args.report.format != ReportFormat::Table || args.github {
+        return Err(CliError::Usage {
+            message: "more than two results are only written as a table".to_owned(),
+            hint: Some("compare two of them for other formats and for GitHub".to_owned()),
+        });
+    }
+    let policy = args.policy.resolve()?;
+    let destination = args.report.open()?;
+    let sides =
+        names.iter().map(|name| inputs::expand(std::slice::from_ref(name))).collect::<Result<Vec<_>, _>>()?;
+    let all: Vec<&[inputs::Input]> = sides.iter().map(Vec::as_slice).collect();
+    inputs::refuse_shared_stdin(&all)?;
+    let mut loaded = all
+        .iter()
+        .map(|side| inputs::load_side(side, args.format))
+        .collect::<Result<Vec<Loaded>, _>>()?
+        .into_iter();
+    let Some(base) = loaded.next() else { return Ok(ExitCode::Usage) };
+    let mut compared = Vec::new();
+    // An unchanged result may turn red in any column, so the columns share the error budget.
+    let share = policy.alpha / (names.len() - 1) as f64;
+    for (mut head, label) in loaded.zip(&names[1..]) {
+        let mut policy = policy.clone();
+        policy.alpha = share;
+        let mut base = base.clone();
+        let notes = args.select.apply(&mut base.run, &mut head.run, &mut policy)?;
+        let mut comparison: Comparison = gate::compare(&base.run, &head.run, &policy, &args.options);
+        comparison.notes.extend(base.notes.into_iter().map(|note| format!("{}: {note}", names[0])));
+        comparison.notes.extend(head.notes.into_iter().map(|note| format!("{label}: {note}")));
+        comparison.notes.extend(notes);
+        args.policy.soften(&mut comparison);
+        report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
+        compared.push(Compared { label: label.clone(), comparison });
+    }
+    let code = gate::first_of(compared.iter().map(|compared| compared.comparison.exit_code));
+    let color = matches!(destination, Destination::Stdout) && terminal.colors_stdout();
+    let options = TerminalOptions { width: terminal.width(), color, all: args.report.all };
+    let text = report::columns(&names[0], &compared, args.report.sort, code, options);
+    destination.write(&text, terminal)?;
+    Ok(code)
+}

@@ -1,0 +1,72 @@
+//! A folder given where a file is expected: the results below it.
+
+use std::path::{Path, PathBuf};
+
+use super::CliError;
+
+/// More files than this are a mistake in the path.
+const MOST_FILES: usize = 10_000;
+/// Levels of folders below the one that was named.
+const DEEPEST: usize = 16;
+
+/// The regular files below a folder that may be results, in a stable order. Links are not followed: a folder
+/// that someone else packed must not name files outside it.
+///
+/// # Errors
+/// A folder that can't be listed, has no files, or has too many.
+pub fn results(folder: &Path) -> Result<Vec<String>, CliError> {
+    let mut found = Vec::new();
+    collect(folder, DEEPEST, &mut found)?;
+    found.sort();
+    let kept: Vec<String> = found
+        .iter()
+        .filter(|path| !is_left_by_criterion(path))
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    if kept.is_empty() {
+        return Err(failed(folder, "it has no files"));
+    }
+    Ok(kept)
+}
+
+fn collect(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
+    if deepest == 0 {
+        return Err(failed(folder, "folders are nested too deeply"));
+    }
+    let entries = std::fs::read_dir(folder).map_err(|error| failed(folder, &error.to_string()))?;
+    for entry in entries {
+        let (entry, kind) = entry
+            .and_then(|entry| entry.file_type().map(|kind| (entry, kind)))
+            .map_err(|error| failed(folder, &error.to_string()))?;
+        if kind.is_dir() {
+            collect(&entry.path(), deepest - 1, found)?;
+        } else if kind.is_file() {
+            found.push(entry.path());
+        }
+        if found.len() > MOST_FILES {
+            return Err(failed(folder, &format!("it has more than {MOST_FILES} files")));
+        }
+    }
+    Ok(())
+}
+
+/// criterion keeps two states of each benchmark and writes each twice: `new` is the latest, and `sample.json`
+/// holds what `estimates.json` summarizes.
+fn is_left_by_criterion(path: &Path) -> bool {
+    let Some(folder) = path.parent() else { return false };
+    let name = path.file_name().and_then(|name| name.to_str());
+    if !matches!(name, Some("sample.json" | "estimates.json")) {
+        return false;
+    }
+    let summarized = name == Some("estimates.json") && folder.join("sample.json").is_file();
+    let newer = |name: &str| folder.with_file_name("new").join(name).is_file();
+    let older = !folder.ends_with("new") && ["sample.json", "estimates.json"].into_iter().any(newer);
+    summarized || older
+}
+
+fn failed(folder: &Path, why: &str) -> CliError {
+    CliError::Input {
+        message: format!("failed to find results in {}: {why}", folder.display()),
+        hint: Some("name the files, or a quoted glob that matches them".to_owned()),
+    }
+}

@@ -1,0 +1,204 @@
+//! Which benchmarks and metrics of two results are compared, and under which names.
+
+use std::collections::HashSet;
+
+use globset::{Glob, GlobMatcher};
+
+use crate::gate::{MetricPolicy, Policy};
+use crate::model::{Benchmark, BenchmarkName, Run};
+
+use super::CliError;
+
+/// Options of `compare` that leave something out or pair what has different names.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub struct SelectArgs {
+    /// Compare only benchmarks that match; repeat it for more
+    #[arg(long, value_name = "GLOB", value_parser = pattern)]
+    filter: Vec<Pattern>,
+    /// Compare only these metrics, and let them decide
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    metric: Vec<String>,
+    /// Take only benchmarks that match as the base side; one result alone then serves for both sides
+    #[arg(long, value_name = "GLOB", value_parser = pattern)]
+    base_filter: Vec<Pattern>,
+    /// Take only benchmarks that match as the head side
+    #[arg(long, value_name = "GLOB", value_parser = pattern)]
+    head_filter: Vec<Pattern>,
+    /// Compare the base's benchmark FROM with the head's TO; a `*` in both stands for the same text
+    #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
+    rename: Vec<String>,
+}
+
+/// A glob over names, which also matches its own text: names hold brackets.
+#[derive(Debug, Clone)]
+struct Pattern {
+    text: String,
+    glob: Option<GlobMatcher>,
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    // A name such as `test[` is not a glob, but may be one of the names.
+    let glob = Glob::new(text).map(|glob| glob.compile_matcher());
+    match glob {
+        Err(error) if text.contains(['*', '?']) => Err(error.kind().to_string()),
+        glob => Ok(Pattern { text: text.to_owned(), glob: glob.ok() }),
+    }
+}
+
+impl Pattern {
+    fn matches(&self, name: &BenchmarkName) -> bool {
+        self.text == name.as_str() || self.glob.as_ref().is_some_and(|glob| glob.is_match(name.as_str()))
+    }
+}
+
+impl SelectArgs {
+    /// Whether one result is enough, because its benchmarks are told apart by their names.
+    pub fn splits_one(&self) -> bool {
+        !self.base_filter.is_empty() || !self.head_filter.is_empty()
+    }
+
+    /// Keeps of both runs, and of the policy, what was asked for. Returns what the reader should know.
+    ///
+    /// # Errors
+    /// A pattern, a name or a metric that matches nothing: what is left would be judged in its place.
+    pub fn apply(
+        &self,
+        base: &mut Run,
+        head: &mut Run,
+        policy: &mut Policy,
+    ) -> Result<Vec<String>, CliError> {
+        let mut notes = Vec::new();
+        keep(base, &self.base_filter, "--base-filter")?;
+        keep(head, &self.head_filter, "--head-filter")?;
+        self.rename(base)?;
+        if self.splits_one()
+            && let ([base], [head]) = (base.benchmarks.as_mut_slice(), head.benchmarks.as_slice())
+            && base.name != head.name
+        {
+            notes.push(format!("{} is compared with {}", head.name, base.name));
+            base.name = head.name.clone();
+        }
+        if !self.filter.is_empty() {
+            let wanted = |benchmark: &Benchmark| self.filter.iter().any(|p| p.matches(&benchmark.name));
+            for pattern in &self.filter {
+                let mut all = base.benchmarks.iter().chain(&head.benchmarks);
+                if !all.any(|benchmark| pattern.matches(&benchmark.name)) {
+                    return Err(nothing("--filter", &pattern.text));
+                }
+            }
+            let left = head.benchmarks.iter().chain(&base.benchmarks).filter(|b| !wanted(b));
+            let left: HashSet<&BenchmarkName> = left.map(|benchmark| &benchmark.name).collect();
+            notes.push(format!("--filter leaves out {} benchmarks, which were not judged", left.len()));
+            base.benchmarks.retain(wanted);
+            head.benchmarks.retain(wanted);
+        }
+        self.metrics(base, head, policy)?;
+        Ok(notes)
+    }
+
+    fn rename(&self, base: &mut Run) -> Result<(), CliError> {
+        let mut taken: HashSet<usize> = HashSet::new();
+        for pair in self.rename.chunks_exact(2) {
+            let (from, to) = (&pair[0], &pair[1]);
+            let mut matched = false;
+            for (at, benchmark) in base.benchmarks.iter_mut().enumerate() {
+                if taken.contains(&at) {
+                    continue;
+                }
+                if let Some(name) = renamed(benchmark.name.as_str(), from, to) {
+                    benchmark.name = BenchmarkName::new(name);
+                    taken.insert(at);
+                    matched = true;
+                }
+            }
+            if !matched {
+                return Err(nothing("--rename", from));
+            }
+        }
+        let mut names = HashSet::new();
+        match base.benchmarks.iter().find(|benchmark| !names.insert(&benchmark.name)) {
+            Some(twice) if !self.rename.is_empty() => Err(CliError::Usage {
+                message: format!("after --rename, two benchmarks of the base are called {}", twice.name),
+                hint: Some("leave one of them out with --base-filter".to_owned()),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn metrics(&self, base: &mut Run, head: &mut Run, policy: &mut Policy) -> Result<(), CliError> {
+        if self.metric.is_empty() {
+            return Ok(());
+        }
+        let wanted = |name: &str| self.metric.iter().any(|metric| metric == name);
+        for metric in &self.metric {
+            let mut all = base.benchmarks.iter().chain(&head.benchmarks);
+            if !all.any(|benchmark| benchmark.metric(metric).is_some()) {
+                return Err(nothing("--metric", metric));
+            }
+            match policy.metrics.iter_mut().find(|(known, _)| known == metric) {
+                Some((_, rule)) => rule.fatal = true,
+                None => {
+                    let unnamed = MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED };
+                    policy.metrics.push((metric.clone(), unnamed));
+                }
+            }
+        }
+        let all = base.benchmarks.iter().chain(&head.benchmarks);
+        let kept: HashSet<BenchmarkName> = all
+            // What failed stays: it has no metrics, and must not disappear with them.
+            .filter(|b| !b.outcome.is_ok() || b.metrics.iter().any(|series| wanted(&series.metric.name)))
+            .map(|benchmark| benchmark.name.clone())
+            .collect();
+        for run in [base, head] {
+            run.benchmarks.retain(|benchmark| kept.contains(&benchmark.name));
+            for benchmark in &mut run.benchmarks {
+                benchmark.metrics.retain(|series| wanted(&series.metric.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn keep(run: &mut Run, patterns: &[Pattern], option: &str) -> Result<(), CliError> {
+    for pattern in patterns {
+        if !run.benchmarks.iter().any(|benchmark| pattern.matches(&benchmark.name)) {
+            return Err(nothing(option, &pattern.text));
+        }
+    }
+    if !patterns.is_empty() {
+        run.benchmarks.retain(|benchmark| patterns.iter().any(|pattern| pattern.matches(&benchmark.name)));
+    }
+    Ok(())
+}
+
+/// The new name, where `from` describes this one.
+fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
+    if name == from {
+        return Some(to.to_owned());
+    }
+    let (before, after) = from.split_once('*')?;
+    let same = name.strip_prefix(before)?.strip_suffix(after)?;
+    Some(to.replacen('*', same, 1))
+}
+
+fn nothing(option: &str, what: &str) -> CliError {
+    CliError::Usage {
+        message: format!("{option} {} matches nothing in these results", crate::report::clean(what)),
+        hint: Some("`benchgate convert FILE - --to csv` lists every benchmark and metric".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_the_same_text_in_both_names() {
+        assert_eq!(renamed("old/64/x", "old/*/x", "new/*/x").as_deref(), Some("new/64/x"));
+        assert_eq!(renamed("old", "old", "new").as_deref(), Some("new"));
+        assert_eq!(renamed("a*b", "a*b", "c").as_deref(), Some("c"));
+        assert_eq!(renamed("other", "old/*", "new/*"), None);
+        assert_eq!(renamed("aba", "ab*ba", "x*"), None);
+    }
+}

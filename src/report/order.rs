@@ -1,0 +1,63 @@
+//! The order of rows in a table.
+
+use super::{RowView, View};
+
+/// What the rows of a section are sorted by. What is wrong or failed stays above what changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// What changed by its size, the rest as the suite has it.
+    #[default]
+    Importance,
+    /// The benchmark's name.
+    Name,
+    /// The effect, the largest slowdown first.
+    Change,
+}
+
+impl Order {
+    pub const ALL: [Self; 3] = [Self::Importance, Self::Name, Self::Change];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Importance => "importance",
+            Self::Name => "name",
+            Self::Change => "change",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|order| order.as_str() == name)
+    }
+}
+
+impl View<'_> {
+    /// The same rows in this order.
+    pub fn sorted(mut self, order: Order) -> Self {
+        let sections = [
+            &mut self.diverged,
+            &mut self.failed,
+            &mut self.changed,
+            &mut self.open,
+            &mut self.unchanged,
+            &mut self.reported,
+        ];
+        match order {
+            Order::Importance => {}
+            Order::Name => sections.into_iter().for_each(|rows| rows.sort_by_key(|row| row.name)),
+            Order::Change => {
+                let worse = |row: &RowView<'_>| row.worsening().unwrap_or(f64::NEG_INFINITY);
+                sections.into_iter().for_each(|rows| rows.sort_by(|a, b| worse(b).total_cmp(&worse(a))));
+            }
+        }
+        self
+    }
+}
+
+impl RowView<'_> {
+    /// Logarithm of the effect, above zero where head is worse.
+    fn worsening(&self) -> Option<f64> {
+        let change = self.row.estimate.as_ref()?.ratio.ln();
+        let better = self.row.metric.as_ref()?.better;
+        Some(if better == crate::model::Better::Lower { change } else { -change })
+    }
+}

@@ -1,0 +1,43 @@
+//! A history in the height of one line.
+
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Where there is no value.
+const GAP: char = '·';
+/// Values that lie within this share of each other look flat: noise must not fill the whole height.
+const LEAST_SPAN: f64 = 0.05;
+
+/// The newest `width` values, oldest first. `None` where a value is missing or not above zero.
+pub fn sparkline(values: &[Option<f64>], width: usize) -> String {
+    let shown = &values[values.len().saturating_sub(width)..];
+    let logs: Vec<Option<f64>> =
+        shown.iter().map(|value| value.map(f64::ln).filter(|log| log.is_finite())).collect();
+    let known = || logs.iter().flatten().copied();
+    let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
+    let span = (high - low).max(LEAST_SPAN);
+    // What is flat lies in the middle, not at the bottom.
+    let bottom = (low + high - span) / 2.0;
+    let level = |log: f64| {
+        let share = ((log - bottom) / span).clamp(0.0, 1.0);
+        LEVELS[(share * (LEVELS.len() - 1) as f64).round() as usize]
+    };
+    logs.into_iter().map(|log| log.map_or(GAP, level)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_seen_and_noise_is_flat() {
+        let all = |values: &[f64]| sparkline(&values.iter().map(|&v| Some(v)).collect::<Vec<_>>(), 40);
+        assert_eq!(all(&[1.0, 1.0, 2.0, 2.0]), "▁▁██");
+        assert_eq!(all(&[1.0, 1.002, 0.999]), "▅▅▄");
+        assert_eq!(all(&[5.0]), "▅");
+        assert_eq!(all(&[]), "");
+    }
+
+    #[test]
+    fn what_is_missing_is_a_gap_and_only_the_newest_are_shown() {
+        assert_eq!(sparkline(&[Some(9.0), Some(1.0), None, Some(0.0), Some(2.0)], 4), "▁··█");
+    }
+}

@@ -1,0 +1,257 @@
+//! `compare` on part of a result, on one file that holds both sides, on folders, and on compressed files.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+use crate::harness::{Outcome, World};
+
+/// Google Benchmark CSV: each benchmark with five repetitions around a time, and a counter.
+fn csv(rows: &[(&str, f64, f64)]) -> String {
+    let mut text = "name,iterations,real_time,cpu_time,time_unit,\"misses\"\n".to_owned();
+    for (which, (name, time, misses)) in (1..).zip(rows) {
+        for repetition in 0..5 {
+            // No two benchmarks measure the same to the last bit.
+            let time = time * (1.0 + 0.0001 * f64::from(repetition) + 0.00001 * f64::from(which));
+            text.push_str(&format!("\"{name}\",10,{time},{time},ns,{misses}\n"));
+        }
+    }
+    text
+}
+
+/// The JSON of a comparison: (benchmark, metric, verdict) of each row, and its notes.
+fn rows(outcome: &Outcome) -> (Vec<(String, String, String)>, Vec<String>) {
+    let json: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let row = |row: &Value| (text(&row["benchmark"]), text(&row["metric"]["name"]), text(&row["verdict"]));
+    let rows = json["rows"].as_array().unwrap().iter().map(row).collect();
+    (rows, json["notes"].as_array().unwrap().iter().map(text).collect())
+}
+
+fn latencies(outcome: &Outcome) -> Vec<(String, String)> {
+    let rows = rows(outcome).0.into_iter().filter(|(_, metric, _)| metric == "latency");
+    rows.map(|(benchmark, _, verdict)| (benchmark, verdict)).collect()
+}
+
+const SURE: [&str; 4] = ["--between-cv", "0.1%", "--format", "json"];
+
+#[test]
+fn what_a_filter_leaves_out_is_not_judged_and_is_counted() {
+    let world = World::new();
+    world.write("a.csv", csv(&[("conv/1", 100.0, 1.0), ("conv/2", 100.0, 1.0), ("mlp", 100.0, 1.0)]));
+    world.write("b.csv", csv(&[("conv/1", 100.0, 1.0), ("conv/2", 100.0, 1.0), ("mlp", 200.0, 1.0)]));
+    world.run(["compare", "a.csv", "b.csv"].into_iter().chain(SURE)).expect_code(10);
+    let outcome = world.run(["compare", "a.csv", "b.csv", "--filter", "conv/*"].into_iter().chain(SURE));
+    let outcome = outcome.expect_code(0);
+    let pass = |name: &str| (name.to_owned(), "pass".to_owned());
+    assert_eq!(latencies(&outcome), [pass("conv/1"), pass("conv/2")]);
+    assert!(
+        rows(&outcome).1.iter().any(|note| note.contains("leaves out 1 benchmarks")),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
+fn a_pattern_or_a_metric_that_matches_nothing_is_an_error() {
+    let world = World::new();
+    world.write("a.csv", csv(&[("conv", 100.0, 1.0)]));
+    for option in [
+        &["--filter", "nothing*"][..],
+        &["--filter", "conv", "--filter", "nothing"],
+        &["--metric", "nothing"],
+        &["--base-filter", "nothing"],
+        &["--head-filter", "nothing"],
+        &["--rename", "nothing", "conv"],
+    ] {
+        world.run(["compare", "a.csv", "a.csv"].into_iter().chain(option.iter().copied())).expect_code(2);
+    }
+}
+
+#[test]
+fn a_chosen_metric_decides() {
+    let world = World::new();
+    world.write("a.csv", csv(&[("conv", 100.0, 50.0)]));
+    world.write("b.csv", csv(&[("conv", 100.0, 90.0)]));
+    world.run(["compare", "a.csv", "b.csv"].into_iter().chain(SURE)).expect_code(0);
+    let chosen = ["compare", "a.csv", "b.csv", "--metric", "misses"].into_iter().chain(SURE);
+    let outcome = world.run(chosen).expect_code(10);
+    assert_eq!(rows(&outcome).0, [("conv".to_owned(), "misses".to_owned(), "regressed".to_owned())]);
+}
+
+#[test]
+fn a_failed_benchmark_stays_when_a_metric_is_chosen() {
+    let world = World::new();
+    world.write("a.csv", csv(&[("conv", 100.0, 50.0), ("mlp", 100.0, 50.0)]));
+    let failed = "name,iterations,real_time,cpu_time,time_unit,error_occurred,error_message\n\"mlp\",,,,,true,\"no\"\n";
+    world.write("conv.csv", csv(&[("conv", 100.0, 50.0)]));
+    world.write("mlp.csv", failed);
+    let args =
+        ["compare", "--base", "a.csv", "--head", "conv.csv", "--head", "mlp.csv", "--metric", "misses"];
+    world.run(args.into_iter().chain(SURE)).expect_code(10);
+}
+
+#[test]
+fn two_programs_in_one_file_are_compared() {
+    let world = World::new();
+    let two = r#"{"results": [
+        {"command": "old", "mean": 1, "times": [1.0, 1.01, 1.02, 1.0, 1.01]},
+        {"command": "new", "mean": 2, "times": [2.0, 2.01, 2.02, 2.0, 2.01]}]}"#;
+    world.write("two.json", two);
+    let pair =
+        ["compare", "two.json", "--base-filter", "old", "--head-filter", "new"].into_iter().chain(SURE);
+    let outcome = world.run(pair).expect_code(10);
+    assert_eq!(latencies(&outcome), [("new".to_owned(), "regressed".to_owned())]);
+    world.write(
+        "many.csv",
+        csv(&[("old/1", 1.0, 1.0), ("old/2", 1.0, 1.0), ("new/1", 1.0, 1.0), ("new/2", 2.0, 1.0)]),
+    );
+    let many = [
+        "compare",
+        "many.csv",
+        "--base-filter",
+        "old/*",
+        "--head-filter",
+        "new/*",
+        "--rename",
+        "old/*",
+        "new/*",
+    ];
+    let outcome = world.run(many.into_iter().chain(SURE)).expect_code(10);
+    let wanted = [("new/1", "pass"), ("new/2", "regressed")];
+    assert_eq!(latencies(&outcome), wanted.map(|(name, verdict)| (name.to_owned(), verdict.to_owned())));
+    // Without the map nothing pairs up, and nothing passes.
+    let unpaired = &many[..6];
+    world.run(unpaired.iter().copied()).expect_code(12);
+    let clash = ["compare", "many.csv", "many.csv", "--rename", "old/1", "old/2"];
+    world.run(clash).expect_code(2);
+}
+
+#[test]
+fn sorting_changes_the_order_and_nothing_else() {
+    let world = World::new();
+    world.write("a.csv", csv(&[("c", 100.0, 1.0), ("a", 100.0, 1.0), ("b", 100.0, 1.0)]));
+    world.write("b.csv", csv(&[("c", 100.0, 1.0), ("a", 150.0, 1.0), ("b", 200.0, 1.0)]));
+    let order = |sort: &str| -> Vec<String> {
+        let args =
+            ["compare", "a.csv", "b.csv", "--between-cv", "0.1%", "--format", "markdown", "--sort", sort];
+        let text = world.run(args).expect_code(10).stdout;
+        let names = text.lines().filter_map(|line| line.split('`').nth(1)).filter(|name| name.len() == 1);
+        let mut seen = Vec::new();
+        names.for_each(|name| {
+            if !seen.contains(&name.to_owned()) {
+                seen.push(name.to_owned())
+            }
+        });
+        seen
+    };
+    assert_eq!(order("importance")[..2], ["b", "a"]);
+    assert_eq!(order("name")[..2], ["a", "b"]);
+    assert_eq!(order("change")[..2], ["b", "a"]);
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn compressed_results_are_read_as_what_is_in_them() {
+    let world = World::new();
+    let text = csv(&[("conv", 100.0, 1.0)]);
+    world.write("a.csv.gz", gzip(text.as_bytes()));
+    let level = ruzstd::encoding::CompressionLevel::Fastest;
+    world.write("b.csv.zst", ruzstd::encoding::compress_to_vec(text.as_bytes(), level));
+    world.run(["compare", "a.csv.gz", "b.csv.zst"].into_iter().chain(SURE)).expect_code(0);
+    world
+        .run_with_input(["compare", "a.csv.gz", "-"].into_iter().chain(SURE), &gzip(text.as_bytes()))
+        .expect_code(0);
+    world.run(["convert", "a.csv.gz", "out.json"]).expect_code(0);
+}
+
+#[test]
+fn a_compressed_file_that_is_cut_or_grows_without_bound_is_unreadable() {
+    let world = World::new();
+    let text = csv(&[("conv", 100.0, 1.0)]);
+    world.write("a.csv", &text);
+    let whole = gzip(text.as_bytes());
+    world.write("cut.gz", &whole[..whole.len() - 9]);
+    let level = ruzstd::encoding::CompressionLevel::Fastest;
+    let whole = ruzstd::encoding::compress_to_vec(text.as_bytes(), level);
+    world.write("cut.zst", &whole[..whole.len() - 9]);
+    // 17 MiB of one character in 17 KiB.
+    world.write("bomb.gz", gzip(&vec![b' '; 17 << 20]));
+    for file in ["cut.gz", "cut.zst", "bomb.gz"] {
+        world.run(["compare", "a.csv", file]).expect_code(21);
+    }
+}
+
+#[test]
+fn the_results_of_a_folder_are_one_side() {
+    let world = World::new();
+    for (side, time) in [("base", 100.0), ("head", 200.0)] {
+        for part in 1..=3 {
+            world.write(
+                &format!("{side}/{part}.csv"),
+                csv(&[("conv", time * (1.0 + 0.001 * f64::from(part)), 1.0)]),
+            );
+        }
+        world.write(&format!("{side}/notes/readme.txt"), "nothing of interest\n");
+    }
+    let outcome = world.run(["compare", "base", "head"].into_iter().chain(SURE)).expect_code(10);
+    let notes = rows(&outcome).1;
+    assert!(
+        notes.iter().any(|note| note == "base: 3 files were joined as processes of one side"),
+        "{notes:?}"
+    );
+    assert!(notes.iter().any(|note| note.starts_with("base: 1 other files")), "{notes:?}");
+    world.write("empty/readme.txt", "nothing of interest\n");
+    world.run(["compare", "base", "empty"]).expect_code(21);
+    // A result that is cut short is not passed over.
+    world.write("base/4.json", "{\"context\": {}, \"benchmarks\": [{\"name\": \"conv\", ");
+    world.run(["compare", "base", "head"]).expect_code(21);
+}
+
+#[test]
+#[cfg(unix)]
+fn links_in_a_folder_are_not_followed() {
+    let world = World::new();
+    world.write("base/1.csv", csv(&[("conv", 100.0, 1.0)]));
+    let secret = world.write("secret.csv", csv(&[("secret", 100.0, 1.0)]));
+    std::os::unix::fs::symlink(secret, world.work().join("base/2.csv")).unwrap();
+    std::os::unix::fs::symlink(world.work(), world.work().join("base/loop")).unwrap();
+    let outcome = world.run(["compare", "base", "base"].into_iter().chain(SURE)).expect_code(0);
+    assert_eq!(latencies(&outcome), [("conv".to_owned(), "pass".to_owned())]);
+}
+
+#[test]
+fn a_criterion_folder_is_its_newest_samples() {
+    let world = World::new();
+    let fixture = super::ingest::fixture_path("criterion/sum/wrapping/new");
+    for name in ["sample.json", "estimates.json"] {
+        let bytes = std::fs::read(fixture.join(name)).unwrap();
+        for state in ["new", "base"] {
+            world.write(&format!("criterion/sum/wrapping/{state}/{name}"), &bytes);
+        }
+    }
+    let outcome = world.run(["compare", "criterion", "criterion"].into_iter().chain(SURE));
+    let notes = rows(&outcome).1;
+    assert!(!notes.iter().any(|note| note.contains("joined")), "{notes:?}");
+    assert_eq!(latencies(&outcome).len(), 1);
+    assert_eq!(latencies(&outcome)[0].0, "sum/wrapping");
+}
+
+#[test]
+fn several_results_stand_next_to_each_other() {
+    let world = World::new();
+    world.write("base.csv", csv(&[("conv", 100.0, 1.0), ("mlp", 100.0, 1.0), ("gone", 100.0, 1.0)]));
+    world.write("a.csv", csv(&[("conv", 100.0, 1.0), ("mlp", 80.0, 1.0), ("gone", 100.0, 1.0)]));
+    world.write("b.csv", csv(&[("conv", 150.0, 1.0), ("mlp", 100.0, 1.0), ("new", 1.0, 1.0)]));
+    let args = ["compare", "base.csv", "a.csv", "b.csv", "--between-cv", "0.1%"];
+    let outcome = world.run(args).expect_code(10);
+    insta::assert_snapshot!(outcome.stdout);
+    let unchanged = ["compare", "base.csv", "base.csv", "base.csv", "--between-cv", "0.1%"];
+    world.run(unchanged).expect_code(0);
+    world.run(args.into_iter().chain(["--format", "json"])).expect_code(2);
+}
