@@ -1,7 +1,7 @@
 //! A stored baseline: simulated nightly sessions on chips that differ and days that differ.
 
 use benchgate::gate::{CompareOptions, Policy, compare_with_history};
-use benchgate::model::{Process, Run, Verdict};
+use benchgate::model::{Anchor, BenchmarkName, Process, Run, Verdict};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
@@ -12,28 +12,70 @@ use crate::tally::Tally;
 
 const PROCESSES: usize = 8;
 const SLOWDOWNS: [f64; 4] = [0.0, 0.05, 0.10, 0.20];
-/// (chip to chip, day to day and row), as standard deviations of the log.
-const MACHINES: [(&str, f64, f64); 2] =
-    [("one chip, days 1 %", 0.0, 0.01), ("several chips 3 %, days 1 %", 0.03, 0.01)];
+/// How a session's machine differs from the last one's, as standard deviations of the log.
+struct Machine {
+    name: &'static str,
+    /// Chip to chip.
+    chip: f64,
+    /// Day to day: half of it on all rows together, and as much again on each row.
+    day: f64,
+    /// The share of both that an anchor measured in the same session shares; `None` where there is none.
+    anchor: Option<f64>,
+}
+
+const MACHINES: [Machine; 5] = [
+    Machine { name: "one chip, days 1 %", chip: 0.0, day: 0.01, anchor: None },
+    Machine { name: "one chip, days 1 %, anchor", chip: 0.0, day: 0.01, anchor: Some(1.0) },
+    Machine { name: "one chip, days 1 %, half an anchor", chip: 0.0, day: 0.01, anchor: Some(0.5) },
+    Machine { name: "several chips 3 %, days 1 %", chip: 0.03, day: 0.01, anchor: None },
+    Machine { name: "several chips 3 %, days 1 %, anchor", chip: 0.03, day: 0.01, anchor: Some(1.0) },
+];
 const HISTORIES: [usize; 4] = [1, 3, 10, 30];
 
-fn session(chip: f64, day: f64, slowed: (usize, f64), random: &mut ChaCha12Rng) -> Run {
+fn session(machine: &Machine, slowed: Slowed, random: &mut ChaCha12Rng) -> Run {
     // A chip is faster or slower as a whole; a day moves all rows a little and each a little more.
-    let whole = chip * normal(random) + day / 2.0 * normal(random);
+    let whole = machine.chip * normal(random) + machine.day / 2.0 * normal(random);
+    let mut anchor = Anchor::default();
     let benchmarks = (0..ROWS).map(|row| {
-        let cost = whole + day * normal(random);
-        let factor = if row == slowed.0 { slowed.1 } else { 1.0 };
-        let processes = (0..PROCESSES)
-            .map(|_| {
-                let process = cost + 0.007 * normal(random);
-                let samples =
-                    (0..8).map(|_| 1e6 * factor * (process + 0.005 * normal(random)).exp()).collect();
-                Process { samples, slot: None, started: None }
-            })
-            .collect();
-        benchmark(&format!("row-{row}"), processes)
+        let cost = whole + machine.day * normal(random);
+        let factor = match slowed {
+            Slowed::One(slow, factor) if slow == row => factor,
+            Slowed::All(factor) => factor,
+            Slowed::One(..) => 1.0,
+        };
+        let mut processes = |cost: f64| -> Vec<Process> {
+            (0..PROCESSES)
+                .map(|_| {
+                    let process = cost + 0.007 * normal(random);
+                    let samples = (0..8).map(|_| 1e6 * (process + 0.005 * normal(random)).exp()).collect();
+                    Process { samples, slot: None, started: None }
+                })
+                .collect()
+        };
+        let name = format!("row-{row}");
+        let head = processes(cost + factor.ln());
+        if let Some(share) = machine.anchor {
+            // Medians of processes and not the paired estimate: what is simulated here has no blocks.
+            let ratio = median(&head) / median(&processes(share * cost));
+            anchor.ratios.insert((BenchmarkName::new(&name), "latency".to_owned()), ratio);
+        }
+        benchmark(&name, head)
     });
-    Run { benchmarks: benchmarks.collect(), ..Run::default() }
+    let benchmarks = benchmarks.collect();
+    Run { benchmarks, anchor: machine.anchor.map(|_| anchor), ..Run::default() }
+}
+
+/// What a change slows, and by which factor.
+#[derive(Clone, Copy)]
+enum Slowed {
+    One(usize, f64),
+    All(f64),
+}
+
+fn median(processes: &[Process]) -> f64 {
+    let mut all: Vec<f64> = processes.iter().flat_map(|process| process.samples.iter().copied()).collect();
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
 }
 
 pub fn print(suites: u32, seed: u64) {
@@ -42,7 +84,8 @@ pub fn print(suites: u32, seed: u64) {
         "{:<36} {:>9} {:>14} {:>14} {:>14} {:>14} {:>14}",
         "", "sessions", "suites red", "rows green", "+5 % seen", "+10 % seen", "+20 % seen"
     );
-    for (at, (name, chip, day)) in MACHINES.into_iter().enumerate() {
+    for (at, machine) in MACHINES.iter().enumerate() {
+        let name = machine.name;
         for sessions in HISTORIES {
             let mut cells = Vec::new();
             for slowdown in SLOWDOWNS {
@@ -51,13 +94,13 @@ pub fn print(suites: u32, seed: u64) {
                     random.set_stream(u64::from(suite));
                     let slow = random.random_range(0..ROWS);
                     let history: Vec<Run> =
-                        (0..sessions).map(|_| session(chip, day, (0, 1.0), &mut random)).collect();
-                    let head = session(chip, day, (slow, 1.0 + slowdown), &mut random);
+                        (0..sessions).map(|_| session(machine, Slowed::All(1.0), &mut random)).collect();
+                    let head = session(machine, Slowed::One(slow, 1.0 + slowdown), &mut random);
                     let comparison =
                         compare_with_history(&head, &history, &Policy::default(), &CompareOptions::default());
                     let rows = comparison.rows;
-                    let green =
-                        rows.iter().filter(|row| row.verdict == Verdict::Pass).count() as f64 / ROWS as f64;
+                    let green = rows.iter().filter(|row| row.verdict == Verdict::Pass).count() as f64
+                        / rows.len() as f64;
                     let hit = if slowdown > 0.0 {
                         rows[slow].verdict == Verdict::Regressed
                     } else {

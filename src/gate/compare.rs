@@ -12,7 +12,7 @@ use super::evidence::Evidence;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
-use super::{classical, context, diagnosis, explain, history, overall, repeated};
+use super::{classical, common_row, context, diagnosis, explain, history, overall, repeated};
 
 /// What a comparison takes beside the runs and the policy.
 #[derive(Debug, Clone, Default)]
@@ -40,8 +40,11 @@ pub fn compare_with_history(
     let usable = history::same_testbed(head, sessions);
     let nothing = Run { suite: head.suite.clone(), ..Run::default() };
     let newest = history::newest_measured(&usable).unwrap_or(nothing);
-    let mut comparison = compared(&newest, head, Some(history::Sessions::new(&usable)), policy, options);
-    comparison.notes.extend(history::notes(sessions.len(), usable.len()));
+    let stored = history::Sessions::new(&usable, head);
+    let notes =
+        history::notes(sessions.len(), usable.len(), stored.anchored, stored.common("latency").is_some());
+    let mut comparison = compared(&newest, head, Some(stored), policy, options);
+    comparison.notes.extend(notes);
     comparison
 }
 
@@ -64,6 +67,7 @@ fn compared(
     };
     let pairs = matched(base, head);
     let mut drafts = drafted(&pairs, &session, &rules);
+    drafts.extend(common_row::draft(&session, &rules));
     let effects = judge(&mut drafts, policy);
     let mut lints = lints;
     lints.extend(diagnosis::of_session(drafts.iter().filter_map(|draft| draft.open.as_ref())));

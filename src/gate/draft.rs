@@ -63,7 +63,7 @@ pub struct Session<'a> {
     pub repeated: BTreeSet<BenchmarkName>,
 }
 
-fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reason, fatal: bool) -> Row {
+pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reason, fatal: bool) -> Row {
     let lints = [pair.base, pair.head].into_iter().flatten().flat_map(|side| side.lints.iter().cloned());
     Row {
         benchmark: name.clone(),
@@ -264,9 +264,7 @@ fn metric_draft(
     });
     let declared = rules.between_cv(&row.benchmark, metric);
     let evidence = match &session.history {
-        Some(sessions) => {
-            history::gather(sessions, &row.benchmark, metric, &head_readings, calibrated, declared, gpu)
-        }
+        Some(sessions) => history::gather(sessions, &row.benchmark, metric, calibrated, declared, gpu),
         None => {
             gather(&base_readings, &head_readings, session.together, prior_spread(calibrated, declared, gpu))
         }

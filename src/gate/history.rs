@@ -1,13 +1,16 @@
 //! One session against the stored sessions of a baseline: another day, maybe another chip.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Metric, Outcome, Run, Spread};
+use crate::model::{
+    Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Run, Spread,
+};
 use crate::stats::describe;
 
+use super::common::{Common, RowCosts};
 use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
-use super::series::{self, Readings};
+use super::series;
 
 /// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
 /// nor policy says better: clocks and temperatures of another day, as a log ratio.
@@ -25,20 +28,106 @@ pub fn same_testbed<'a>(head: &Run, sessions: &'a [Run]) -> Vec<&'a Run> {
     sessions.iter().filter(same).collect()
 }
 
+/// The costs of one row: benchmark and metric.
+struct Costs<'a> {
+    metric: &'a Metric,
+    /// Stored sessions by number, oldest first, with the row's cost in each.
+    stored: Vec<(usize, f64)>,
+    now: Option<f64>,
+    /// A stored session has a value that no ratio can be taken of.
+    has_zero: bool,
+}
+
 /// Stored sessions, found by benchmark: histories of years and suites of thousands stay linear.
 pub struct Sessions<'a> {
-    benchmarks: HashMap<&'a BenchmarkName, Vec<&'a Benchmark>>,
+    rows: HashMap<(&'a BenchmarkName, &'a str), Costs<'a>>,
+    /// By metric name: what all rows have in common.
+    common: BTreeMap<&'a str, Common>,
+    /// Costs are ratios to an anchor that both sessions measured.
+    pub anchored: bool,
 }
 
 impl<'a> Sessions<'a> {
-    /// In the order given, oldest first.
-    pub fn new(runs: &[&'a Run]) -> Self {
-        let mut benchmarks: HashMap<&'a BenchmarkName, Vec<&'a Benchmark>> = HashMap::new();
-        for benchmark in runs.iter().flat_map(|run| &run.benchmarks) {
-            benchmarks.entry(&benchmark.name).or_default().push(benchmark);
+    /// `runs` in the order given, oldest first.
+    pub fn new(runs: &[&'a Run], head: &'a Run) -> Self {
+        let same_anchor: Vec<&Run> = runs.iter().copied().filter(|run| is_same_anchor(run, head)).collect();
+        let anchored = same_anchor.len() >= ENOUGH_SESSIONS.min(runs.len().max(1));
+        let runs = if anchored { same_anchor } else { runs.to_vec() };
+        let mut rows = costs(&runs, head, anchored);
+        let mut by_metric: BTreeMap<&str, Vec<&mut Costs<'a>>> = BTreeMap::new();
+        for ((_, metric), costs) in &mut rows {
+            by_metric.entry(metric).or_default().push(costs);
         }
-        Self { benchmarks }
+        let mut common = BTreeMap::new();
+        for (metric, mut rows) in by_metric {
+            let seen: Vec<RowCosts<'_>> =
+                rows.iter().map(|costs| RowCosts { stored: &costs.stored, now: costs.now }).collect();
+            let Some(found) = Common::of_rows(&seen, runs.len()) else { continue };
+            for (at, costs) in rows.iter_mut().enumerate() {
+                (costs.stored, costs.now) = found.without(at, &costs.stored, costs.now);
+            }
+            common.insert(metric, found);
+        }
+        Self { rows, common, anchored }
     }
+
+    /// The shift that all rows of a metric have in common, by session, and head's; where it was taken out of them.
+    pub fn common(&self, metric: &str) -> Option<(Vec<f64>, f64)> {
+        self.common.get(metric).map(Common::shifts)
+    }
+}
+
+fn is_same_anchor(run: &Run, head: &Run) -> bool {
+    match (&run.anchor, &head.anchor) {
+        (Some(stored), Some(head)) => stored.toolchain == head.toolchain,
+        _ => false,
+    }
+}
+
+/// The cost of every noisy row of head, in head and in the sessions.
+fn costs<'a>(
+    runs: &[&'a Run],
+    head: &'a Run,
+    anchored: bool,
+) -> HashMap<(&'a BenchmarkName, &'a str), Costs<'a>> {
+    let mut rows: HashMap<(&BenchmarkName, &str), Costs<'a>> = HashMap::new();
+    let noisy = |series: &&MetricSeries| series.metric.kind == MetricKind::Noisy;
+    for benchmark in &head.benchmarks {
+        for series in benchmark.metrics.iter().filter(noisy) {
+            let now = cost(head, benchmark, series, anchored);
+            let costs = Costs { metric: &series.metric, stored: Vec::new(), now, has_zero: false };
+            rows.insert((&benchmark.name, series.metric.name.as_ref()), costs);
+        }
+    }
+    for (number, run) in runs.iter().enumerate() {
+        for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
+            for series in &benchmark.metrics {
+                let key = (&benchmark.name, series.metric.name.as_ref());
+                let Some(row) = rows.get_mut(&key) else { continue };
+                // Another unit is another quantity.
+                if series.metric.unit != row.metric.unit || series.metric.better != row.metric.better {
+                    continue;
+                }
+                row.has_zero |= series::read(series).is_ok_and(|readings| !readings.has_ratio());
+                row.stored.extend(cost(run, benchmark, series, anchored).map(|cost| (number, cost)));
+            }
+        }
+    }
+    rows
+}
+
+/// The cost of one benchmark in one session: the median over its processes, or its ratio to the anchor.
+fn cost(run: &Run, benchmark: &Benchmark, series: &MetricSeries, anchored: bool) -> Option<f64> {
+    if anchored {
+        let key = (benchmark.name.clone(), series.metric.name.to_string());
+        let ratio = run.anchor.as_ref()?.ratios.get(&key).copied().filter(|ratio| *ratio > 0.0)?;
+        return Some(match series.metric.better {
+            Better::Lower => ratio.ln(),
+            Better::Higher => -ratio.ln(),
+        });
+    }
+    // A session of samples and one of summaries only meet at the median.
+    describe::median(&series::read(series).ok()?.middle).filter(|cost| cost.is_finite())
 }
 
 /// The newest session, with benchmarks whose device was missing in it as the newest session has them that
@@ -67,17 +156,23 @@ pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
 }
 
 /// What the reader should know of the history.
-pub fn notes(stored: usize, used: usize) -> Vec<String> {
+pub fn notes(stored: usize, used: usize, anchored: bool, common: bool) -> Vec<String> {
     let mut notes = vec![format!("compared with {used} stored sessions; how much sessions differ counts")];
+    if anchored {
+        notes.push(
+            "each session's times are ratios to the anchor that it measured, block by block".to_owned(),
+        );
+    }
+    if common {
+        notes.push(
+            "what a session did to all benchmarks is taken out of each row and judged as a row of its own"
+                .to_owned(),
+        );
+    }
     if used < stored {
         notes.push(format!("{} stored sessions of other testbeds were left out", stored - used));
     }
     notes
-}
-
-/// The cost of one benchmark in one session: the median over its processes.
-fn session_cost(readings: &Readings, summaries: bool) -> Option<f64> {
-    describe::median(if summaries { &readings.middle } else { &readings.clean })
 }
 
 /// Head's session against the history of this row.
@@ -85,27 +180,16 @@ pub fn gather(
     sessions: &Sessions<'_>,
     name: &BenchmarkName,
     metric: &Metric,
-    head: &Readings,
     calibrated: Option<&Spread>,
     declared: Option<f64>,
     gpu: bool,
 ) -> Result<Evidence, String> {
-    let stored: Vec<Readings> = sessions
-        .benchmarks
-        .get(name)
-        .into_iter()
-        .flatten()
-        .filter(|benchmark| benchmark.outcome.is_ok())
-        .filter_map(|benchmark| benchmark.metric(&metric.name))
-        .filter(|series| series.metric.unit == metric.unit)
-        .filter_map(|series| series::read(series).ok())
-        .collect();
-    if stored.iter().any(|readings| !readings.has_ratio()) {
+    let row = sessions.rows.get(&(name, metric.name.as_ref())).ok_or("no stored session has this row")?;
+    if row.has_zero {
         return Err("a stored session has a value of zero, so there is no ratio to judge".to_owned());
     }
-    let summaries = head.summaries_only || stored.iter().any(|readings| readings.summaries_only);
-    let costs: Vec<f64> = stored.iter().filter_map(|readings| session_cost(readings, summaries)).collect();
-    let now = session_cost(head, summaries).ok_or("head has no process")?;
+    let now = row.now.ok_or("head has no process")?;
+    let costs: Vec<f64> = row.stored.iter().map(|(_, cost)| *cost).collect();
     let (between, source) = prior(calibrated, declared, gpu);
     let mut lints = Vec::new();
     if costs.len() < ENOUGH_SESSIONS && source != SpreadSource::Calibrated {
@@ -121,6 +205,13 @@ pub fn gather(
         return Err("no stored session has this row".to_owned());
     }
     Ok(Evidence::History { stored: costs, now, assumed_sd: between, lints })
+}
+
+/// What all rows of a metric have in common, as a row's evidence.
+pub fn gather_common(sessions: &Sessions<'_>, metric: &str, gpu: bool) -> Option<Evidence> {
+    let (stored, now) = sessions.common(metric)?;
+    let (assumed_sd, _) = prior(None, None, gpu);
+    Some(Evidence::History { stored, now, assumed_sd, lints: Vec::new() })
 }
 
 fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64, SpreadSource) {

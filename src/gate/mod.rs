@@ -2,7 +2,10 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod accuracy;
+mod anchor;
 mod classical;
+mod common;
+mod common_row;
 mod compare;
 mod comparison;
 mod context;
@@ -26,6 +29,8 @@ mod series;
 mod status;
 mod typical;
 
+pub use anchor::anchored;
+pub use common_row::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
     Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, WaiverUse,

@@ -22,7 +22,7 @@ pub use metric::{Better, Metric, MetricKind, Unit};
 pub use outcome::{Outcome, Stage};
 pub use profile::{Kernel, Profile};
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
-pub use run::{Calibration, Context, Origin, Run, SideName, Spread, Testbed};
+pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testbed};
 pub use sample::{BlockSlot, Process, Series, Summary};
 pub use telemetry::Telemetry;
 pub use toolchain::Toolchain;

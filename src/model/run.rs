@@ -85,6 +85,16 @@ pub struct Calibration {
     pub spreads: BTreeMap<(BenchmarkName, String), Spread>,
 }
 
+/// What a session measured of its benchmarks relative to a frozen toolchain, block by block: what a day does to the
+/// machine it does to both.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Anchor {
+    /// Only sessions with the same frozen toolchain compare.
+    pub toolchain: Toolchain,
+    /// Measured / anchor, by benchmark and metric name.
+    pub ratios: BTreeMap<(BenchmarkName, String), f64>,
+}
+
 /// One execution of a suite on one testbed, one side of it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Run {
@@ -99,6 +109,8 @@ pub struct Run {
     pub commit: Option<String>,
     pub benchmarks: Vec<Benchmark>,
     pub calibration: Option<Calibration>,
+    /// Set where an anchor was measured in the same session.
+    pub anchor: Option<Anchor>,
     /// Findings about the whole run; those about one row are on the benchmark.
     pub lints: Vec<Lint>,
 }

@@ -25,6 +25,7 @@ impl RunFile {
 
     fn run(&self, side: &SideRecord, label: &str) -> Run {
         Run {
+            anchor: None,
             suite: Some(self.suite.clone()),
             session: Some(self.session.clone()),
             origin: Origin { format: RunSchema::NAME.to_owned(), label: label.to_owned() },

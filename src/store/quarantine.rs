@@ -6,7 +6,7 @@
 
 use globset::Glob;
 
-use crate::gate::{Comparison, Reason};
+use crate::gate::{ALL_BENCHMARKS, Comparison, Reason};
 use crate::model::{SideName, Verdict, VerifyCode};
 use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord, RunFile};
 
@@ -49,7 +49,8 @@ pub(super) fn reasons(
         }
     }
     for row in comparison.into_iter().flat_map(|comparison| &comparison.rows) {
-        let name = Some(row.benchmark.as_str());
+        // What all benchmarks did is a reason about the whole run.
+        let name = Some(row.benchmark.as_str()).filter(|name| *name != ALL_BENCHMARKS);
         let metric = row.metric.as_ref().map_or("", |metric| metric.name.as_ref());
         match (row.verdict, &row.reason, &row.estimate) {
             (Verdict::Regressed, _, Some(estimate)) if row.fatal => {
