@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
+use crate::files::Scratch;
 use crate::process::{Command, Reply, Session};
 use crate::toolchain::{Environment, PythonEnv};
 
@@ -62,7 +63,7 @@ pub(super) struct Interpreter {
     pub(super) session: Session,
     /// The sources that it exports. What one side's code did to an interpreter must not reach the other's.
     serves: PathBuf,
-    temporary: tempfile::TempDir,
+    temporary: Scratch,
 }
 
 /// The right to use one interpreter of an environment.
@@ -147,7 +148,7 @@ impl Lease<'_> {
             }
         }
         let package = install_package(context)?;
-        let temporary = context.cache.stage()?;
+        let temporary = context.scratch()?;
         let command = Command::new(&self.python.python, timeout)
             .args(["-m", "benchgate_export"])
             // `-m` looks in the current folder first: a torch.py beside a model must not shadow torch.
@@ -198,16 +199,19 @@ async fn crashed(session: Session, reply: Reply, stage: &str) -> Result<StageFai
     } else {
         session.finish(Duration::from_secs(5)).await
     };
+    let mut killed = false;
     let how = match (&reply, ended) {
         (Reply::TimedOut, _) => "took too long and was stopped".to_owned(),
         (_, Ok(finished)) => {
-            let last =
-                finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-            format!("{}{}{last}", finished.exit, if last.is_empty() { "" } else { ": " })
+            let last = finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty());
+            let cause = finished.ended_from_outside();
+            killed = cause.is_some();
+            let why = cause.or(last).map(|why| format!(": {why}")).unwrap_or_default();
+            format!("{}{why}", finished.exit)
         }
         (_, Err(error)) => error.to_string(),
     };
-    Ok(StageFailure::new(format!("{stage}: the exporter {how}")))
+    Ok(StageFailure { killed, ..StageFailure::new(format!("{stage}: the exporter {how}")) })
 }
 
 /// Writes the package into the cache, once per version of benchgate.

@@ -1,18 +1,19 @@
 //! Experiments with a fake interpreter: real processes, no torch.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::{self, BackendKind, ModelSource};
 use crate::model::{Event, Outcome, Progress, SideName, Testbed, VerifyCode};
-use crate::process::Cancel;
+use crate::process::{Cancel, Command};
 use crate::record::BackendRecord;
 use crate::toolchain::{Environment, Lock, PythonEnv};
 
 use super::super::cache::{Cache, Digests};
 use super::super::failures::Failures;
 use super::super::interpreters::{self as exporters, Environments};
+use super::super::journal::{Journal, Opening};
 use super::super::plan::{Filter, Planned, plan};
 use super::super::slots::Slots;
 use super::super::targets::Devices;
@@ -58,8 +59,13 @@ impl Progress for Quiet {
 
 fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
     let fake = folder.join("python");
-    std::fs::write(&fake, FAKE).unwrap();
-    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let source = folder.join("python.source");
+    std::fs::write(&source, FAKE).unwrap();
+    // Another process writes it: what this one has open for writing, another thread's child may hold open when
+    // it is to be started.
+    let install = Command::new("install", Duration::from_secs(60)).args(["-m", "755"]).args([&source, &fake]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert!(runtime.block_on(crate::process::run(&install, &Cancel::new())).unwrap().exit.is_success());
     let text = format!(
         "[suite]\nname = \"s\"\n[toolchain]\nversion = \"1.0\"\ncommit = \"{}\"\n\
          [[model]]\nname = \"m\"\nsource = \"models.py:{symbol}\"\noptions = {{ width = 4 }}\n\
@@ -84,7 +90,7 @@ fn records_in(
     axes: &[&str],
     environments: &Environments,
 ) -> Vec<BackendRecord> {
-    let cache = Cache::open(&folder.join("cache")).unwrap();
+    let cache = Cache::open(&folder.join("cache"));
     let testbed = Testbed::default();
     let cancel = Cancel::new();
     let context = Context {
@@ -101,6 +107,7 @@ fn records_in(
         paired: false,
         ir: None,
         logs: folder.join("logs"),
+        scratch: folder.join("scratch"),
         cpus: None,
         gpus: Arc::default(),
         choices: Vec::new(),
@@ -108,7 +115,12 @@ fn records_in(
     let axes: Vec<String> = axes.iter().map(|&axis| axis.to_owned()).collect();
     let planned: Vec<Planned<'_>> = plan(side, &Filter::default());
     let experiments = experiments(&planned, &side.config.backends, &Axes::new(&axes).unwrap()).unwrap();
-    let journal = Journal::open(&folder.join("sessions"), &"a".repeat(32), "2026-01-01T00:00:00Z").unwrap();
+    let sessions = folder.join("sessions");
+    let Opening::Opened(journal) =
+        Journal::try_open(&sessions, &"a".repeat(32), "2026-01-01T00:00:00Z").unwrap()
+    else {
+        panic!("nothing else holds it")
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let found = interpreters(&experiments, environments);

@@ -1,0 +1,98 @@
+//! benchgate, started once more as the supervisor of one tool.
+//!
+//! A program inherits the peak memory of the process that it replaces: Linux keeps the high-water mark of a
+//! process over `exec`. benchgate is larger than many tools, so a tool started by it, or by a fork of it, would be
+//! reported with benchgate's own peak. A supervisor that was itself executed has a few hundred kilobytes to pass on.
+//!
+//! Any program that links this library can be started that way, tests included: the hook below runs before
+//! `main` and takes over where the program was started under the supervisor's name.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::plan::Plan;
+use super::supervisor::supervise;
+
+/// What a supervisor is called in a list of processes.
+pub(super) const NAME: &str = "benchgate-init";
+
+/// The program that runs, whatever became of its file.
+pub(super) const SELF: &str = "/proc/self/exe";
+
+/// Run by the C library before `main`.
+#[used]
+// SAFETY: the section holds pointers to functions that take no argument they need and return nothing.
+#[unsafe(link_section = ".init_array")]
+static HOOK: extern "C" fn() = become_supervisor;
+
+/// Keeps the hook in every program that starts tools: a linker drops what is not referred to.
+pub(super) fn keep_hook() {
+    std::hint::black_box(&HOOK);
+}
+
+/// Does nothing in a program that was started under any other name.
+extern "C" fn become_supervisor() {
+    // The standard library knows the arguments only from `main` on, on some systems.
+    let Ok(line) = std::fs::read("/proc/self/cmdline") else { return };
+    if let Some(plan) = plan_of(&line) {
+        supervise(&plan);
+    }
+}
+
+/// The plan in a process's command line, where it is a supervisor's: words that each end with a zero.
+fn plan_of(line: &[u8]) -> Option<Plan> {
+    let words = line.strip_prefix(NAME.as_bytes())?.strip_prefix(b"\0")?;
+    let words = words.strip_suffix(b"\0").unwrap_or(words).split(|byte| *byte == 0);
+    Plan::from_args(words.map(|word| OsStr::from_bytes(word).to_owned()))
+}
+
+/// The command line of a supervisor, as the kernel shows it.
+#[cfg(test)]
+fn command_line(plan: &Plan) -> Vec<u8> {
+    use std::ffi::OsString;
+    let words = std::iter::once(NAME.into()).chain(plan.to_args());
+    words.flat_map(|word: OsString| word.as_bytes().iter().copied().chain([0]).collect::<Vec<u8>>()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::ffi::OsString;
+
+    use super::super::plan::CgroupPlan;
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            control: 5,
+            report: 7,
+            cgroup: None,
+            cpus: None,
+            env: BTreeMap::from([("PATH".into(), "/bin".into()), ("EMPTY".into(), "".into())]),
+            program: "/opt/tool".into(),
+            args: vec!["".into(), "two words".into(), OsStr::from_bytes(b"\xff").to_owned(), "".into()],
+        }
+    }
+
+    #[test]
+    fn a_plan_survives_the_command_line() {
+        let cgroup = CgroupPlan { procs: 8, kill: Some(9), lock: 10, path: "/sys/fs/cgroup/a b".into() };
+        let full = Plan { cgroup: Some(cgroup), cpus: Some(vec![1, 3]), ..plan() };
+        for plan in [plan(), full] {
+            assert_eq!(plan_of(&command_line(&plan)), Some(plan));
+        }
+    }
+
+    #[test]
+    fn another_program_s_command_line_is_no_plan() {
+        for line in [
+            &b"benchgate\0gate\0"[..],
+            b"benchgate-initial\0",
+            b"benchgate-init\0",
+            b"benchgate-init\01\0x\0",
+            b"",
+        ] {
+            assert_eq!(plan_of(line), None);
+        }
+    }
+}
