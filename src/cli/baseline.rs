@@ -7,7 +7,7 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
 use crate::model::SideName;
-use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
+use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::harmless;
 use crate::store::{self, Acceptance, Fault, Files, Lineage, Shelf, StoreError, Updated, Writing};
 
@@ -15,7 +15,7 @@ use super::policy_args::PolicyArgs;
 use super::rendering::ReportArgs;
 use super::session::{MeasureArgs, side};
 use super::store_args::{StoreArgs, runner};
-use super::{CliError, Terminal, baseline_show};
+use super::{CliError, Terminal, baseline_show, inputs, reading};
 
 /// Store runs, look at them, and say which change is the new normal
 #[derive(Debug, clap::Args)]
@@ -159,11 +159,6 @@ fn update(
     repository: Option<&Repository>,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let label = args.run.display();
-    let input = |message: String| CliError::Input {
-        message,
-        hint: Some("`benchgate run` writes one; --run names another".to_owned()),
-    };
     let policy = if args.measure {
         let config = args.measuring.load()?;
         let policy = args.policy.over(config.policy.clone())?;
@@ -173,10 +168,7 @@ fn update(
     } else {
         args.policy.resolve()?
     };
-    let bytes =
-        std::fs::read(&args.run).map_err(|error| input(format!("failed to read {label}: {error}")))?;
-    let file =
-        RunFile::from_slice(&bytes).map_err(|error| input(format!("failed to read {label}: {error}")))?;
+    let file = inputs::run_file(reading::file(&args.run)?, &args.run.to_string_lossy())?;
     if repository.is_none() {
         terminal.note("note: there is no git repository here, so every stored session counts as history");
     }

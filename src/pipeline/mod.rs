@@ -45,5 +45,6 @@ pub use cache::Cache;
 pub use calibration::{CalibrationSource, keep_calibration};
 pub use error::PipelineError;
 pub use interpreters::ExporterSource;
-pub use plan::{Filter, SideInput};
+pub use plan::{Filter, SideInput, expected};
+pub use schedule::sides_of_round;
 pub use session::{Options, Session, run};
