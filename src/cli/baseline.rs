@@ -7,8 +7,9 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
 use crate::model::SideName;
+use crate::pipeline::recorded_policy;
 use crate::record::{QuarantineCause, QuarantineRecord};
-use crate::report::harmless;
+use crate::report::{self, TerminalOptions, View, harmless};
 use crate::store::{self, Acceptance, Fault, Files, Lineage, Shelf, StoreError, Updated, Writing};
 
 use super::policy_args::PolicyArgs;
@@ -48,14 +49,15 @@ enum Command {
 
 /// Store a run: one more session
 ///
-/// A run that is red, failed, wrong or unverified is stored too, and is not learned from until it is
+/// Compares the run with the stored sessions, prints that comparison, and stores the run. One that is red, failed,
+/// wrong, unverified or undecided (a disturbed machine, say) is stored too, and excluded from the baseline until it is
 /// accepted. The exit code says so; the run is stored whatever it is.
 #[derive(Debug, clap::Args)]
 struct Update {
     /// The run, as `benchgate run` wrote it
     #[arg(long, value_name = "FILE", default_value = "run.json")]
     run: PathBuf,
-    /// Measure the head side of the suite first, write that to the run file, and judge by the suite's policy
+    /// Measure the head side of the suite first, and write that to the run file
     #[arg(long)]
     measure: bool,
     #[command(flatten)]
@@ -95,7 +97,7 @@ struct Accept {
     /// Only benchmarks that match
     #[arg(long, value_name = "GLOB")]
     benchmark: Option<String>,
-    /// Why, for those who read it later
+    /// The reason, for those who read it later
     #[arg(long, value_name = "TEXT")]
     why: String,
     /// The last day it holds; afterwards the sessions stored under it are no longer learned from
@@ -159,16 +161,21 @@ fn update(
     repository: Option<&Repository>,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let policy = if args.measure {
+    // Options that contradict each other are said before anything is measured.
+    args.policy.resolve()?;
+    if args.measure {
         let config = args.measuring.load()?;
-        let policy = args.policy.over(config.policy.clone())?;
         let head: Vec<_> = side(SideName::Head, &config)?.into_iter().collect();
         args.measuring.measure(&head, &args.run, terminal)?;
-        policy
-    } else {
-        args.policy.resolve()?
-    };
-    let file = inputs::run_file(reading::file(&args.run)?, &args.run.to_string_lossy())?;
+    }
+    let label = args.run.to_string_lossy();
+    let file = inputs::run_file(reading::file(&args.run)?, &label)?;
+    // The suite's own, which the run carries: measuring and storing in two steps is the same as in one.
+    let recorded = recorded_policy(&file).map_err(|why| CliError::Input {
+        message: format!("failed to read the policy in {label}: {why}"),
+        hint: Some("measure again with `benchgate run`".to_owned()),
+    })?;
+    let policy = args.policy.over(recorded)?;
     if repository.is_none() {
         terminal.note("note: there is no git repository here, so every stored session counts as history");
     }
@@ -189,6 +196,11 @@ fn update(
     };
     let updated = store::update(files, &file, &writing)?;
     say_faults(&updated.faults, terminal);
+    if let Some(comparison) = &updated.comparison {
+        let options =
+            TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
+        terminal.print(&report::terminal(&View::new(comparison, None), options));
+    }
     terminal.print(&outcome(&updated, &files.place()));
     Ok(if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) })
 }
@@ -201,7 +213,9 @@ fn outcome(updated: &Updated, place: &str) -> String {
         text.push_str(&format!("quarantined: {whom}: {}: {}\n", reason.cause.as_str(), reason.why));
     }
     if !updated.quarantine.is_empty() {
-        text.push_str("what is quarantined is not learned from; `benchgate baseline accept` releases it\n");
+        text.push_str(
+            "quarantined results are excluded from the baseline; `benchgate baseline accept --why REASON` releases them\n",
+        );
     }
     harmless(&text)
 }
@@ -218,6 +232,8 @@ fn code_of(quarantine: &[QuarantineRecord]) -> ExitCode {
         ExitCode::Diverged
     } else if has(QuarantineCause::Regressed) {
         ExitCode::Regressed
+    } else if has(QuarantineCause::Undecided) {
+        ExitCode::Inconclusive
     } else {
         ExitCode::Pass
     }
@@ -247,7 +263,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     let options = CompareOptions { seed: 0, today: super::compare::today() };
     let mut comparison = gate::compare(&base, &head, &policy, &options);
     args.policy.soften(&mut comparison);
-    crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
+    report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     args.report.write(&comparison, None, destination, terminal)?;
     Ok(comparison.exit_code)
 }

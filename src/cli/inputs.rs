@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use crate::gate::{Policy, SequentialPolicy};
 use crate::ingest::{self, Format, Joiner};
 use crate::model::{Run, SideName};
+use crate::pipeline::{recorded_blocks, recorded_policy};
 use crate::record::{RunFile, RunSchema};
 
 use super::{CliError, folder, reading};
@@ -45,6 +47,15 @@ impl Input {
 pub struct Loaded {
     pub run: Run,
     pub notes: Vec<String>,
+    /// What judged the run when it was measured, where a run.json of both sides says so.
+    pub recorded: Option<Recorded>,
+}
+
+/// The policy of a run.json, and how many blocks its measuring was allowed.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    pub policy: Policy,
+    pub blocks: Option<SequentialPolicy>,
 }
 
 /// The files that these names, folders and globs mean, in a stable order.
@@ -170,7 +181,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
     if unknown > 0 {
         notes.push(format!("{unknown} other files of the folder are not results and were left out"));
     }
-    Ok(Loaded { run, notes })
+    Ok(Loaded { run, notes, recorded: None })
 }
 
 /// Blocks are numbered within a session, so those of different sessions don't pair up.
@@ -221,9 +232,15 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
     if input.side.is_some() || format_of(&bytes, format) != Some(Format::RunJson) {
         return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
     }
-    let (base, head) = both_sides(complete(run_file(bytes, &input.path)?, &input.path)?, &input.path)?;
-    let loaded = |run| Loaded { run, notes: Vec::new() };
-    Ok((loaded(base), loaded(head)))
+    let file = complete(run_file(bytes, &input.path)?, &input.path)?;
+    let policy = recorded_policy(&file).map_err(|why| CliError::Input {
+        message: format!("failed to read the policy in {}: {why}", input.path),
+        hint: Some("name the policy that judges: `--policy benchgate.toml`".to_owned()),
+    })?;
+    let recorded = Recorded { policy, blocks: recorded_blocks(&file) };
+    let (base, head) = both_sides(file, &input.path)?;
+    let loaded = |run, recorded| Loaded { run, notes: Vec::new(), recorded };
+    Ok((loaded(base, None), loaded(head, Some(recorded))))
 }
 
 /// Base and head of a two-sided run.

@@ -5,11 +5,14 @@ pub mod change_points;
 pub mod classical;
 pub mod describe;
 pub mod diagnose;
+mod distributions;
 mod effect;
 pub mod multiplicity;
 pub mod robust;
+pub mod shift;
 pub mod spending;
 pub mod stability;
 pub mod unpaired;
 
-pub use effect::{Effect, sign_test, student_quantile, student_tail};
+pub use distributions::{binomial_tail, sign_test, student_quantile, student_tail};
+pub use effect::Effect;

@@ -38,7 +38,7 @@ fn committed() -> Suite {
 
 /// One session of what is committed, committed in turn.
 fn store(suite: &Suite) {
-    suite.world.run(["run"]).expect_code(0);
+    suite.run_on_a_quiet_host();
     suite.world.run(["baseline", "update"]).expect_code(0);
     commit(suite);
 }
@@ -77,7 +77,7 @@ fn a_change_that_brings_its_own_baseline_is_not_judged_by_it() {
     }
     suite.source("a", &["latency-us=3000"]);
     commit(&suite);
-    suite.world.run(["run"]).expect_code(0);
+    suite.run_on_a_quiet_host();
     suite.world.run(["baseline", "update"]).expect_code(0);
     commit(&suite);
     suite.world.run(["gate", "--stored", "--base", "main"]).expect_code(10);
@@ -88,7 +88,7 @@ fn sessions_of_another_branch_are_no_history() {
     let suite = committed();
     git(&suite, &["checkout", "--quiet", "-b", "elsewhere"]);
     git(&suite, &["commit", "--quiet", "--allow-empty", "-m", "elsewhere"]);
-    suite.world.run(["run"]).expect_code(0);
+    suite.run_on_a_quiet_host();
     suite.world.run(["baseline", "update"]).expect_code(0);
     git(&suite, &["checkout", "--quiet", "main"]);
     commit(&suite);
@@ -110,7 +110,7 @@ fn a_gate_says_what_reading_a_branch_cost() {
         command.env("BENCHGATE_TOKEN", crate::git_server::TOKEN);
         suite.world.finish(command)
     };
-    suite.world.run(["run"]).expect_code(0);
+    suite.run_on_a_quiet_host();
     with_token(&["baseline", "update", "--branch", "--remote", &remote]).expect_code(0);
     let outcome = with_token(&["gate", "--stored", "--branch", "--remote", &remote]).expect_code(0);
     let account = outcome.stderr.lines().find(|line| line.starts_with("judged 1 benchmarks"));
