@@ -179,7 +179,7 @@ fn order(inputs: &Inputs, job: Option<&Job>, merged: Option<&str>, hosted: bool)
     if !problems.is_empty() {
         return Err(CliError::Usage {
             message: format!("failed to understand the inputs: {}", problems.join("; ")),
-            hint: Some("docs/action.md describes every input".to_owned()),
+            hint: Some(docs!("action.md", "every input").to_owned()),
         });
     }
     Ok(Order { arguments: arguments(inputs, command, job, merged), untrusted })
