@@ -215,6 +215,12 @@ impl Repository {
         }
     }
 
+    /// `user.name` of git's configuration.
+    pub fn user_name(&self) -> Option<String> {
+        let config = self.inner.config().and_then(|mut config| config.snapshot()).ok()?;
+        config.get_string("user.name").ok().filter(|name| !name.trim().is_empty())
+    }
+
     /// The address of a remote, as `git remote get-url` says it.
     pub fn remote_url(&self, name: &str) -> Result<String, GitError> {
         let remote = self.inner.find_remote(name).map_err(|_| GitError::NoRemote(name.to_owned()))?;

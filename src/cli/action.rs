@@ -225,7 +225,7 @@ fn order(
     if !problems.is_empty() {
         return Err(CliError::Usage {
             message: format!("failed to understand the inputs: {}", problems.join("; ")),
-            hint: Some("docs/action.md describes every input".to_owned()),
+            hint: Some(docs!("action.md", "every input").to_owned()),
         });
     }
     let measurements = measures(command).then(|| PathBuf::from(inputs.get("run").unwrap_or("run.json")));

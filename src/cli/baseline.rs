@@ -6,7 +6,7 @@ use crate::config::{self, Store};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
-use crate::model::SideName;
+use crate::model::{SideName, counted};
 use crate::pipeline::recorded_policy;
 use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View, harmless};
@@ -23,7 +23,7 @@ use super::{CliError, Terminal, baseline_show, inputs, reading};
 #[command(after_help = "\
 Examples:
   benchgate baseline update --measure          measure one more session
-  benchgate run && benchgate baseline update   the same in two steps
+  benchgate baseline update --policy benchgate.toml   store run.json
   benchgate baseline show zoo --changes        levels, spread, changes
   benchgate baseline accept zoo --from 1a66819 --why 'bigger tiles, on purpose'
   benchgate baseline verify
@@ -134,7 +134,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         Command::List(args) => baseline_show::list(args, files, terminal),
         Command::Show(args) => baseline_show::show(args, files, terminal),
         Command::Diff(args) => diff(args, files, terminal),
-        Command::Accept(args) => accept(args, files, terminal),
+        Command::Accept(args) => accept(args, files, repository.as_ref(), terminal),
         Command::Prune(args) => prune(args, files, terminal),
         Command::Verify => verify(files, terminal),
     }
@@ -268,7 +268,12 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     Ok(comparison.exit_code)
 }
 
-fn accept(args: &Accept, files: &mut dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+fn accept(
+    args: &Accept,
+    files: &mut dyn Files,
+    repository: Option<&Repository>,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
     let shelf = args.shelf.open(files)?;
     let today = super::compare::today();
     if let Some(day) = args.until.filter(|day| day.to_string() < today) {
@@ -277,16 +282,18 @@ fn accept(args: &Accept, files: &mut dyn Files, terminal: &Terminal) -> Result<E
             hint: None,
         });
     }
-    let who = args.who.clone().or_else(|| std::env::var("USER").ok()).filter(|who| !who.is_empty());
-    let who = who.ok_or_else(|| CliError::Usage {
-        message: "failed to find out who accepts it".to_owned(),
-        hint: Some("say it: --who NAME".to_owned()),
+    let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
+    let known = args.who.clone().filter(|who| !who.is_empty());
+    let known = known.or_else(|| repository.and_then(Repository::user_name)).or_else(user);
+    let who = known.ok_or_else(|| CliError::Usage {
+        message: "the name of the person who accepts this is unknown".to_owned(),
+        hint: Some("give it with --who NAME, or set git's user.name".to_owned()),
     })?;
     let newest = shelf.runs.last().ok_or_else(|| StoreError::NoSuchRun {
         what: "a run to accept".to_owned(),
         why: format!("{} is empty", shelf.folder),
     })?;
-    let (suite, testbed) = identity(&shelf, files, newest)?;
+    let (suite, testbed) = identity(&shelf, files, newest, args.benchmark.as_deref())?;
     let acceptance = Acceptance {
         suite,
         testbed,
@@ -305,12 +312,27 @@ fn accept(args: &Accept, files: &mut dyn Files, terminal: &Terminal) -> Result<E
     Ok(ExitCode::Pass)
 }
 
-/// The suite's and testbed's own names, which their folders only spell.
-fn identity(shelf: &Shelf, files: &dyn Files, name: &store::RunName) -> Result<(String, String), CliError> {
+/// The suite's and testbed's own names, which their folders only spell. The benchmarks that are named must be
+/// among those of the run.
+fn identity(
+    shelf: &Shelf,
+    files: &dyn Files,
+    name: &store::RunName,
+    benchmark: Option<&str>,
+) -> Result<(String, String), CliError> {
     let stored = shelf.load(files, name)?.map_err(|fault| CliError::Input {
         message: format!("failed to read {}: {}", fault.path, fault.why),
         hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
     })?;
+    if let Some(pattern) = benchmark
+        && let Ok(glob) = globset::Glob::new(pattern)
+    {
+        let glob = glob.compile_matcher();
+        let run = stored.file.run("");
+        if !run.benchmarks.iter().any(|benchmark| glob.is_match(benchmark.name.as_str())) {
+            return Err(baseline_show::no_match(pattern, &shelf.folder));
+        }
+    }
     Ok((stored.file.suite, stored.file.testbed.id))
 }
 
@@ -331,13 +353,13 @@ fn prune(args: &Prune, files: &mut dyn Files, terminal: &Terminal) -> Result<Exi
 fn verify(files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let verified = store::verify(files)?;
     terminal.print(&harmless(&format!(
-        "{}: {} runs on {} shelves, {} with something quarantined, {} acceptances, {} files that can't be used\n",
+        "{}: {} on {}, {} with something quarantined, {}, {}\n",
         files.place(),
-        verified.runs,
-        verified.shelves,
+        counted(verified.runs, "run"),
+        counted(verified.shelves, "shelf"),
         verified.quarantined,
-        verified.acceptances,
-        verified.faults.len()
+        counted(verified.acceptances, "acceptance"),
+        counted(verified.faults.len(), "unusable file"),
     )));
     say_faults(&verified.faults, terminal);
     Ok(if verified.faults.is_empty() { ExitCode::Pass } else { ExitCode::StoreFailed })

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use globset::Glob;
 
 use crate::exit_code::ExitCode;
-use crate::model::{Better, Series, Unit};
+use crate::model::{Better, Series, Unit, counted};
 use crate::report::{harmless, percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
@@ -113,9 +113,10 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     let mut text = String::new();
     for (suite, testbed, shelf) in &rows {
         let newest = shelf.runs.last().map_or("", store::RunName::time);
-        text.push_str(&format!("{suite}  testbed {testbed}  {} sessions, newest {newest}", shelf.runs.len()));
+        let sessions = counted(shelf.runs.len(), "session");
+        text.push_str(&format!("{suite}  testbed {testbed}  {sessions}, newest {newest}"));
         if !shelf.acceptances.is_empty() {
-            text.push_str(&format!(", {} acceptances", shelf.acceptances.len()));
+            text.push_str(&format!(", {}", counted(shelf.acceptances.len(), "acceptance")));
         }
         text.push('\n');
     }
@@ -174,11 +175,15 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     let sessions = load(&shelf, files, args.sessions, terminal)?;
     let mut tracks = tracks(&sessions, &args.metric);
     tracks.retain(|name, _| glob.as_ref().is_none_or(|glob| glob.is_match(name)));
+    if let (Some(asked), true) = (&args.benchmark, tracks.is_empty()) {
+        return Err(no_match(asked, &shelf.folder));
+    }
     if args.format == Format::Json {
         print_json(&as_json(&shelf, &sessions, &tracks), terminal);
         return Ok(ExitCode::Pass);
     }
-    let mut text = format!("{}: {} of {} sessions\n", shelf.folder, sessions.len(), shelf.runs.len());
+    let stored = counted(shelf.runs.len(), "session");
+    let mut text = format!("{}: {} of {stored}\n", shelf.folder, sessions.len());
     for stored in sessions.iter().filter(|stored| !stored.file.quarantine.is_empty()) {
         for reason in &stored.file.quarantine {
             let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
@@ -199,7 +204,8 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
         let newest = quantity(newest, &track.unit);
         let line = track.line(sessions.len());
         text.push_str(&format!(
-            "{name}  {line}  {newest} newest, {spread} spread between {count} good sessions\n"
+            "{name}  {line}  {newest} newest, {spread} spread between {}\n",
+            counted(count, "good session")
         ));
         if args.changes {
             changes(&sessions, track, &mut text);
@@ -207,6 +213,14 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     }
     terminal.print(&harmless(&text));
     Ok(ExitCode::Pass)
+}
+
+/// A pattern that selects nothing is a mistake, not an empty answer.
+pub fn no_match(pattern: &str, folder: &str) -> CliError {
+    CliError::Usage {
+        message: format!("`{pattern}` matches no benchmark in {folder}"),
+        hint: Some("`benchgate baseline show` lists their names".to_owned()),
+    }
 }
 
 fn load(
@@ -278,7 +292,7 @@ fn changes(sessions: &[Stored], track: &Track, text: &mut String) {
     }
     if let (Some(first), Some(last), true) = (found.first(), found.last(), found.len() > 1) {
         let how = moved(last.after - first.before, track.better);
-        text.push_str(&format!("  together: {how} over {} changes\n", found.len()));
+        text.push_str(&format!("  together: {how} over {}\n", counted(found.len(), "change")));
     }
 }
 

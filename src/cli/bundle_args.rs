@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
-use crate::model::{Outcome, Unit};
+use crate::model::{Outcome, Unit, counted};
 use crate::pipeline::{MadeBundle, OpenBundle, SideInput};
 use crate::report::{clean, quantity};
 
@@ -116,9 +116,9 @@ fn packed(made: &MadeBundle, bundle: &Path) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three digits of it are shown")]
     let size = quantity(made.bytes as f64, &Unit::Bytes);
     let all = made.benchmarks.len();
-    let of = if whole == all { String::new() } else { format!(" of {all}") };
-    let noun = if all == 1 { "module" } else { "modules" };
-    text.push_str(&format!("wrote {}: {whole}{of} {noun}, {size}\n", bundle.display()));
+    let modules = counted(all, "module");
+    let of = if whole == all { String::new() } else { format!("{whole} of ") };
+    text.push_str(&format!("wrote {}: {of}{modules}, {size}\n", bundle.display()));
     text.push_str(&format!("sha256 {}\n", made.sha256));
     text
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::ingest::{self, ExportFormat, Format, IngestError};
-use crate::model::{Run, SideName};
+use crate::model::{Run, SideName, counted};
 
 use super::{CliError, Terminal, inputs};
 
@@ -70,8 +70,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         terminal.note(&format!("note: {sentence}"));
     }
     if !is_dash(&args.output) {
-        let count = run.benchmarks.len();
-        terminal.note(&format!("wrote {count} benchmarks as {to} to {}", args.output.display()));
+        let benchmarks = counted(run.benchmarks.len(), "benchmark");
+        terminal.note(&format!("wrote {benchmarks} as {to} to {}", args.output.display()));
     }
     Ok(ExitCode::Pass)
 }

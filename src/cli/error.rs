@@ -73,7 +73,7 @@ impl From<crate::config::ConfigError> for CliError {
             ConfigError::Unreadable { .. } => {
                 "name the suite's file with --config, or write one with `benchgate init`"
             }
-            _ => "docs/configuration.md describes every key",
+            _ => docs!("configuration.md", "every key"),
         };
         Self::Usage { message: format!("failed to {error}"), hint: Some(hint.to_owned()) }
     }
@@ -114,7 +114,7 @@ impl From<PipelineError> for CliError {
                 hint: Some("make it again, with `benchgate run --until compile --bundle FILE`".to_owned()),
             },
             PipelineError::CannotTravel(_) => {
-                Self::Usage { message, hint: Some("docs/bundles.md says what a bundle can hold".to_owned()) }
+                Self::Usage { message, hint: Some(docs!("bundles.md", "what a bundle can hold").to_owned()) }
             }
             PipelineError::Device(DeviceError::Held { .. }) => Self::Failed {
                 message,
@@ -132,6 +132,9 @@ impl From<PipelineError> for CliError {
 impl From<crate::git::GitError> for CliError {
     fn from(error: crate::git::GitError) -> Self {
         use crate::git::GitError;
+        if matches!(error, GitError::UnknownReference { .. } | GitError::AmbiguousReference(_)) {
+            return Self::Usage { message: format!("failed to {error}"), hint: None };
+        }
         let hint = match &error {
             GitError::NotARepository(_) | GitError::Bare(_) => Some(
                 "--base needs the suite in a git work tree; two sides of one suite need [side.base] instead",

@@ -71,7 +71,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         }
     };
     let policy = args.policy.again(head.recorded.take())?;
-    let comparison = compare(&base.run, &head.run, &policy, &CompareOptions::default());
+    // As `benchgate compare` judges by default, so that both count the same reds.
+    let options = CompareOptions { seed: 0, today: super::compare::today() };
+    let comparison = compare(&base.run, &head.run, &policy, &options);
     let mut explanations = explain(&base.run, &head.run, &comparison);
     explanations.retain(|explanation| {
         let chosen = filter.selects(explanation.benchmark.as_str());

@@ -157,7 +157,10 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
             // After the policy's own rule: with --base the head's configuration already has the base's.
             let store = sides.first().map(|side| side.config.store.clone()).unwrap_or_default();
             let place = args.store.over(&store, &root);
-            Some(Baseline::open(&place, &store, repository, commit, terminal)?)
+            let baseline = Baseline::open(&place, &store, repository, commit, terminal)?;
+            let suite = sides.first().map(|side| side.config.suite.clone()).unwrap_or_default();
+            baseline.require(&suite)?;
+            Some(baseline)
         }
         None => None,
     };

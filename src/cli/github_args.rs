@@ -15,8 +15,8 @@ pub struct GithubArgs {
     /// Tell the GitHub Actions job that runs this: step summary, annotations and outputs
     #[arg(long)]
     pub github: bool,
-    /// Also write what is told into this folder: report.json, summary.md, comment.md, check.json,
-    /// annotations.txt, outputs.txt
+    /// Also write these files to this folder: report.json, summary.md, comment.md, annotations.txt,
+    /// outputs.txt
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

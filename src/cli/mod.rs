@@ -1,6 +1,13 @@
 //! L5: arguments and one file per command. The room that reads the environment, the clock and
 //! the terminal, and the only one that prints.
 
+/// A hint that links a page of the documentation: an installed benchgate has no `docs` folder.
+macro_rules! docs {
+    ($page:literal, $what:literal) => {
+        concat!("see ", env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/", $page, " for ", $what)
+    };
+}
+
 mod action;
 mod announce;
 mod baseline;

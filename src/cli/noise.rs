@@ -152,7 +152,7 @@ fn recorded(args: &Args, file: &str) -> Result<Session, CliError> {
         None => Policy::default(),
         Some(file) => config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
             message: format!("failed to {error}"),
-            hint: Some("docs/configuration.md describes every key".to_owned()),
+            hint: Some(docs!("configuration.md", "every key").to_owned()),
         })?,
     };
     let found = inputs::expand(&[file.to_owned()])?;

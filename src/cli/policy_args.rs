@@ -94,7 +94,7 @@ impl PolicyArgs {
             Some(file) => {
                 config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
                     message: format!("failed to {error}"),
-                    hint: Some("docs/configuration.md describes every key".to_owned()),
+                    hint: Some(docs!("configuration.md", "every key").to_owned()),
                 })?
             }
         };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::model::{Event, NextLook, Progress, Quiet, Stage, Standing};
+use crate::model::{Event, NextLook, Progress, Quiet, Stage, Standing, counted};
 use crate::report::{change, clean, duration, interval};
 
 /// Shows progress as moving bars or as plain lines, or not at all.
@@ -230,8 +230,7 @@ impl<W: Write + Send> Progress for Lines<W> {
             Event::StageStarted { stage, steps } => {
                 state.stages.retain(|(known, ..)| *known != stage);
                 state.stages.push((stage, steps, 0));
-                let noun = if steps == 1 { "step" } else { "steps" };
-                format!("{stage}: {steps} {noun}")
+                format!("{stage}: {}", counted(steps, "step"))
             }
             Event::StepsAdded { stage, steps } => {
                 if let Some((_, all, _)) = state.stages.iter_mut().find(|(known, ..)| *known == stage) {

@@ -146,7 +146,8 @@ pub fn compared(name: &str, file: &RunFile) -> Option<Comparison> {
     }
     match file.runs(name).as_slice() {
         [(_, base), (_, head)] => {
-            Some(gate::compare(base, head, &Policy::default(), &CompareOptions::default()))
+            let options = CompareOptions { seed: 0, today: super::compare::today() };
+            Some(gate::compare(base, head, &Policy::default(), &options))
         }
         _ => None,
     }

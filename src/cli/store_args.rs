@@ -102,8 +102,11 @@ impl Place {
     fn remote(&self, repository: Option<&Repository>) -> Result<Remote, CliError> {
         let is_address = self.remote.contains(['/', ':']);
         let url = match repository {
-            _ if is_address => self.remote.clone(),
-            Some(repository) => repository.remote_url(&self.remote).map_err(StoreError::Git)?,
+            _ if is_address => absolute(&self.remote, Path::new(".")),
+            Some(repository) => {
+                let url = repository.remote_url(&self.remote).map_err(StoreError::Git)?;
+                absolute(&url, repository.root())
+            }
             None => {
                 return Err(CliError::Usage {
                     message: format!(
@@ -120,6 +123,19 @@ impl Place {
             .collect();
         Ok(Remote::new(&url, token_for(&url), environment).map_err(StoreError::Git)?)
     }
+}
+
+/// A remote in a folder, as git finds it from `folder`: git itself runs elsewhere. Other addresses stay.
+fn absolute(url: &str, folder: &Path) -> String {
+    // `host:path` is scp's form; a colon behind a slash belongs to a path.
+    let is_path = !url.contains("://") && url.split('/').next().is_some_and(|first| !first.contains(':'));
+    if !is_path || url.starts_with('~') || Path::new(url).is_absolute() {
+        return url.to_owned();
+    }
+    let joined = folder.join(url);
+    std::fs::canonicalize(&joined)
+        .or_else(|_| std::path::absolute(&joined))
+        .map_or_else(|_| url.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
 /// BENCHGATE_TOKEN goes where the command line says; GITHUB_TOKEN only to the GitHub that gave it.
@@ -152,10 +168,32 @@ impl From<StoreError> for CliError {
             StoreError::NotABaseline { .. } | StoreError::Git(GitError::BadBranch(_)) => {
                 Some("name a branch that holds nothing else: --branch=NAME; it is made by the first write")
             }
-            StoreError::Git(GitError::NoGit) => Some("install git: it makes the journeys to the remote"),
+            StoreError::Git(GitError::NoGit) => {
+                Some("git is required to fetch and push baselines; install it")
+            }
             StoreError::Git(GitError::NoRemote(_)) => Some("name another with --remote, or give its address"),
             _ => None,
         };
         Self::Store { message: format!("failed to {error}"), hint: hint.map(str::to_owned) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_remote_is_found_from_where_git_would_look_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = std::fs::canonicalize(folder.path()).unwrap();
+        std::fs::create_dir_all(folder.join("store.git")).unwrap();
+        std::fs::create_dir_all(folder.join("work")).unwrap();
+        let found = absolute("../store.git", &folder.join("work"));
+        assert_eq!(PathBuf::from(found), folder.join("store.git"));
+        for address in
+            ["https://example.org/a/b.git", "git@example.org:a/b.git", "/srv/b.git", "file:///srv/b"]
+        {
+            assert_eq!(absolute(address, &folder), address);
+        }
     }
 }

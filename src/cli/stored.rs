@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::config::Store;
 use crate::gate::{CompareOptions, Comparison, Policy, compare_with_history};
 use crate::git::Repository;
-use crate::model::{Run, Testbed};
+use crate::model::{Run, Testbed, counted};
 use crate::store::{self, Ask, Files, Lineage, Missing, Selection, StoreError, Tree};
 
 use super::store_args::{Place, runner};
@@ -40,6 +40,24 @@ impl<'a> Baseline<'a> {
             Box::new(Tree::new(repository, commit.clone(), inside(repository, &place.folder)?))
         };
         Ok(Self { files, repository, commit, settings: settings.clone(), opened: started.elapsed() })
+    }
+
+    /// Refuses a suite without any stored session before its head is measured for hours. Whether one is of this
+    /// testbed is known afterwards.
+    pub fn require(&self, suite: &str) -> Result<(), CliError> {
+        let folder = store::folder_name(suite);
+        let shelves = store::shelves(self.files.as_ref())?;
+        if shelves.iter().any(|(known, _)| *known == folder) {
+            return Ok(());
+        }
+        Err(CliError::BaselineMissing {
+            message: format!("{} holds no session of suite {suite}, and no base was named", self.files.place()),
+            hint: Some(
+                "measure both sides: `benchgate gate --base origin/main`, or add [side.base]; or store a session \
+                 first: `benchgate baseline update --measure`"
+                    .to_owned(),
+            ),
+        })
     }
 
     /// Judges a run by the sessions that are stored.
@@ -83,9 +101,10 @@ impl<'a> Baseline<'a> {
 
     /// What the decision cost, in words: people keep years of nights only while reading them stays cheap.
     fn account(&self, head: &Run, sessions: usize, took: Duration) -> String {
-        let benchmarks = head.benchmarks.len();
         let mut said = format!(
-            "judged {benchmarks} benchmarks by {sessions} stored sessions in {:.2} s",
+            "judged {} by {} in {:.2} s",
+            counted(head.benchmarks.len(), "benchmark"),
+            counted(sessions, "stored session"),
             (self.opened + took).as_secs_f64()
         );
         if let Some(bytes) = self.files.fetched() {

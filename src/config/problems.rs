@@ -1,5 +1,6 @@
 //! What is wrong with a configuration: every problem at once, each with its place.
 
+use crate::model::counted;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -30,8 +31,7 @@ pub struct ConfigProblems {
 
 impl fmt::Display for ConfigProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.problems.len();
-        write!(f, "use {}: {count} problem{}", self.file.display(), if count == 1 { "" } else { "s" })?;
+        write!(f, "use {}: {}", self.file.display(), counted(self.problems.len(), "problem"))?;
         for problem in &self.problems {
             write!(f, "\n{problem}")?;
         }

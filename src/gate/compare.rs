@@ -328,7 +328,7 @@ fn notes(rows: &[Row], policy: &Policy) -> Vec<String> {
     let has = |code| rows.iter().flat_map(|row| &row.lints).any(|lint| lint.code == code);
     if has(LintCode::AssumedSpread) {
         notes.push(
-            "some rows have one process a side; how much processes differ was assumed, not measured"
+            "how much processes differ is assumed for some rows, in whole or in part (`assumed-spread`)"
                 .to_owned(),
         );
     }

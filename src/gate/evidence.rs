@@ -154,9 +154,13 @@ pub fn gather(
     let summaries = base.summaries_only || head.summaries_only;
     let prior = PriorSpread { between: floor_of_spread(base, head, prior), ..prior };
     let single = base.clean.len() == 1 || head.clean.len() == 1;
-    if single && prior.source != SpreadSource::Calibrated {
-        let detail =
+    if prior.source != SpreadSource::Calibrated {
+        let mut detail =
             format!("{} spread between processes of {:.1} %", prior.source.as_str(), prior.between * 100.0);
+        if !single {
+            let (base, head) = (base.clean.len(), head.clean.len());
+            detail.push_str(&format!(", weighed against {base} and {head} measured processes"));
+        }
         lints.push(Lint::new(LintCode::AssumedSpread, detail));
     }
     let side = |readings: &Readings| {

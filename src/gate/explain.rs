@@ -2,7 +2,7 @@
 //!
 //! Evidence for a person who looks for a cause. Nothing here decides anything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{Benchmark, BenchmarkName, Kernel, Lint, LintCode, Metric, Run, Telemetry, Verdict};
 
@@ -84,6 +84,11 @@ impl Explanation {
         }) || !self.counts.is_empty()
     }
 
+    /// Whether both sides were profiled: without that no kernel is new, gone or slower.
+    pub fn compares_kernels(&self) -> bool {
+        self.unprofiled.iter().all(Option::is_none)
+    }
+
     /// Head's latency less base's, in nanoseconds.
     pub fn latency_delta(&self) -> Option<f64> {
         let row = self.row(&Metric::LATENCY.name)?;
@@ -93,14 +98,17 @@ impl Explanation {
 
 /// Explains every benchmark of a comparison of these runs, in its order.
 pub fn explain(base: &Run, head: &Run, comparison: &Comparison) -> Vec<Explanation> {
+    let mut rows: HashMap<&BenchmarkName, Vec<Row>> = HashMap::new();
+    for row in &comparison.rows {
+        rows.entry(&row.benchmark).or_default().push(row.clone());
+    }
     matched(base, head)
         .into_iter()
         .filter_map(|pair| {
             let name = &pair.any()?.name;
-            let rows = comparison.rows.iter().filter(|row| row.benchmark == *name).cloned();
             Some(Explanation {
                 benchmark: name.clone(),
-                rows: rows.collect(),
+                rows: rows.remove(name).unwrap_or_default(),
                 kernels: kernels(pair.base, pair.head),
                 unprofiled: [unprofiled(pair.base), unprofiled(pair.head)],
                 counts: counts(pair.base, pair.head),
@@ -176,10 +184,13 @@ fn without_number(name: &str) -> String {
 
 fn unprofiled(benchmark: Option<&Benchmark>) -> Option<String> {
     match benchmark {
-        None => Some("the benchmark is not there".to_owned()),
+        None => Some("it has no such benchmark".to_owned()),
         Some(benchmark) => match &benchmark.profile {
             None => Some("it was not profiled (`profile` in [measure])".to_owned()),
-            Some(profile) => profile.problem.clone(),
+            Some(profile) => {
+                let empty = profile.kernels.is_empty().then(|| "its profile holds no kernel".to_owned());
+                profile.problem.clone().or(empty)
+            }
         },
     }
 }

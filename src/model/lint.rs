@@ -63,7 +63,7 @@ lint_codes! {
         "Repeat inside the process: `--benchmark_repetitions=8` (check the spelling, the tool ignores unknown flags).";
     AggregatesOnly "aggregates-only" Note,
         "Only mean and standard deviation were kept, so robust estimates and the classical rank test are not possible.",
-        "Keep the samples: drop `--benchmark_report_aggregates_only`.";
+        "Keep the samples: leave out `--benchmark_report_aggregates_only` of Google Benchmark; of other tools, export the time of every run.";
     DebugBuild "debug-build" Note,
         "The benchmark library was built without optimisation; its own overhead is in the numbers.",
         "Measure with a release build of the tools.";
@@ -96,7 +96,7 @@ lint_codes! {
         "Give the runner the device alone.";
     ClockUnlocked "clock-unlocked" Note,
         "The device's clock was free to move.",
-        "Allow benchgate to lock it (`lock-clocks = \"base\"`, see docs/gpu-guide.md) or lock it before the job.";
+        "Allow benchgate to lock it (`lock-clocks = \"base\"`, see https://github.com/benchgate/benchgate/blob/main/docs/gpu-guide.md) or lock it before the job.";
     Disturbed "disturbed" Note,
         "Another program, or a clock held down, disturbed some processes, too few of them on one side to move its result.",
         "Give the runner the machine alone; the detail says which processes.";

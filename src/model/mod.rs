@@ -2,6 +2,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod benchmark;
+mod count;
 mod disclose;
 mod lint;
 mod metric;
@@ -16,6 +17,7 @@ mod verdict;
 mod verification;
 
 pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries};
+pub use count::counted;
 pub use disclose::Disclose;
 pub use lint::{Consequence, Lint, LintCode};
 pub use metric::{Better, Metric, MetricKind, Unit};

@@ -211,6 +211,7 @@ pub(super) fn failure(finished: &Finished, timeout: Duration, log: Option<PathBu
         .lines()
         .map(str::trim)
         .find(|line| diagnostics::is_error(line))
+        .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| is_status(line)))
         .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| !line.is_empty()))
         .map(shorten);
     let ended = match finished.exit {
@@ -231,6 +232,14 @@ pub(super) fn failure(finished: &Finished, timeout: Duration, log: Option<PathBu
 /// A tool that printed an error and ended with success.
 pub(super) fn printed_error(said: &str) -> StageFailure {
     StageFailure::new(format!("ended with exit code 0 and printed an error: {}", shorten(said)))
+}
+
+/// Whether a line of the runtime tools says what failed: `….c:123: INVALID_ARGUMENT; expected 2 arguments`.
+/// What they print before it is about devices and modules.
+fn is_status(line: &str) -> bool {
+    let Some((before, _)) = line.split_once("; ") else { return false };
+    let word = before.rsplit(' ').next().unwrap_or_default();
+    word.len() > 4 && word.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
 }
 
 /// One line of a report has room for this much of a tool's message.
@@ -262,6 +271,25 @@ mod tests {
             assert_eq!(dispatch_count(other), None);
             assert!(statistics(other).is_empty());
         }
+    }
+
+    #[test]
+    fn a_failed_runtime_tool_is_quoted_where_it_says_what_failed() {
+        let stderr = "Device: local-task\nModule: m.vmfb\n\
+                      runtime/src/iree/vm/invocation.c:66: INVALID_ARGUMENT; expected 2 arguments but passed 1\n";
+        let finished = Finished {
+            exit: Exit::Code(1),
+            wall: Duration::ZERO,
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            peak_memory_bytes: None,
+            stdout: Vec::new(),
+            stdout_truncated: false,
+            stderr_tail: stderr.to_owned(),
+            leftovers: 0,
+        };
+        let why = failure(&finished, Duration::from_secs(1), None).why;
+        assert!(why.ends_with("INVALID_ARGUMENT; expected 2 arguments but passed 1"), "{why}");
     }
 
     #[test]

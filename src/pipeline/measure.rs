@@ -431,7 +431,7 @@ fn entry(name: &BenchmarkName, step: Step, order: u32, paired: bool, timed: Time
             peak_memory_bytes: timed.peak_memory_bytes,
             load_avg: timed.load_avg.into_iter().map(Number).collect(),
             log: Some(log.to_string_lossy().into_owned()),
-            iterations: None,
+            iterations: measured.iterations,
             telemetry: timed.telemetry,
             samples: measured.samples,
         },

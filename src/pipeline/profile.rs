@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::config::{Measure, Profiling};
 use crate::gate::{self, CompareOptions, Policy};
 use crate::ingest;
-use crate::model::{BenchmarkName, Event, Kernel, Metric, Run, SideName, Verdict};
+use crate::model::{BenchmarkName, Event, Kernel, Metric, Run, SideName, Verdict, counted};
 use crate::process::{Command, Exit};
 use crate::record::{KernelRecord, ProfileRecord, RunFile};
 
@@ -41,8 +41,8 @@ impl Profiler<'_, '_> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let noun = if wanted.len() == 1 { "benchmark" } else { "benchmarks" };
-        let text = format!("time per kernel of {} {noun}, in processes of its own", wanted.len());
+        let benchmarks = counted(wanted.len(), "benchmark");
+        let text = format!("measuring time per kernel of {benchmarks}, in separate processes");
         self.context.progress.on(Event::Note(&text));
         for candidate in wanted {
             let iterations = iterations(base, head, &candidate.name);

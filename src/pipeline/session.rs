@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 use crate::config::Pin;
 use crate::device::{self, Gpus};
 use crate::files;
-use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed};
+use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed, counted};
 use crate::process::{self, Cancel};
 use crate::record::{BundleOrigin, RunFile};
 use crate::toolchain::{self, Environment, Installed, Lock};
@@ -260,7 +260,7 @@ impl Effort {
         let wall = self.started.elapsed().as_secs_f64();
         let used = process::processor_time().saturating_sub(self.processor_time).as_secs_f64();
         let processors = available_parallelism().map_or(1, usize::from);
-        let noun = if benchmarks == 1 { "benchmark" } else { "benchmarks" };
+        let benchmarks = counted(benchmarks, "benchmark");
         #[expect(clippy::cast_precision_loss, reason = "no machine has 2^53 processors")]
         let percent = |spent: f64| 100.0 * spent / (wall.max(f64::EPSILON) * processors as f64);
         let busy = percent(used);
@@ -268,7 +268,7 @@ impl Effort {
         let idle =
             idle.map(|idle| format!(" and {:.0} % idle", percent(idle.as_secs_f64()))).unwrap_or_default();
         format!(
-            "preparing took {wall:.1} s for {benchmarks} {noun}, {processors} processors {busy:.0} % busy with it{idle}"
+            "preparing took {wall:.1} s for {benchmarks}, {processors} processors {busy:.0} % busy with it{idle}"
         )
     }
 }
@@ -388,10 +388,8 @@ pub(super) async fn measure_and_record(
     let plan = plan_digest(&frame, &testbed, identical_blocks);
     let mut journal = Journal::open(&sessions, &plan, context.progress, context.cancel).await?;
     if journal.resumed {
-        let kept = journal.len();
-        context
-            .progress
-            .on(Event::Note(&format!("resuming session {} with {kept} processes", journal.session)));
+        let kept = counted(journal.len(), "process");
+        context.progress.on(Event::Note(&format!("resuming session {} with {kept}", journal.session)));
     }
     let label = options.output.to_string_lossy().into_owned();
     let look = |journal: &Journal| assemble::runs(&assemble::run_file(&frame, journal, false), &label);

@@ -86,6 +86,8 @@ impl Start<'_> {
 pub(super) struct Measured {
     pub(super) samples: BTreeMap<String, Vec<Number>>,
     pub(super) context: Option<ContextRecord>,
+    /// Of one repetition.
+    pub(super) iterations: Option<u64>,
 }
 
 /// What the tool was asked to measure.
@@ -140,8 +142,11 @@ fn samples(
     if let Some(lint) = benchmark.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error) {
         return Ok(Err(lint.detail.clone()));
     }
-    let mut measured =
-        Measured { samples: BTreeMap::new(), context: Some(ContextRecord::from(&run.context)) };
+    let mut measured = Measured {
+        samples: BTreeMap::new(),
+        context: Some(ContextRecord::from(&run.context)),
+        iterations: iterations(&bytes),
+    };
     for metric in [Metric::LATENCY, Metric::CPU_TIME] {
         let Some(series) = benchmark.metric(&metric.name) else { continue };
         let Series::Processes(processes) = &series.series else { continue };
@@ -164,6 +169,17 @@ fn samples(
     }
 }
 
+/// How often one repetition ran the function; absent where repetitions differ.
+fn iterations(bytes: &[u8]) -> Option<u64> {
+    let file: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let rows = file.get("benchmarks")?.as_array()?.iter();
+    let mut counts = rows
+        .filter(|row| row.get("run_type").is_none_or(|kind| kind == "iteration"))
+        .map(|row| row.get("iterations").and_then(serde_json::Value::as_u64));
+    let first = counts.next()??;
+    counts.all(|count| count == Some(first)).then_some(first)
+}
+
 fn read(bytes: &[u8]) -> Result<Run, ingest::IngestError> {
     ingest::read(bytes, ingest::Format::GoogleBenchmarkJson, "iree-benchmark-module")
 }
@@ -183,5 +199,23 @@ fn remove_if_there(path: &Path) -> Result<(), PipelineError> {
             Err(PipelineError::io("remove", path)(error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_are_those_of_one_repetition_and_unknown_where_they_differ() {
+        let file = |counts: [u64; 2]| {
+            let row = |count| serde_json::json!({"run_type": "iteration", "iterations": count});
+            let mean = serde_json::json!({"run_type": "aggregate", "iterations": 2});
+            let rows = [row(counts[0]), row(counts[1]), mean];
+            serde_json::to_vec(&serde_json::json!({ "benchmarks": rows })).unwrap()
+        };
+        assert_eq!(iterations(&file([20, 20])), Some(20));
+        assert_eq!(iterations(&file([20, 10])), None);
+        assert_eq!(iterations(b"no JSON"), None);
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::gate::{Explanation, KernelChange, Machine, Reason, Row};
-use crate::model::{Metric, MetricKind, Unit, Verdict};
+use crate::model::{Metric, MetricKind, Unit, Verdict, counted};
 use crate::record::{Number, Word};
 
 use super::grid::{BARE, Column, Grid};
@@ -77,19 +77,25 @@ fn kernels(page: &mut Page, explanation: &Explanation, options: TerminalOptions)
         return;
     }
     let latency = explanation.row(&Metric::LATENCY.name).and_then(|row| row.typical.base);
-    let moved = explanation.latency_delta().filter(|_| latency_moved(explanation));
+    let compared = explanation.compares_kernels();
+    let moved = explanation.latency_delta().filter(|_| compared && latency_moved(explanation));
     let worth = |kernel: &&KernelChange| {
         options.all || latency.is_none_or(|latency| kernel.delta().abs() >= WORTH_A_LINE * latency)
     };
     let shown: Vec<&KernelChange> = explanation.kernels.iter().filter(worth).collect();
     if !shown.is_empty() {
         page.line("");
-        page.grid(&table(&shown, moved));
+        page.grid(&if compared { table(&shown, moved) } else { one_sided(&shown) });
     }
     let hidden = explanation.kernels.len() - shown.len();
     if hidden > 0 {
-        let noun = if hidden == 1 { "kernel" } else { "kernels" };
-        page.line(&format!("  {hidden} {noun} moved by less than {} of the latency", percent(WORTH_A_LINE)));
+        let kernels = counted(hidden, "kernel");
+        let verb = match (compared, hidden) {
+            (true, _) => "moved by",
+            (false, 1) => "takes",
+            (false, _) => "take",
+        };
+        page.line(&format!("  {kernels} {verb} less than {} of the latency", percent(WORTH_A_LINE)));
     }
     let sum = |side: fn(&KernelChange) -> Option<f64>| -> Option<f64> {
         let times: Vec<f64> = explanation.kernels.iter().filter_map(side).collect();
@@ -97,7 +103,11 @@ fn kernels(page: &mut Page, explanation: &Explanation, options: TerminalOptions)
     };
     let base = sum(|kernel| Some(kernel.base.as_ref()?.nanoseconds));
     let head = sum(|kernel| Some(kernel.head.as_ref()?.nanoseconds));
-    page.line(&format!("  kernels together: {}", change_of(base, head, &Unit::Nanoseconds)));
+    let together = match (base, head) {
+        (Some(one), None) | (None, Some(one)) => quantity(one, &Unit::Nanoseconds),
+        _ => change_of(base, head, &Unit::Nanoseconds),
+    };
+    page.line(&format!("  kernels together: {together}"));
 }
 
 /// Whether what the latency changed by can be shared out.
@@ -145,6 +155,18 @@ fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Grid {
     table
 }
 
+/// The kernels of the only side that was profiled: what they take, without a change.
+fn one_sided(kernels: &[&KernelChange]) -> Grid {
+    let columns = vec![Column::text("kernel"), Column::number("calls"), Column::number("time")];
+    let mut table = Grid::new(columns, BARE).indented(2);
+    for kernel in kernels {
+        let time = kernel.head.as_ref().or(kernel.base.as_ref()).map_or(0.0, |kernel| kernel.nanoseconds);
+        let time = quantity(time, &Unit::Nanoseconds);
+        table.push(vec![clean(kernel.name()).into(), calls(kernel).into(), time.into()]);
+    }
+    table
+}
+
 /// `1`, or `1 → 2` where it is launched more often.
 fn calls(kernel: &KernelChange) -> String {
     let of = |side: &Option<crate::model::Kernel>| side.as_ref().map(|kernel| kernel.calls);
@@ -154,19 +176,17 @@ fn calls(kernel: &KernelChange) -> String {
     }
 }
 
-/// `16 processes, 3 beside other programs, 54 °C`.
+/// `16 processes, 3 disturbed by other programs, 54 °C`.
 fn state(machine: &Machine) -> String {
-    let noun = if machine.processes == 1 { "process" } else { "processes" };
-    let mut parts = vec![format!("{} {noun}", machine.processes)];
-    let counted = [
-        (machine.disturbed, "beside other programs"),
+    let mut parts = vec![counted(machine.processes as usize, "process")];
+    let states = [
+        (machine.disturbed, "disturbed by other programs"),
         (machine.throttled, "throttled"),
         (machine.power_capped, "at the power limit"),
     ];
-    parts.extend(
-        counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")),
-    );
-    if counted.iter().all(|(count, _)| *count == 0) {
+    parts
+        .extend(states.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    if states.iter().all(|(count, _)| *count == 0) {
         parts.push("undisturbed".to_owned());
     }
     parts.extend(machine.temperature.map(|celsius| format!("{celsius:.0} °C")));
@@ -288,5 +308,40 @@ fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {
         head_unprofiled: head_unprofiled.as_deref(),
         base_machine: machine(base_machine),
         head_machine: machine(head_machine),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::{CompareOptions, Policy, compare, explain};
+    use crate::model::{Benchmark, Kernel, MetricSeries, Process, Profile, Run, Series};
+
+    fn run(latency: f64, profiled: bool) -> Run {
+        let samples = vec![latency, latency * 1.001, latency * 1.002];
+        let series = Series::Processes(vec![Process { samples, ..Process::default() }; 6]);
+        let kernel = Kernel { name: "main_dispatch_0".to_owned(), calls: 1.0, nanoseconds: latency * 0.9 };
+        let benchmark = Benchmark {
+            metrics: vec![MetricSeries { metric: Metric::LATENCY, series }],
+            profile: profiled.then(|| Profile { kernels: vec![kernel], problem: None }),
+            ..Benchmark::new("m/cpu/main")
+        };
+        Run { benchmarks: vec![benchmark], ..Run::default() }
+    }
+
+    fn explained(base: &Run, head: &Run) -> String {
+        let comparison = compare(base, head, &Policy::default(), &CompareOptions::default());
+        explanations(&explain(base, head, &comparison), TerminalOptions { all: true, ..Default::default() })
+    }
+
+    #[test]
+    fn without_a_profile_of_base_no_kernel_is_called_new() {
+        let text = explained(&run(1e6, false), &run(2e6, true));
+        assert!(
+            text.contains("main_dispatch_0") && !text.contains("new") && !text.contains("share"),
+            "{text}"
+        );
+        let both = explained(&run(1e6, true), &run(2e6, true));
+        assert!(both.contains("900.0 → 1800 µs"), "{both}");
     }
 }

@@ -172,10 +172,18 @@ fn backends(run: &DrawnRun, page: &mut String) {
     let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(super::beside::LEGEND));
 }
 
+/// When it was measured: what the tool itself printed, because the record of a converted file is younger.
+fn measured_at(run: &RunFile) -> &str {
+    let mut printed = run.sides.iter().filter_map(|side| side.context.as_ref()?.date.as_deref());
+    printed.next().unwrap_or(&run.created)
+}
+
 fn machine(run: &RunFile, page: &mut String) {
     page.push_str("<h2>Machine and tools</h2>\n");
-    let mut rows: Vec<Vec<Cell>> =
-        vec![vec![plain("measured"), plain(&run.created)], vec![plain("testbed"), plain(&run.testbed.id)]];
+    let mut rows: Vec<Vec<Cell>> = vec![
+        vec![plain("measured"), plain(measured_at(run))],
+        vec![plain("testbed"), plain(&run.testbed.id)],
+    ];
     rows.extend(run.testbed.facts.iter().map(|(name, value)| vec![plain(name), plain(value)]));
     for side in &run.sides {
         if let Some(tools) = &side.toolchain {

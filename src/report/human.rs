@@ -48,27 +48,6 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// A count with its noun: `1 row`, `1,204 rows`.
-pub fn counted(count: usize, noun: &str) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "nothing that is counted comes near 2^52")]
-    let number = grouped(count as f64);
-    format!("{number} {}", plural(count, noun))
-}
-
-/// The noun for so many.
-pub fn plural(count: usize, noun: &str) -> String {
-    const SIBILANTS: [&str; 4] = ["s", "x", "ch", "sh"];
-    if count == 1 {
-        noun.to_owned()
-    } else if let Some(stem) = noun.strip_suffix("lf") {
-        format!("{stem}lves")
-    } else if SIBILANTS.iter().any(|end| noun.ends_with(end)) {
-        format!("{noun}es")
-    } else {
-        format!("{noun}s")
-    }
-}
-
 /// A fraction as a percentage: 0.0144 is `1.4 %`, 0.01 is `1 %`.
 pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;

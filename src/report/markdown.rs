@@ -7,6 +7,7 @@ mod source;
 use crate::gate::Reason;
 use crate::model::{Consequence, Verdict};
 
+use super::terminal::CAUSES;
 use super::{RowView, View};
 use escape::{message, paragraph};
 
@@ -119,8 +120,21 @@ impl Page {
         for alert in &view.alerts {
             self.line(&format!("\n> [!IMPORTANT]\n> {}", paragraph(alert)));
         }
+        self.causes(view);
         let warning = source::warning(view.source.as_ref());
         self.text.push_str(&warning);
+    }
+
+    /// What explains a red.
+    fn causes(&mut self, view: &View<'_>) {
+        let shown = self.rows.min(CAUSES);
+        for (at, cause) in view.causes.iter().take(shown).enumerate() {
+            let kernel = cause.kernel.map(message);
+            let changes = cause.changes.iter().map(|change| text(change));
+            let known = kernel.into_iter().chain(changes).collect::<Vec<_>>().join("; ");
+            let gap = if at == 0 { "\n" } else { "" };
+            self.line(&format!("{gap}- {}: {known}", cell(cause.benchmark)));
+        }
     }
 
     fn more(&mut self, all: usize) {

@@ -3,13 +3,13 @@
 use comfy_table::Color;
 
 use crate::gate::{Comparison, SideStats, Typical, described};
-use crate::model::{Benchmark, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode};
+use crate::model::{Benchmark, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode, counted};
 use crate::record::{Number, Word};
 
 use super::drawn::shown_latencies;
 use super::grid::{Column, Grid, GridCell, PLAIN};
 use super::terminal::Page;
-use super::{TerminalOptions, clean, counted, percent, quantity};
+use super::{TerminalOptions, clean, percent, quantity};
 
 /// A row of the table. Names and reasons come from strangers and are raw.
 #[derive(Debug, Clone, serde::Serialize)]

@@ -7,10 +7,10 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::Color;
 
 use crate::exit_code::ExitCode;
-use crate::model::{Consequence, Verdict};
+use crate::model::{Consequence, Verdict, counted};
 
 use super::grid::{Column, Grid, GridCell, RULED, wrapped};
-use super::{LintGroup, RowView, View};
+use super::{Cause, LintGroup, RowView, View};
 
 /// How to lay it out.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,8 @@ impl Default for TerminalOptions {
 const PROSE: usize = 100;
 /// Sentences of one section before the rest is only counted.
 const SENTENCES: usize = 20;
+/// Benchmarks whose cause stands at the top.
+pub(super) const CAUSES: usize = 3;
 /// Cases of one lint before the rest is only counted.
 const CASES: usize = 3;
 
@@ -39,6 +41,7 @@ const CASES: usize = 3;
 pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     let mut page = Page::new(options);
     page.verdict(view);
+    page.causes(&view.causes);
     page.tables(view);
     page.sentences("Wrong outputs", &view.diverged);
     page.accuracy(&view.less_accurate);
@@ -154,6 +157,21 @@ impl Page {
         }
     }
 
+    /// What explains a red, where a reader looks first.
+    fn causes(&mut self, causes: &[Cause<'_>]) {
+        for cause in causes.iter().take(CAUSES) {
+            let known = cause.kernel.into_iter().chain(cause.changes.iter().map(String::as_str));
+            let known = known.collect::<Vec<_>>().join("; ");
+            self.prose(&clean(&format!("{}: {known}", cause.benchmark)), "  ", "      ");
+        }
+        if causes.len() > CAUSES {
+            self.line(&format!(
+                "  … and {} with a known cause",
+                counted(causes.len() - CAUSES, "more benchmark")
+            ));
+        }
+    }
+
     fn tables(&mut self, view: &View<'_>) {
         let deciding = view.deciding();
         if !deciding.is_empty() {
@@ -169,9 +187,8 @@ impl Page {
             self.table(&shown);
         }
         if !silent.is_empty() {
-            let what =
-                if silent.len() == 1 { "row of a metric that does" } else { "rows of metrics that do" };
-            let line = format!("{} more {what} not decide: --all shows them.", silent.len());
+            let rows = counted(silent.len(), "more row");
+            let line = format!("{rows} of metrics that don't decide; --all shows them.");
             self.prose(&line, "", "");
         }
         for geomean in view.geomeans(self.options.all) {
@@ -179,7 +196,10 @@ impl Page {
                 geomean.target.as_deref().map(|name| format!(" on {}", clean(name))).unwrap_or_default();
             let metric = clean(&geomean.metric.name);
             let text = super::view::geomean(geomean);
-            self.line(&format!("Geometric mean of {} {metric} rows{target}: {text}", geomean.rows));
+            self.line(&format!(
+                "Geometric mean of {}{target}: {text}",
+                counted(geomean.rows as usize, &format!("{metric} row"))
+            ));
         }
         if let Some(legend) = &view.legend {
             self.prose(legend, "", "");
@@ -391,7 +411,8 @@ fn labelled_cv(row: &RowView<'_>) -> String {
 
 fn verdict_cell(row: &RowView<'_>) -> GridCell {
     let reason = if row.waived() { "waived".to_owned() } else { row.words().short };
-    let text = two(row.row.verdict.as_str(), &clean(&reason));
+    // A number and its unit stay on one line.
+    let text = two(row.row.verdict.as_str(), &clean(&reason).replace(" %", "\u{a0}%"));
     let (color, bold) = match row.row.verdict {
         Verdict::Pass => (None, false),
         Verdict::Improved => (Some(Color::Green), false),

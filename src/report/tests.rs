@@ -1,8 +1,8 @@
 //! What people and programs read, as snapshots, and what must hold for every report.
 
 use crate::exit_code::ExitCode;
-use crate::gate::{Method, Reason, Row, SideStats, Typical, WaiverUse};
-use crate::model::{SideName, Verdict};
+use crate::gate::{Estimate, Method, Reason, Row, SideStats, Typical, WaiverUse};
+use crate::model::{Lint, LintCode, Metric, SideName, Verdict};
 use crate::record::ComparisonFile;
 
 use super::markdown::{cell, code, text};
@@ -129,6 +129,31 @@ fn every_report_shows_the_values_that_the_gate_computed() {
     let record = comparison_file(&view).rows.remove(0);
     let (typical, estimate) = (record.typical.unwrap(), record.estimate.unwrap());
     assert!((typical.head.unwrap().0 / typical.base.unwrap().0 - estimate.ratio.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_explains_a_red_stands_above_the_first_table() {
+    let mut slow = measured("vit/cpu/main", Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.3);
+    let moved = "main_dispatch_9 takes 2.00 times as long: 53 % of what moved in the kernels";
+    slow.lints.push(Lint::new(LintCode::KernelMoved, moved));
+    let mut count = bare("vit/cpu/main", Verdict::Regressed, Reason::Exact);
+    count.metric = Some(Metric::DISPATCH_COUNT);
+    count.fatal = false;
+    count.estimate =
+        slow.estimate.clone().map(|estimate| Estimate { method: Method::Exact, ratio: 1.5, ..estimate });
+    count.typical = Typical { base: Some(16.0), head: Some(24.0) };
+    let comparison = of_rows(Verdict::Regressed, vec![slow, count]);
+    let view = View::new(&comparison, None);
+    let cause = &view.causes[0];
+    assert_eq!(
+        (cause.kernel, cause.changes.as_slice()),
+        (Some(moved), &["dispatch-count 16 → 24".to_owned()][..])
+    );
+    let markdown = markdown(&view, MarkdownOptions::default());
+    for (report, table) in [(markdown, "| benchmark"), (terminal(&view, NARROW), "base → head")] {
+        let (kernel, table) = (report.find("main_dispatch_9"), report.find(table));
+        assert!(kernel.is_some() && kernel < table, "{report}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::gate::{Comparison, Geomean, Method, Reason, Row, RunSummary, SideStats};
-use crate::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict};
+use crate::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
 
 use super::human::{change, change_of, interval, percent, significant};
 use super::{Source, words};
@@ -31,6 +31,8 @@ pub struct View<'a> {
     /// Rows of metrics that are reported and don't decide, changed ones first.
     pub reported: Vec<RowView<'a>>,
     pub lints: Vec<LintGroup>,
+    /// What explains regressions, by benchmark.
+    pub causes: Vec<Cause<'a>>,
     /// Machine and toolchain.
     pub facts: Vec<Fact>,
     /// What the intervals are, in one sentence; absent without intervals.
@@ -53,6 +55,16 @@ pub struct RowView<'a> {
     pub metric: Option<&'a str>,
     /// The row whose numbers are shown: for a benchmark with wrong outputs that of its latency.
     numbers: &'a Row,
+}
+
+/// What is known of why a benchmark's latency regressed. The name and the kernel are raw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause<'a> {
+    pub benchmark: &'a str,
+    /// The kernel that moved most, and by how much.
+    pub kernel: Option<&'a str>,
+    /// Deterministic values that may explain it: `dispatch-count 17 → 25`.
+    pub changes: Vec<String>,
 }
 
 /// One lint code and everywhere it was found.
@@ -87,6 +99,7 @@ impl<'a> View<'a> {
             unchanged: Vec::new(),
             reported: Vec::new(),
             lints: lints(comparison),
+            causes: causes(comparison),
             facts: facts(&comparison.base, &comparison.head),
             legend: legend(comparison),
             reproduce,
@@ -144,6 +157,40 @@ impl<'a> View<'a> {
             (Verdict::Pass, _) => &mut self.unchanged,
         }
     }
+}
+
+/// For every regressed latency the kernel that moved most and the deterministic values that changed.
+fn causes(comparison: &Comparison) -> Vec<Cause<'_>> {
+    let regressed = |row: &&Row| is_latency(row) && row.verdict == Verdict::Regressed && row.fatal;
+    let mut causes: Vec<Cause<'_>> = comparison
+        .rows
+        .iter()
+        .filter(regressed)
+        .map(|row| Cause {
+            benchmark: row.benchmark.as_str(),
+            kernel: row
+                .lints
+                .iter()
+                .find(|lint| lint.code == LintCode::KernelMoved)
+                .map(|lint| lint.detail.as_str()),
+            changes: Vec::new(),
+        })
+        .collect();
+    let place: HashMap<&str, usize> =
+        causes.iter().enumerate().map(|(at, cause)| (cause.benchmark, at)).collect();
+    for row in comparison.rows.iter().filter(|row| row.reason == Reason::Exact) {
+        // A smaller module explains nothing; another number of dispatches may, in either direction.
+        let changed = row.verdict == Verdict::Regressed
+            || row.metric.as_ref().is_some_and(|metric| metric.name == Metric::DISPATCH_COUNT.name)
+                && row.estimate.as_ref().is_some_and(|estimate| estimate.ratio != 1.0);
+        if let (Some(metric), Some(at), true) = (&row.metric, place.get(row.benchmark.as_str()), changed) {
+            let values = words::values(row);
+            let shown = if values.is_empty() { words::effect(row).unwrap_or_default() } else { values };
+            causes[*at].changes.push(format!("{} {shown}", metric.name));
+        }
+    }
+    causes.retain(|cause| cause.kernel.is_some() || !cause.changes.is_empty());
+    causes
 }
 
 fn is_latency(row: &Row) -> bool {
@@ -294,8 +341,7 @@ fn processes(row: &Row) -> String {
 fn method(row: &Row) -> String {
     let Some(estimate) = &row.estimate else { return String::new() };
     match estimate.method {
-        Method::Paired if estimate.blocks == 1 => "1 block".to_owned(),
-        Method::Paired => format!("{} blocks", estimate.blocks),
+        Method::Paired => counted(estimate.blocks as usize, "block"),
         Method::Unpaired => "unpaired".to_owned(),
         Method::Summaries => "summaries".to_owned(),
         Method::Exact => "exact".to_owned(),
@@ -371,7 +417,6 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
     if all == 0 {
         return format!("{word}: nothing was compared.");
     }
-    let noun = if all == 1 { "benchmark" } else { "benchmarks" };
     let judged = counts.iter().rev().filter_map(|(standing, count)| match standing {
         Standing::Judged(precedence) => {
             let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.precedence() == *precedence)?;
@@ -388,11 +433,13 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
         .chain(waived)
         .chain(told)
         .enumerate()
-        .map(
-            |(at, (what, count))| {
-                if at == 0 { format!("{count} of {all} {noun} {what}") } else { format!("{count} {what}") }
-            },
-        )
+        .map(|(at, (what, count))| {
+            if at == 0 {
+                format!("{count} of {} {what}", counted(all, "benchmark"))
+            } else {
+                format!("{count} {what}")
+            }
+        })
         .collect();
     format!("{word}: {}.", parts.join(", "))
 }

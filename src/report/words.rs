@@ -259,8 +259,9 @@ pub(super) fn values(row: &Row) -> String {
     let Some(metric) = row.metric.as_ref().filter(|_| base.is_some() || head.is_some()) else {
         return String::new();
     };
+    let same = matches!(row.reason, Reason::Identical | Reason::Exact) && base == head;
     match head {
-        Some(both) if base == head => quantity(both, &metric.unit),
+        Some(both) if same => quantity(both, &metric.unit),
         _ => change_of(base, head, &metric.unit),
     }
 }

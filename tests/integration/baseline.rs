@@ -54,12 +54,35 @@ fn a_red_night_is_stored_shown_and_released_by_an_acceptance() {
 }
 
 #[test]
+fn a_pattern_that_matches_no_benchmark_is_a_mistake_on_the_command_line() {
+    let world = World::new();
+    update(&world, 1, 'a', 100.0);
+    world.run(["baseline", "show", "--benchmark", "resent*"]).expect_code(2);
+    world.run(["baseline", "show", "--benchmark", "mlp*"]).expect_code(0);
+    let accept = ["baseline", "accept", "--why", "tiles", "--who", "Ada", "--benchmark"];
+    world.run(accept.into_iter().chain(["resent*"])).expect_code(2);
+    world.run(accept.into_iter().chain(["mlp*"])).expect_code(0);
+}
+
+#[test]
+fn an_acceptance_is_in_the_name_that_git_knows() {
+    let world = World::new();
+    update(&world, 1, 'a', 100.0);
+    for arguments in [&["init", "--quiet"][..], &["config", "user.name", "Ada Lovelace"]] {
+        assert!(Command::new("git").args(arguments).current_dir(world.work()).status().unwrap().success());
+    }
+    world.run(["baseline", "accept", "--why", "bigger tiles"]).expect_code(0);
+    let shown = world.run(["baseline", "show"]).expect_code(0).stdout;
+    assert!(shown.contains("Ada Lovelace: bigger tiles"), "{shown}");
+}
+
+#[test]
 fn the_same_run_twice_is_said_and_changes_nothing() {
     let world = World::new();
     update(&world, 1, 'a', 100.0);
     let again = update(&world, 1, 'a', 100.0);
     assert!(again.stdout.starts_with("already stored as "), "{}", again.stdout);
-    assert!(world.run(["baseline", "list"]).stdout.contains("1 sessions"));
+    assert!(world.run(["baseline", "list"]).stdout.contains("1 session,"));
 }
 
 #[test]
@@ -144,7 +167,7 @@ fn a_branch_works_like_a_folder_and_the_token_shows_nowhere() {
     let stored = on_branch(&world, &server, TOKEN, &["baseline", "update"]);
     assert_eq!(stored.code, Some(0), "{}", stored.stderr);
     let listed = on_branch(&world, &server, TOKEN, &["baseline", "list"]);
-    assert!(listed.stdout.contains("quickstart  testbed 9c1f0e57  1 sessions"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("quickstart  testbed 9c1f0e57  1 session,"), "{}", listed.stdout);
     assert_eq!(on_branch(&world, &server, TOKEN, &["baseline", "verify"]).code, Some(0));
     for outcome in [stored, listed] {
         assert!(!outcome.stdout.contains(TOKEN) && !outcome.stderr.contains(TOKEN));
@@ -192,7 +215,7 @@ fn a_kill_at_any_moment_leaves_a_baseline_that_the_next_update_finishes() {
         assert_eq!(again.code, Some(0), "{}", again.stderr);
     }
     let verified = on_branch(&world, &server, TOKEN, &["baseline", "verify"]);
-    assert!(verified.stdout.contains("8 runs on 1 shelves"), "{}", verified.stdout);
+    assert!(verified.stdout.contains("8 runs on 1 shelf,"), "{}", verified.stdout);
     assert_eq!(verified.code, Some(0));
 }
 

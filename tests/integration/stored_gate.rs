@@ -56,6 +56,19 @@ fn stored_files(suite: &Suite) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
+fn without_a_base_or_a_stored_session_nothing_is_measured() {
+    let suite = committed();
+    suite.world.run(["gate"]).expect_code(12);
+    assert!(!suite.world.work().join("run.json").exists());
+}
+
+#[test]
+fn a_base_that_git_does_not_know_is_a_mistake_on_the_command_line() {
+    let suite = committed();
+    suite.world.run(["gate", "--base", "orign/main"]).expect_code(2);
+}
+
+#[test]
 fn a_head_is_judged_by_what_was_stored() {
     let suite = committed();
     let nothing = suite.world.run(["gate"]).expect_code(12);
@@ -113,7 +126,7 @@ fn a_gate_says_what_reading_a_branch_cost() {
     suite.run_on_a_quiet_host();
     with_token(&["baseline", "update", "--branch", "--remote", &remote]).expect_code(0);
     let outcome = with_token(&["gate", "--stored", "--branch", "--remote", &remote]).expect_code(0);
-    let account = outcome.stderr.lines().find(|line| line.starts_with("judged 1 benchmarks"));
+    let account = outcome.stderr.lines().find(|line| line.starts_with("judged 1 benchmark "));
     let account = account.unwrap_or_else(|| panic!("{}", outcome.stderr));
     assert!(account.contains("kB fetched"), "{account}");
     assert!(!outcome.stderr.contains(crate::git_server::TOKEN), "{}", outcome.stderr);

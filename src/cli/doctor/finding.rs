@@ -1,5 +1,6 @@
 //! One thing that `doctor` looked at, and how a list of them is written.
 
+use crate::model::counted;
 use serde::Serialize;
 
 use crate::report::harmless;
@@ -113,8 +114,7 @@ impl Diagnosis {
             }
         }
         let (errors, warnings) = (self.count(Level::Error), self.count(Level::Warning));
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        text.push_str(&format!("{errors} error{}, {warnings} warning{}\n", plural(errors), plural(warnings)));
+        text.push_str(&format!("{}, {}\n", counted(errors, "error"), counted(warnings, "warning")));
         text
     }
 }

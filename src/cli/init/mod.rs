@@ -13,10 +13,10 @@ use templates::{Answers, Template};
 
 /// Write a suite and the workflows that measure, publish and store it
 ///
-/// Writes benchgate.toml with an example that runs, and three workflows: one measures every pull request and
-/// holds no token that can write, one publishes what was measured and runs nothing of it, one adds a session
-/// to the baseline every night. Nothing that is there is overwritten; a suite
-/// that is there gets its workflows.
+/// Writes benchgate.toml with an example that runs. A release, or --action, also writes three workflows: one
+/// measures every pull request with a read-only token, one publishes the results without running any of the
+/// pull request's code, one adds a session to the baseline every night. Existing files are never overwritten;
+/// an existing suite only gets its workflows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -94,16 +94,21 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         });
     }
     write(&files, terminal)?;
-    if answers.action.is_none() {
-        terminal.note(&format!(
-            "no workflows: {UNKNOWN_ACTION}; `benchgate init --action OWNER/REPO@COMMIT` adds them"
-        ));
-    }
     terminal.print(
-        "\nNext:\n  benchgate tools pin   the hashes of the tools, into benchgate.lock\n  benchgate run         \
-         the suite works here\n  benchgate doctor      what this machine and repository still lack\nThen commit all of it. \
-         The first pull request after that is measured.\n",
+        "\nNext:\n  benchgate tools pin   write the hashes of the tools to benchgate.lock\n  benchgate run         \
+         check that the suite works here\n  benchgate doctor      list what this machine and repository still lack\n",
     );
+    if answers.action.is_none() {
+        let runner = args.runner.join(",");
+        terminal.note(&format!(
+            "no workflows were written: {UNKNOWN_ACTION}; `benchgate init --action OWNER/REPO@COMMIT --runner \
+             {runner}` adds them"
+        ));
+        terminal
+            .print("Then commit all of it, and add the workflows: until then no pull request is measured.\n");
+    } else {
+        terminal.print("Then commit all of it. The next pull request is measured.\n");
+    }
     Ok(ExitCode::Pass)
 }
 

@@ -38,6 +38,7 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
     if let Some(error) = error {
         return vec![line(run, benchmark, 0, json!({ "error": error }))];
     }
+    let iterations = iterations(benchmark);
     let rounds = benchmark.metric("latency").map_or(0, |latency| match &latency.series {
         Series::Processes(processes) => processes.len(),
         Series::Summaries(summaries) => summaries.len(),
@@ -63,7 +64,8 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
                     .collect();
                 if metric == "latency" {
                     repeat = values.len();
-                    metrics.insert("total_time".to_owned(), json!(values));
+                    let total: Vec<f64> = values.iter().map(|value| value * f64::from(iterations)).collect();
+                    metrics.insert("total_time".to_owned(), json!(total));
                     metrics.insert("per_iter_time".to_owned(), json!(values));
                 } else if metric != "total-time" {
                     let suffix = if seconds && !metric.ends_with("-time") { "_time_s" } else { "" };
@@ -75,6 +77,11 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
             line(run, benchmark, repeat, Value::Object(metrics))
         })
         .collect()
+}
+
+/// Iterations of one repetition, where the file that was read said so.
+fn iterations(benchmark: &Benchmark) -> u32 {
+    benchmark.labels.get("iterations_per_run").and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
 fn samples(process: &Process) -> &[f64] {
@@ -95,7 +102,7 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Value) -> Valu
         "model": { "suite_name": suite, "model_name": model },
         "experiment": experiment,
         "repeat": repeat,
-        "iterations_per_run": 1,
+        "iterations_per_run": iterations(benchmark),
         // The runner's first repetitions warm up; these don't.
         "warmup_repetitions": 0,
         "metrics": metrics,

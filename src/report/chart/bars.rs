@@ -4,12 +4,12 @@
 use super::Theme;
 use super::data::{Bar, Chart, Group, Who};
 use super::svg::{Anchor, Palette, Svg, WIDTH, fitted, width_of};
+use crate::model::Unit;
 
 const ROW: f64 = 24.0;
 const BAR: f64 = 15.0;
 const HEAD: f64 = 64.0;
-const GROUP_HEAD: f64 = 30.0;
-/// More where a scale stands between the title and the bars.
+/// A title and, above the bars, their scale.
 const SCALE_HEAD: f64 = 48.0;
 const GROUP_GAP: f64 = 10.0;
 const MARGIN: f64 = 20.0;
@@ -24,7 +24,7 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
     if rows == 0 || chart.groups.iter().flat_map(|group| &group.bars).all(|bar| bar.value.is_none()) {
         return None;
     }
-    let head = if chart.ratios { SCALE_HEAD } else { GROUP_HEAD };
+    let head = SCALE_HEAD;
     let (groups, left_out) = shown(&chart.groups, head);
     let rows: usize = groups.iter().map(|group| group.bars.len()).sum();
     #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
@@ -64,7 +64,7 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
         y += GROUP_GAP;
     }
     if left_out > 0 {
-        let text = format!("and {} in the tables", super::super::human::counted(left_out, "more row"));
+        let text = format!("and {} in the tables", crate::model::counted(left_out, "more row"));
         svg.text((MARGIN, y + 14.0), SIZE, Anchor::Start, palette.muted, &text);
     }
     Some(svg.finish(&format!("{}: {}", chart.title, chart.subtitle)))
@@ -129,6 +129,17 @@ fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     let room = WIDTH - left - MARGIN - VALUE;
     let scale = |value: f64| if most > 0.0 { value / most * room } else { 0.0 };
     let palette = svg.palette;
+    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
+    let bottom = top + group.bars.len() as f64 * ROW - (ROW - BAR);
+    let step = round_step(most / 4.0);
+    let mut amount = 0.0;
+    while step > 0.0 && amount <= most {
+        let at = left + scale(amount);
+        svg.line((at, top - 4.0), (at, bottom + 4.0), palette.grid, 1.0);
+        let text = super::memory::tick(amount, &Unit::Nanoseconds);
+        svg.text((at, top - 8.0), 11.5, Anchor::Middle, palette.muted, &text);
+        amount += step;
+    }
     let mut y = top;
     for bar in &group.bars {
         label(svg, bar, left, y);
@@ -146,9 +157,16 @@ fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
         }
         y += ROW;
     }
-    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
-    let bottom = top + group.bars.len() as f64 * ROW - (ROW - BAR);
     svg.line((left, top - 3.0), (left, bottom + 3.0), palette.muted, 1.0);
+}
+
+/// 1, 2 or 5 of a power of ten: the first that is at least this.
+fn round_step(least: f64) -> f64 {
+    if !least.is_finite() || least <= 0.0 {
+        return 0.0;
+    }
+    let power = 10_f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].map(|step| step * power).into_iter().find(|step| *step >= least).unwrap_or(least)
 }
 
 fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {

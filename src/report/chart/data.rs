@@ -212,8 +212,9 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     let mut bar = |group: String, label: String, who, seconds: Option<f64>| {
         // Eager compiles nothing, and a cached compile has no time: no bar at all.
         if let Some(seconds) = seconds {
-            let text = quantity(seconds * 1e9, &Unit::Nanoseconds);
-            groups.put(group, Bar { label, who, value: Some(seconds), range: None, text });
+            let nanoseconds = seconds * 1e9;
+            let text = quantity(nanoseconds, &Unit::Nanoseconds);
+            groups.put(group, Bar { label, who, value: Some(nanoseconds), range: None, text });
         }
     };
     for run in runs {

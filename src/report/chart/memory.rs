@@ -251,7 +251,7 @@ impl Found<'_> {
 }
 
 /// A round number without the zeros that a measured one ends with: `256 MiB`, not `256.0 MiB`.
-fn tick(value: f64, unit: &Unit) -> String {
+pub(super) fn tick(value: f64, unit: &Unit) -> String {
     let text = quantity(value, unit);
     match text.split_once(' ') {
         _ if value == 0.0 => "0".to_owned(),
