@@ -14,6 +14,7 @@ mod estimate;
 mod evidence;
 mod explain;
 mod history;
+mod incomplete;
 mod matching;
 pub mod noise;
 mod outlook;
