@@ -23,7 +23,7 @@ pub fn lint(base: &Readings, head: &Readings) -> Option<Lint> {
     let unequal = blocks.values().filter(|(base, head)| base != head).count();
     (unequal + repeated > 0).then(|| {
         let detail = format!(
-            "{unequal} of {} blocks have more processes of one side, and {repeated} slots are taken twice",
+            "blocks with more processes of one side: {unequal} of {}; slots taken twice: {repeated}",
             blocks.len()
         );
         Lint::new(LintCode::IncompleteBlocks, detail)
