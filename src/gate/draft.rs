@@ -14,7 +14,7 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{Estimate, Method, MetricPolicy, Reason, Row, Typical};
-use super::{accuracy, context, diagnosis, disturbance, repeated, status};
+use super::{accuracy, context, diagnosis, disturbance, incomplete, repeated, status};
 
 /// Metrics of what the compiler made, which need no device.
 const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
@@ -312,6 +312,9 @@ fn metric_draft(
             gather(&base_readings, &head_readings, session.together, prior_spread(calibrated, declared, gpu))
         }
     };
+    if session.together {
+        row.lints.extend(incomplete::lint(&base_readings, &head_readings));
+    }
     row.lints.extend(diagnosis::of_row(&base_readings, &head_readings, evidence.as_ref().ok()));
     match evidence {
         Err(why) => {

@@ -17,6 +17,7 @@ mod estimate;
 mod evidence;
 mod explain;
 mod history;
+mod incomplete;
 mod matching;
 pub mod noise;
 mod outlook;

@@ -166,6 +166,9 @@ lint_codes! {
     UnreadLine "unread-line" Note,
         "A line between results was not understood and was left out.",
         "Write the results to a file of their own, or report the format as a bug.";
+    IncompleteBlocks "incomplete-blocks" Inconclusive,
+        "Some blocks of a paired session lack processes of one side, so what is left is not what was scheduled.",
+        "Measure again; don't edit or merge run files by hand.";
     IncompleteJoin "incomplete-join" Note,
         "Some of the joined files have no row of this name.",
         "Check that every process ran to its end.";

@@ -71,7 +71,7 @@ fn mlir_that_does_not_compile_fails_alone_and_says_why() {
         .model("good", &["latency-us=1000"])
         .write();
     let outcome = suite.world.run(["run"]).expect_code(20);
-    assert!(outcome.said().contains("bad/cpu/main failed: compile"), "{}", outcome.stdout);
+    assert!(outcome.said().contains("bad/cpu/main: failed: compile"), "{}", outcome.stdout);
     assert!(outcome.said().contains("custom op 'x' is unknown"), "{}", outcome.stdout);
     assert!(outcome.said().contains("% ok, PASS"), "{}", outcome.stdout);
     assert!(outcome.said().contains("2 benchmarks: 1 ok, 1 failed"), "{}", outcome.stdout);

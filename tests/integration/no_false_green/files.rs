@@ -105,6 +105,11 @@ const SPOILED: &[(&str, Spoil)] = &[
         resample(run, 1, |at, v| if at == 5 { Value::Null } else { json!(v) })
     }),
     ("a sample of base is zero", |run| resample(run, 0, |at, v| json!(if at == 5 { 0.0 } else { v }))),
+    ("head lost half of its processes", |run| processes(run, 1).truncate(24)),
+    ("head kept every second block", |run| {
+        processes(run, 1).retain(|process| process["slot"]["block"].as_u64().unwrap() % 2 == 0);
+    }),
+    ("head is too fast to be true", |run| resample(run, 1, |_, _| json!(1e-300))),
     ("half of head's samples are in another unit", |run| {
         resample(run, 1, |at, v| json!(if at % 2 == 0 { v } else { v / 1000.0 }));
     }),
@@ -160,6 +165,12 @@ const SPOILED: &[(&str, Spoil)] = &[
             run["sides"][side]["benchmarks"][1]["processes"] = copy;
         }
     }),
+    ("head's unit is unknown", |run| run["metrics"][0]["unit"] = json!("fortnights")),
+    ("identical programs are ten times apart", |run| {
+        let copy = first(run, 0)["artifact"].clone();
+        first(run, 1)["artifact"] = copy;
+        resample(run, 1, |_, v| json!(v * 10.0));
+    }),
     ("the measuring was cut short", |run| run["complete"] = json!(false)),
     ("the host was overloaded while head was measured", |run| {
         run["design"] = json!("single");
@@ -175,6 +186,10 @@ const SPOILED: &[(&str, Spoil)] = &[
 /// What may be done to hide that head is 10 % slower.
 const HIDDEN: &[(&str, Spoil)] = &[
     ("nothing", |_| ()),
+    ("latency is declared to be better when higher", |run| run["metrics"][0]["better"] = json!("higher")),
+    ("some samples are tiny on head", |run| {
+        resample(run, 1, |at, v| json!(if at % 3 == 0 { v / 1e6 } else { v }));
+    }),
     ("latency is declared to be exact", |run| run["metrics"][0]["kind"] = json!("exact")),
     ("the metric has another name", |run| {
         run["metrics"][0]["name"] = json!("speed");

@@ -103,3 +103,22 @@ fn no_gate_against_a_baseline_that_is_missing_or_spoiled_is_green() {
     }
     greens.none(12);
 }
+
+#[test]
+fn no_slow_night_becomes_the_baseline_it_is_judged_by() {
+    let suite = stored();
+    let mut greens = Greens::default();
+    suite.source("a", &["latency-us=3000"]);
+    for night in 0..3 {
+        commit(&suite);
+        suite.world.run(["run"]).expect_code(0);
+        // The update stores the night, and may refuse it; it must not be learned from.
+        suite.world.run(["baseline", "update"]);
+        commit(&suite);
+        greens.check(
+            &format!("after slow night {night}"),
+            &suite.world.run(["gate", "--stored", "--fail-on", FAIL_ON]),
+        );
+    }
+    greens.none(3);
+}

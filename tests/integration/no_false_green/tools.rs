@@ -8,10 +8,16 @@ use super::{Greens, Sides};
 /// What the tools may do to head. The left side names the case.
 const OF_HEAD: &[(&str, &[&str])] = &[
     ("head does not compile", &["compile-error=no such op"]),
+    ("the compiler prints an error and exits 0", &["compile-stderr=a.mlir:1:1: error: no such op"]),
     ("the compiler writes no module and exits 0", &["compile-no-output=1"]),
     ("the compiler writes a module and fails", &["compile-exit=1"]),
     ("the compiler never ends", &["compile-hang=1"]),
     ("head can't be run", &["run-error=expected 2 arguments"]),
+    (
+        "the runtime prints an error and exits 0",
+        &["run-stderr=fake.c:1: INVALID_ARGUMENT; expected 2 arguments"],
+    ),
+    ("the benchmark prints an error and exits 0", &["benchmark-stderr=error: no such device"]),
     ("the runtime writes no output and exits 0", &["run-no-output=1"]),
     ("the runtime writes its outputs and fails", &["run-exit=1"]),
     ("head's output is wrong", &["output=1,2,4"]),
@@ -58,6 +64,7 @@ const OF_HEAD: &[(&str, &[&str])] = &[
         ],
     ),
     ("head's time is missing", &["json-replace=\"real_time\"=>\"reel_time\""]),
+    ("head's time is too small to be one", &["latency-us=1e-320"]),
     ("one repetition takes no time", &["json-replace-last=\"real_time\": =>\"real_time\": 0.0, \"x\": "]),
     (
         "one repetition is in another unit",
@@ -212,6 +219,9 @@ fn no_reference_that_proves_nothing_is_green() {
         }),
         ("the reference is empty", "output=1,2,3", |world| {
             world.write("head/data/y.npy", b"");
+        }),
+        ("the reference has no element", "output=", |world| {
+            world.write("head/data/y.npy", npy(&[]));
         }),
         ("the reference is not a number", "output=NaN,NaN,NaN", |world| {
             world.write("head/data/y.npy", npy(&[f32::NAN; 3]));
