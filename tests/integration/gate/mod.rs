@@ -3,6 +3,7 @@
 mod believable;
 mod build;
 mod classical;
+mod common_shift;
 mod compiled_only;
 mod outcomes;
 mod worked_example;

@@ -1,0 +1,74 @@
+//! What a session does to all rows of a stored comparison.
+
+use benchgate::gate::{ALL_BENCHMARKS, CompareOptions, Comparison, Policy, compare_with_history};
+use benchgate::model::{Anchor, BenchmarkName, Metric, Process, Run, Series, Verdict};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
+
+use super::build::{process, run, with};
+
+/// A standard normal, near enough: twelve uniforms.
+fn normal(random: &mut ChaCha12Rng) -> f64 {
+    (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
+}
+
+/// Eight rows of a session. `day` shifts all of them (log scale), `slowed` is the row that a change slows.
+fn session(seed: u64, day: f64, slowed: Option<(usize, f64)>) -> Run {
+    let mut random = ChaCha12Rng::seed_from_u64(seed);
+    let benchmarks = (0..8).map(|row| {
+        let own = slowed.filter(|(slow, _)| *slow == row).map_or(1.0, |(_, factor)| factor);
+        let processes: Vec<Process> = (0..6)
+            .map(|_| {
+                let location = 1e6 * own * (day + 0.004 * normal(&mut random)).exp();
+                process(&[location, location * 1.001, location * 1.002], None)
+            })
+            .collect();
+        with(&format!("row-{row}"), Metric::LATENCY, Series::Processes(processes))
+    });
+    run(benchmarks.collect())
+}
+
+/// Twelve days that differ by 3 %.
+fn history() -> Vec<Run> {
+    let mut random = ChaCha12Rng::seed_from_u64(99);
+    (0..12).map(|seed| session(seed, 0.03 * normal(&mut random), None)).collect()
+}
+
+fn judged(head: &Run, history: &[Run]) -> Comparison {
+    compare_with_history(head, history, &Policy::default(), &CompareOptions::default())
+}
+
+fn verdict(comparison: &Comparison, name: &str) -> Verdict {
+    comparison.rows.iter().find(|row| row.benchmark.as_str() == name).unwrap().verdict
+}
+
+#[test]
+fn a_slow_day_hides_no_change_of_one_row() {
+    let comparison = judged(&session(100, 0.05, Some((3, 1.05))), &history());
+    assert_eq!(verdict(&comparison, "row-3"), Verdict::Regressed);
+    assert_eq!(verdict(&comparison, "row-0"), Verdict::Pass);
+}
+
+#[test]
+fn a_change_of_everything_is_red_in_the_row_of_what_all_have_in_common() {
+    let comparison = judged(&session(100, 0.3, None), &history());
+    assert_eq!(verdict(&comparison, ALL_BENCHMARKS), Verdict::Regressed);
+    assert_eq!(comparison.verdict, Verdict::Regressed);
+}
+
+#[test]
+fn sessions_with_the_same_anchor_are_judged_by_their_ratio_to_it() {
+    // The day takes 20 %, of the anchor too; a change makes one row 10 % slower than the anchor.
+    let anchored = |mut run: Run, slow: f64| {
+        let ratio = |row: usize| if row == 3 { slow } else { 1.0 + 0.001 * (row as f64) };
+        let key = |row: usize| (BenchmarkName::new(format!("row-{row}")), "latency".to_owned());
+        let ratios = (0..8).map(|row| (key(row), ratio(row))).collect();
+        run.anchor = Some(Anchor { ratios, ..Anchor::default() });
+        run
+    };
+    let history: Vec<Run> = history().into_iter().map(|run| anchored(run, 1.0)).collect();
+    let same = judged(&anchored(session(100, 0.2, None), 1.0), &history);
+    assert!(same.rows.iter().all(|row| row.verdict == Verdict::Pass), "{same:#?}");
+    let slower = judged(&anchored(session(100, 0.2, None), 1.1), &history);
+    assert_eq!(verdict(&slower, "row-3"), Verdict::Regressed);
+}
