@@ -11,8 +11,8 @@ mod corpus;
 mod generators;
 mod hostile;
 mod nightly;
-mod paired;
 mod peers;
+mod recorded;
 mod tally;
 mod unpaired;
 
@@ -31,7 +31,7 @@ fn main() {
     let seed = option("--seed", 1);
     let started = Instant::now();
     println!("{suites} suites a figure, seed {seed}; percent, ± half a 95 % interval clustered by round\n");
-    paired::print(suites, seed);
+    recorded::print(suites, seed);
     hostile::print(suites / 5, seed);
     unpaired::print(suites, seed);
     nightly::print(suites / 5, seed);

@@ -6,10 +6,15 @@ pub mod classical;
 pub mod describe;
 pub mod diagnose;
 mod effect;
+mod inference;
 pub mod multiplicity;
+pub mod randomisation;
 pub mod robust;
+pub mod scores;
+pub mod shift;
 pub mod spending;
 pub mod stability;
 pub mod unpaired;
 
 pub use effect::{Effect, sign_test, student_quantile, student_tail};
+pub use inference::Inference;
