@@ -19,7 +19,7 @@ mod unpaired;
 use std::time::Instant;
 
 /// Suites per figure, unless `--suites` says otherwise.
-const SUITES: u32 = 10_000;
+const SUITES: u32 = 300;
 
 fn option(name: &str, default: u64) -> u64 {
     let mut arguments = std::env::args().skip_while(|argument| argument != name);

@@ -3,7 +3,7 @@
 //!
 //! For a shift that is asked about, head's repetitions are moved back by it. If that is the true shift,
 //! the labels mean nothing any more: every order in which the block's processes could have run would
-//! have been as good (Fisher's randomisation test, with shifts: Lehmann and Romano 2005, chapter 5.10). Two
+//! have been as good (Fisher 1935). Two
 //! sets of orders are drawn from:
 //!
 //! - the *coins*: head and base of a whole block swapped, which is what the schedule really randomised.
