@@ -33,20 +33,25 @@ pub fn session(benchmarks: Vec<Benchmark>) -> Run {
     Run { session: Some("recorded".to_owned()), benchmarks, ..Run::default() }
 }
 
-/// `paired.jsonl`: side A as base, side B as head; a round is a block. Within a pair the lines are in
-/// the order of their start, to the second.
-pub fn paired() -> (Run, Run) {
+/// A recorded session: side A as base, side B as head; a round is a block. `kind` picks lines where a file
+/// holds several kinds. In `paired.jsonl` a slot is a pair, whose lines are in the order of their start.
+pub fn session_of(file: &str, kind: Option<&str>) -> (Run, Run) {
     let mut models: BTreeMap<String, (Vec<Process>, Vec<Process>)> = BTreeMap::new();
     let mut places: BTreeMap<(String, u64, u64), u8> = BTreeMap::new();
-    for line in lines("paired.jsonl") {
-        let (model, round, pair) =
-            (text(&line, "model"), line["round"].as_u64().unwrap(), line["slot"].as_u64().unwrap());
-        let place = places.entry((model.to_owned(), round, pair)).or_default();
-        let slot = BlockSlot { block: round as u32, slot: 2 * pair as u8 + *place };
-        *place += 1;
-        let process = Process { samples: samples(&line), slot: Some(slot), started: None };
+    for line in lines(file).iter().filter(|line| kind.is_none_or(|kind| text(line, "kind") == kind)) {
+        let (model, round, slot) =
+            (text(line, "model"), line["round"].as_u64().unwrap(), line["slot"].as_u64().unwrap());
+        let slot = if file == "paired.jsonl" {
+            let place = places.entry((model.to_owned(), round, slot)).or_default();
+            *place += 1;
+            2 * slot as u8 + *place - 1
+        } else {
+            slot as u8
+        };
+        let slot = BlockSlot { block: round as u32, slot };
+        let process = Process { samples: samples(line), slot: Some(slot), started: None };
         let (a, b) = models.entry(model.to_owned()).or_default();
-        if text(&line, "side") == "A" { a.push(process) } else { b.push(process) }
+        if text(line, "side") == "A" { a.push(process) } else { b.push(process) }
     }
     let mut runs = (session(Vec::new()), session(Vec::new()));
     for (name, (a, b)) in models {

@@ -8,7 +8,7 @@ use crate::corpus::{benchmark, session};
 
 /// Rows of a suite and blocks of a session.
 pub const ROWS: usize = 12;
-pub const BLOCKS: usize = 12;
+pub const BLOCKS: usize = 24;
 const SLOTS: usize = BLOCKS * 4;
 const REPETITIONS: usize = 8;
 

@@ -316,10 +316,10 @@ static MEASURE: Section = Section {
         defaulted(
             "min-blocks",
             COUNT,
-            "4",
+            "12",
             "Blocks (base, head, head, base) per benchmark before the first look when two sides are measured.",
         ),
-        defaulted("max-blocks", COUNT, "12", "Blocks after which an open question is inconclusive."),
+        defaulted("max-blocks", COUNT, "24", "Blocks after which an open question is inconclusive."),
         optional(
             "time-budget",
             Kind::Duration,

@@ -2,7 +2,7 @@
 
 use crate::model::{LintCode, Verdict};
 use crate::stats::classical::{Moments, UMethod, mann_whitney, welch, welch_error};
-use crate::stats::shift::Shift;
+use crate::stats::rank_shift::RankShift;
 use crate::stats::{Effect, student_quantile};
 
 use super::decide::{Classical, Question, log_tolerance};
@@ -94,9 +94,9 @@ fn by_rank(open: &Open, alpha: f64) -> Option<(Effect, Classical, Method)> {
 }
 
 /// The shift of the logarithms, head against base.
-fn shift(open: &Open) -> Option<Shift> {
+fn shift(open: &Open) -> Option<RankShift> {
     let logs = |readings: &Readings| readings.samples.iter().map(|v| v.ln()).collect::<Vec<f64>>();
-    Shift::new(&logs(&open.head), &logs(&open.base))
+    RankShift::new(&logs(&open.head), &logs(&open.base))
 }
 
 /// The interval that belongs to the rank test at the level that decided, as head/base. `None` where so few values can

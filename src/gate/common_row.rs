@@ -51,7 +51,6 @@ pub fn draft(session: &Session<'_>, rules: &Rules<'_>) -> Option<Draft> {
         rule,
         base,
         head,
-        calibrated: None,
     };
     Some(Draft { row, open: Some(open) })
 }

@@ -243,12 +243,9 @@ fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Q
 
 fn paired_row(open: &Open) -> Option<PairedRow<'_>> {
     match &open.evidence {
-        Evidence::Paired(blocks) => Some(PairedRow {
-            blocks,
-            floor: open.floor,
-            tolerance: log_tolerance(&open.rule, open.floor),
-            calibrated: open.calibrated,
-        }),
+        Evidence::Paired(blocks) => {
+            Some(PairedRow { blocks, tolerance: log_tolerance(&open.rule, open.floor) })
+        }
         Evidence::Known { .. } | Evidence::History { .. } => None,
     }
 }
@@ -262,7 +259,8 @@ fn decide_all(drafts: &mut [Draft], questions: &[Option<Question>], policy: &Pol
     for ((decision, question), &index) in decide(&open, &worse, policy).into_iter().zip(&open).zip(&asked) {
         let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
         // Effects are costs; a row speaks of head/base.
-        let effect = if open.worse < 0.0 { question.effect.swapped() } else { question.effect };
+        let effect = question.effect.effect();
+        let effect = if open.worse < 0.0 { effect.swapped() } else { effect };
         effects[index] = Some(effect);
         if let Some(estimate) = &mut row.estimate {
             estimate.ratio = effect.center.exp();

@@ -1,27 +1,20 @@
 //! Red, green or open: the two thresholds, the error budget over looks and rows.
 
 use crate::model::Verdict;
-use crate::stats::Effect;
 use crate::stats::multiplicity::{benjamini_hochberg, holm, holm_levels};
+use crate::stats::shift::Blur;
 use crate::stats::spending::Looks;
+use crate::stats::{Effect, Inference};
 
 use super::estimate::Paired;
 use super::{Interval, MetricPolicy, Policy, Reason, SideStats};
 
-/// Exponent of the spending function for reds: most of the budget is kept for the last looks, yet a
-/// change that is many times the noise stops early (Kim and DeMets 1987, rho = 3 resembles
-/// O'Brien and Fleming's boundary).
-const RED_RHO: f64 = 3.0;
-/// The same for greens: spent evenly, because most rows are unchanged and should stop early.
-const GREEN_RHO: f64 = 1.0;
-/// Blocks before a red by location, unless every head process is beyond every base process. Whatever
-/// noise is like, if it is as likely to favour base as head, n blocks agree by chance once in 2^n; below
-/// six nothing about the noise could be checked.
-const FIRST_RED: u32 = 6;
-/// A finding by location must not rest on the model's tails alone: the blocks' sign test against the
-/// floor must agree at one in eight (5 of 6, 7 of 8, 9 of 12 blocks beyond it). Two modes of equal
-/// weight, for example, fool a location model in ways that this check sees.
-const SIGN_LEVEL: f64 = 0.125;
+/// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
+/// decided, has half of the budget (Kim and DeMets 1987).
+const RHO: f64 = 1.0;
+/// Processes of head that a green needs. A head that is slow in one process of five shows itself in 21 of them
+/// with 99 %.
+const LEAST_HEAD_PROCESSES: usize = 21;
 /// A finding of instability must not rest on neighbours alone: the row's own lopsided blocks must lean
 /// to head at one in sixteen (four to none, seven to one).
 const SPLIT_LEVEL: f64 = 0.0625;
@@ -35,9 +28,9 @@ const STABILITY_HINT: f64 = 0.2;
 pub const MDE_POWER: f64 = 0.9;
 
 /// What must be decided about one noisy row. Effects are costs: positive is worse.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Question {
-    pub effect: Effect,
+    pub effect: Inference,
     /// Smallest log change worth a red or an improvement.
     pub floor: f64,
     /// Largest log change that a green may hide.
@@ -49,9 +42,8 @@ pub struct Question {
     p_stability: Option<f64>,
     /// Head was slow more often, so that more blocks are wanted before a green.
     doubtful: bool,
-    /// Whether the blocks' sign test supports a finding in either direction.
-    supports_worse: bool,
-    supports_better: bool,
+    /// Why a green can't be shown, whatever the interval says.
+    unshown: Option<String>,
     fatal: bool,
     classical: Option<Classical>,
     /// p of the effect beyond the floor, for the worse and for the better: asked several times a row.
@@ -87,20 +79,23 @@ pub fn log_tolerance(rule: &MetricPolicy, floor: f64) -> f64 {
 impl Question {
     /// About independent processes or a history: one look, no stability.
     pub fn unpaired(effect: Effect, rule: &MetricPolicy, floor: f64) -> Self {
+        Self::new(Inference::Modelled(effect), rule, floor)
+    }
+
+    fn new(effect: Inference, rule: &MetricPolicy, floor: f64) -> Self {
         Self {
-            effect,
             floor,
             tolerance: log_tolerance(rule, floor),
             red_share: 1.0,
             green_share: 1.0,
             p_stability: None,
             doubtful: false,
-            supports_worse: true,
-            supports_better: true,
+            unshown: None,
             fatal: rule.fatal,
             classical: None,
             p_above_floor: effect.p_above(floor),
             p_below_floor: effect.p_below(-floor),
+            effect,
         }
     }
 
@@ -109,16 +104,14 @@ impl Question {
         let blocks = paired.counts.blocks;
         let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
         let last = blocks >= looks.last();
-        let may_be_red = blocks >= FIRST_RED.min(looks.last()) || paired.separated;
-        let doubtful = paired.p_stability < if last { STABILITY_DOUBT } else { STABILITY_HINT };
+        let share = looks.share(blocks, RHO);
         Self {
-            red_share: if may_be_red { LOCATION_SHARE * looks.share(blocks, RED_RHO) } else { 0.0 },
-            green_share: looks.share(blocks, GREEN_RHO),
+            red_share: LOCATION_SHARE * share,
+            green_share: share,
             p_stability: (last && paired.p_split <= SPLIT_LEVEL).then_some(paired.p_stability),
-            doubtful,
-            supports_worse: paired.p_sign_worse <= SIGN_LEVEL,
-            supports_better: paired.p_sign_better <= SIGN_LEVEL,
-            ..Self::unpaired(paired.effect, rule, floor)
+            doubtful: paired.p_stability < if last { STABILITY_DOUBT } else { STABILITY_HINT },
+            unshown: unshown(paired),
+            ..Self::new(paired.shift.clone(), rule, floor)
         }
     }
 
@@ -131,7 +124,6 @@ impl Question {
     fn p_location(&self) -> f64 {
         match self.classical {
             Some(test) => test.p_worse,
-            None if !self.supports_worse => 1.0,
             None => (self.p_above_floor / self.red_share).min(1.0),
         }
     }
@@ -147,17 +139,15 @@ impl Question {
     fn p_better(&self) -> f64 {
         match self.classical {
             Some(test) => test.p_better,
-            None if !self.supports_better => 1.0,
             None => (self.p_below_floor / self.red_share).min(1.0),
         }
     }
 
-    fn is_green(&self, alpha: f64) -> bool {
-        let within = match self.classical {
+    fn is_within(&self, alpha: f64) -> bool {
+        match self.classical {
             Some(test) => test.p_equivalent <= alpha,
-            None => self.effect.upper(alpha * self.green_share) < self.tolerance,
-        };
-        within && !self.doubtful
+            None => self.effect.p_below(self.tolerance) <= alpha * self.green_share,
+        }
     }
 
     /// The verdict, its reason, and the one-sided level of the interval that decided.
@@ -177,25 +167,39 @@ impl Question {
         // No correction over rows: "every row is within tolerance" is an intersection of claims, each
         // of which must be shown, so the whole is at most as likely wrong as one of them (Berger 1982,
         // Technometrics 24:295–300).
-        if self.is_green(alpha) {
-            let level = alpha * self.green_share;
+        let within = self.is_within(alpha);
+        let level = alpha * self.green_share;
+        if within && !self.doubtful && self.unshown.is_none() {
             // The interval that shows it is no worse may show more: wholly below the floor is better.
-            // An improvement fails nobody's gate, so it needs no share of the budget for false reds.
-            let better = self.classical.is_none() && self.effect.upper(level) < -self.floor;
+            // An improvement fails no gate, so it needs no share of the budget for false reds.
+            let better = self.classical.is_none() && self.p_below_floor <= level;
             return if better {
                 (Verdict::Improved, Reason::BelowFloor, level)
             } else {
                 (Verdict::Pass, Reason::WithinTolerance, level)
             };
         }
-        let reason = if self.doubtful && self.effect.upper(alpha * self.green_share) < self.tolerance {
-            Reason::Stability
-        } else {
-            Reason::Open
+        let reason = match &self.unshown {
+            _ if within && self.doubtful => Reason::Stability,
+            Some(why) if within => Reason::TooLittle(why.clone()),
+            _ => Reason::Open,
         };
-        // Below the first red look no level was spent; the green one is what was asked.
-        let level = if red_level > 0.0 { red_level } else { alpha * self.green_share };
-        (Verdict::Inconclusive, reason, level)
+        (Verdict::Inconclusive, reason, red_level)
+    }
+}
+
+/// What a green needs beyond an interval within the tolerance.
+fn unshown(paired: &Paired) -> Option<String> {
+    match paired.blur {
+        Some(Blur::Grid) => {
+            Some("repetitions fall on a grid, as when another program shares the processor".to_owned())
+        }
+        Some(Blur::Scattered) => Some("hardly any two repetitions agree".to_owned()),
+        None if paired.head_processes < LEAST_HEAD_PROCESSES => Some(format!(
+            "{} processes of head can't show that none is slow; at least {LEAST_HEAD_PROCESSES} are needed",
+            paired.head_processes
+        )),
+        None => None,
     }
 }
 
@@ -228,7 +232,6 @@ pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy) -> Vec<Dec
         for (at, &index) in family.iter().enumerate() {
             let question = &questions[index];
             let (verdict, reason, level) = question.judge(levels[at], better_levels[at], policy.alpha);
-            let share = if question.red_share > 0.0 { question.red_share } else { question.green_share };
             decisions[index] = Some(Decision {
                 verdict,
                 reason,
@@ -237,7 +240,7 @@ pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy) -> Vec<Dec
                 p_adjusted: adjusted[at],
                 q_value: listing[at],
                 minimum_detectable: (question.floor
-                    + question.effect.detectable(levels[at] * share, MDE_POWER))
+                    + question.effect.detectable(levels[at] * question.red_share, MDE_POWER))
                 .exp_m1(),
             });
         }
@@ -245,7 +248,7 @@ pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy) -> Vec<Dec
     decisions.into_iter().flatten().collect()
 }
 
-fn interval(effect: &Effect, level: f64, worse: f64) -> Interval {
+fn interval(effect: &Inference, level: f64, worse: f64) -> Interval {
     let (low, high) = (effect.lower(level), effect.upper(level));
     let (low, high) = if worse < 0.0 { (-high, -low) } else { (low, high) };
     Interval { low: low.exp(), high: high.exp(), level: 1.0 - 2.0 * level }

@@ -38,7 +38,6 @@ pub struct Open {
     pub floor: f64,
     pub base: Readings,
     pub head: Readings,
-    pub calibrated: Option<crate::model::Spread>,
 }
 
 impl Draft {
@@ -335,16 +334,8 @@ fn metric_draft(
             }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
             let forbidden = context::forbidding(&row.lints).or(session.forbidden.as_ref()).cloned();
-            let open = Open {
-                evidence,
-                forbidden,
-                worse,
-                rule,
-                floor,
-                base: base_readings,
-                head: head_readings,
-                calibrated: calibrated.copied(),
-            };
+            let open =
+                Open { evidence, forbidden, worse, rule, floor, base: base_readings, head: head_readings };
             Draft { row, open: Some(open) }
         }
     }

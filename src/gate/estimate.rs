@@ -1,102 +1,91 @@
-//! From the evidence of all rows to an effect for each: paired rows steady one another.
+//! From the evidence of all rows to an effect for each.
 
-use crate::model::Spread;
+use std::sync::Arc;
+
 use crate::stats::robust::{Fit, ScalePrior, fit};
+use crate::stats::scores;
+use crate::stats::shift::{Blur, Shift};
 use crate::stats::stability::{Counts, RatePrior, count, p_value};
-use crate::stats::{Effect, sign_test};
+use crate::stats::{Effect, Inference, describe, sign_test};
 
 use super::evidence::{Block, Reading};
 
 /// What blocks say about one row.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Paired {
-    pub effect: Effect,
+    pub shift: Inference,
     pub counts: Counts,
     /// One-sided p of "head is not slow more often than base".
     pub p_stability: f64,
     /// Sign test of the lopsided blocks alone: neighbours have no say in it.
     pub p_split: f64,
-    /// Every head process is beyond every base process by more than the floor.
-    pub separated: bool,
-    /// Sign tests of the blocks against the floor on either side: they assume nothing about tails.
-    pub p_sign_worse: f64,
-    pub p_sign_better: f64,
+    /// Processes of head that could have been slow.
+    pub head_processes: usize,
+    /// What keeps the repetitions from showing that nothing changed.
+    pub blur: Option<Blur>,
 }
 
-/// One row's blocks with what its policy and calibration say.
+/// One row's blocks with what its policy says.
 pub struct PairedRow<'a> {
     pub blocks: &'a [Block],
     /// Log scale.
-    pub floor: f64,
     pub tolerance: f64,
-    pub calibrated: Option<Spread>,
 }
 
-/// A calibrated spread between blocks is worth this many degrees of freedom where a row has no
-/// neighbours to learn from: as many as the least number of blocks.
-const CALIBRATION_DF: f64 = 4.0;
-
-/// A process counts as slow when it is this many block scales above its block, and beyond the
-/// tolerance: four, so that ordinary noise rarely counts on either side.
+/// A process counts as slow when it is this many scales above its block, and beyond the tolerance: four, so
+/// that ordinary noise rarely counts on either side.
 const SLOW_SCALES: f64 = 4.0;
+/// Makes the median difference of two processes their standard deviation (normal distribution):
+/// 1 / (0.6745 √2).
+const MEDIAN_DIFFERENCE: f64 = 1.0484;
 
-/// Estimates all paired rows of one metric together. `None` for a row whose blocks give no two
-/// differences.
+/// Estimates all paired rows of one metric: shifts row by row, the rate of slow processes together. `None`
+/// for a row whose blocks can't be compared.
 pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
-    let differences: Vec<Vec<f64>> =
-        rows.iter().map(|row| row.blocks.iter().filter_map(Block::difference).collect()).collect();
-    let first: Vec<Fit> = differences.iter().filter_map(|d| fit(d, ScalePrior::NONE)).collect();
-    let neighbours = ScalePrior::pooled(&first);
-    let fits: Vec<Option<Fit>> = rows
-        .iter()
-        .zip(&differences)
-        .map(|(row, differences)| fit(differences, prior(neighbours, row.calibrated)))
-        .collect();
+    let shifts: Vec<Option<Shift>> = rows.iter().map(|row| Shift::new(&scored(row.blocks))).collect();
     let counts: Vec<Counts> =
-        rows.iter().zip(&fits).map(|(row, fit)| slow_counts(row, fit.as_ref())).collect();
+        rows.iter().zip(&shifts).map(|(row, shift)| slow_counts(row, shift.as_ref())).collect();
     let rates = RatePrior::pooled(&counts);
     rows.iter()
-        .zip(fits.iter().zip(&counts).zip(&differences))
-        .map(|(row, ((fit, counts), differences))| {
-            let beyond = |worse: f64| differences.iter().filter(|&&d| d * worse > row.floor).count();
+        .zip(shifts.into_iter().zip(&counts))
+        .map(|(row, (shift, counts))| {
+            let lopsided = counts.head_slower + counts.base_slower;
+            let shift = shift?;
             Some(Paired {
-                p_sign_worse: sign_test(beyond(1.0), differences.len()),
-                p_sign_better: sign_test(beyond(-1.0), differences.len()),
-                effect: fit.as_ref()?.effect(),
+                blur: shift.blur(),
+                shift: Inference::Randomised(Arc::new(shift)),
                 counts: *counts,
                 p_stability: p_value(counts, rates),
-                p_split: sign_test(
-                    counts.head_slower as usize,
-                    (counts.head_slower + counts.base_slower) as usize,
-                ),
-                separated: separated(row),
+                p_split: sign_test(counts.head_slower as usize, lopsided as usize),
+                head_processes: row.blocks.iter().map(|block| block.head.len()).sum(),
             })
         })
         .collect()
 }
 
-fn prior(neighbours: ScalePrior, calibrated: Option<Spread>) -> ScalePrior {
-    if neighbours != ScalePrior::NONE {
-        return neighbours;
-    }
-    match calibrated.and_then(|spread| spread.between_blocks).filter(super::evidence::usable) {
-        Some(scale) => ScalePrior { variance: scale * scale, df: CALIBRATION_DF },
-        None => ScalePrior::NONE,
-    }
+/// What blocks say about the shift alone.
+pub fn shift(blocks: &[Block]) -> Option<Inference> {
+    Shift::new(&scored(blocks)).map(|shift| Inference::Randomised(Arc::new(shift)))
 }
 
-fn slow_counts(row: &PairedRow<'_>, fit: Option<&Fit>) -> Counts {
-    let Some(fit) = fit else { return Counts::default() };
+fn scored(blocks: &[Block]) -> Vec<scores::Block> {
+    let costs = |side: &[Reading]| side.iter().map(|reading| reading.costs.clone()).collect();
+    blocks.iter().map(|block| scores::Block { base: costs(&block.base), head: costs(&block.head) }).collect()
+}
+
+fn slow_counts(row: &PairedRow<'_>, shift: Option<&Shift>) -> Counts {
+    let Some(shift) = shift else { return Counts::default() };
     let costs = |side: &[Reading]| side.iter().map(|reading| reading.middle).collect::<Vec<f64>>();
     let blocks: Vec<(Vec<f64>, Vec<f64>)> =
         row.blocks.iter().map(|block| (costs(&block.base), costs(&block.head))).collect();
-    count(&blocks, fit.center, row.tolerance.max(SLOW_SCALES * fit.scale))
-}
-
-fn separated(row: &PairedRow<'_>) -> bool {
-    let base = row.blocks.iter().flat_map(|b| &b.base).map(|r| r.clean).fold(f64::NEG_INFINITY, f64::max);
-    let head = row.blocks.iter().flat_map(|b| &b.head).map(|r| r.clean).fold(f64::INFINITY, f64::min);
-    head - row.floor > base
+    // Processes of one side and block are alike but for the noise.
+    let differences: Vec<f64> = blocks
+        .iter()
+        .flat_map(|(base, head)| [base, head])
+        .flat_map(|side| side.windows(2).map(|two| (two[1] - two[0]).abs()))
+        .collect();
+    let scale = MEDIAN_DIFFERENCE * describe::median(&differences).unwrap_or_default();
+    count(&blocks, shift.estimate(), row.tolerance.max(SLOW_SCALES * scale))
 }
 
 /// Effects of rows with one process a side and a default spread: how much the rows of one comparison

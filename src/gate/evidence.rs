@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::model::{BlockSlot, Lint, LintCode, Spread};
 use crate::stats::robust::NU;
 use crate::stats::unpaired::Processes;
-use crate::stats::{Effect, describe, unpaired};
+use crate::stats::{Effect, unpaired};
 
 use super::Method;
 use super::series::Readings;
@@ -81,11 +81,12 @@ pub fn prior_spread(calibrated: Option<&Spread>, declared: Option<f64>, gpu: boo
 }
 
 /// One process of a block.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     pub slot: u8,
     pub clean: f64,
     pub middle: f64,
+    pub costs: Vec<f64>,
 }
 
 /// The processes of one block, by side, in the order they ran.
@@ -94,22 +95,6 @@ pub struct Block {
     pub number: u32,
     pub base: Vec<Reading>,
     pub head: Vec<Reading>,
-}
-
-impl Block {
-    /// How much worse head is in this block: the difference of the two sides' undisturbed costs. A side's
-    /// undisturbed cost is that of its faster process, so that a regime of the host has to cover both
-    /// to count. Sides with different numbers of processes are averaged instead, because the faster of
-    /// two is faster than one for no reason of the code.
-    pub fn difference(&self) -> Option<f64> {
-        let costs = |side: &[Reading]| side.iter().map(|r| r.clean).collect::<Vec<f64>>();
-        let (base, head) = (costs(&self.base), costs(&self.head));
-        if base.len() == head.len() {
-            let lowest = |side: Vec<f64>| side.into_iter().reduce(f64::min);
-            return Some(lowest(head)? - lowest(base)?);
-        }
-        Some(describe::mean(&head)? - describe::mean(&base)?)
-    }
 }
 
 /// Blocks that hold at least one process of each side, in order. `None` where a process has no slot.
@@ -121,7 +106,8 @@ pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<Block>> {
             let block = blocks.entry(number).or_default();
             block.number = number;
             let side = if is_head { &mut block.head } else { &mut block.base };
-            side.push(Reading { slot, clean: readings.clean[at], middle: readings.middle[at] });
+            let costs = readings.costs.get(at).cloned().unwrap_or_default();
+            side.push(Reading { slot, clean: readings.clean[at], middle: readings.middle[at], costs });
         }
         Some(())
     };

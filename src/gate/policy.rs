@@ -146,7 +146,7 @@ impl Default for Policy {
             overrides: Vec::new(),
             waivers: Vec::new(),
             alpha: 0.01,
-            sequential: SequentialPolicy { min_blocks: 4, max_blocks: 12 },
+            sequential: SequentialPolicy { min_blocks: 12, max_blocks: 24 },
             fail_on: FailOn::default(),
             test: TestKind::Auto,
             between_cv: None,

@@ -24,6 +24,8 @@ pub struct Readings {
     pub middle: Vec<f64>,
     /// Place of each process in the paired schedule, where it has one.
     pub slots: Vec<Option<BlockSlot>>,
+    /// Repetitions of each process as costs, sorted; empty where no process has a place in a schedule.
+    pub costs: Vec<Vec<f64>>,
     /// Coefficient of variation of repetitions inside a process, the median over processes.
     pub within_cv: Option<f64>,
     /// Repetitions of a typical process.
@@ -124,6 +126,20 @@ fn cost(value: f64, better: Better) -> f64 {
     }
 }
 
+/// Most repetitions of a process that are compared with others; beyond it quantiles stand for them.
+const MOST_COMPARED: usize = 32;
+
+/// The repetitions as sorted costs, or as many of their quantiles as are compared.
+fn thinned(samples: &[f64], better: Better) -> Vec<f64> {
+    let costs: Vec<f64> = samples.iter().map(|&v| cost(v, better)).collect();
+    let sorted = describe::sorted(&costs);
+    if sorted.len() <= MOST_COMPARED {
+        return sorted;
+    }
+    let middle = |at: usize| (at as f64 + 0.5) / MOST_COMPARED as f64;
+    (0..MOST_COMPARED).filter_map(|at| describe::quantile_sorted(&sorted, middle(at))).collect()
+}
+
 fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Readings {
     let mut sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, _)| describe::sorted(samples)).collect();
     let at = |q: f64| sorted.iter().filter_map(|s| describe::quantile_sorted(s, q)).collect::<Vec<f64>>();
@@ -142,6 +158,8 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
     let location = describe::median(&locations).unwrap_or_default();
     let mean = describe::mean(&samples).unwrap_or(location);
     let stddev = describe::stddev(&samples);
+    let scheduled = groups.iter().any(|(_, slot)| slot.is_some());
+    let costs = groups.iter().filter(|_| scheduled).map(|(samples, _)| thinned(samples, better)).collect();
     Readings {
         stats: SideStats {
             processes: groups.len() as u32,
@@ -156,6 +174,7 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
         clean: locations.iter().map(|&v| cost(v, better)).collect(),
         middle: middles.iter().map(|&v| cost(v, better)).collect(),
         slots: groups.iter().map(|(_, slot)| *slot).collect(),
+        costs,
         within_cv: describe::median(&cvs),
         repetitions: describe::median(&counts).unwrap_or(1.0),
         samples,
@@ -206,6 +225,7 @@ fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Li
             max,
         },
         slots: vec![None; locations.len()],
+        costs: Vec::new(),
         repetitions: count as f64 / locations.len() as f64,
         clean: locations.iter().map(|&v| cost(v, better)).collect(),
         middle: locations.iter().map(|&v| cost(v, better)).collect(),

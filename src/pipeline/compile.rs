@@ -287,6 +287,7 @@ mod tests {
             stdout_truncated: false,
             stderr_tail: stderr.to_owned(),
             leftovers: 0,
+            memory_ran_out: false,
         };
         let why = failure(&finished, Duration::from_secs(1), None).why;
         assert!(why.ends_with("INVALID_ARGUMENT; expected 2 arguments but passed 1"), "{why}");

@@ -57,7 +57,6 @@ fn command_line(plan: &Plan) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::ffi::OsString;
 
     use super::super::plan::CgroupPlan;
     use super::*;

@@ -7,8 +7,12 @@ pub mod describe;
 pub mod diagnose;
 mod distributions;
 mod effect;
+mod inference;
 pub mod multiplicity;
+pub mod randomisation;
+pub mod rank_shift;
 pub mod robust;
+pub mod scores;
 pub mod shift;
 pub mod spending;
 pub mod stability;
@@ -16,3 +20,4 @@ pub mod unpaired;
 
 pub use distributions::{binomial_tail, sign_test, student_quantile, student_tail};
 pub use effect::Effect;
+pub use inference::Inference;

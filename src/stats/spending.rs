@@ -6,6 +6,10 @@
 //! Bonferroni's inequality: that holds for every dependence between looks and needs no canonical
 //! Gaussian process, which a robust estimate from four blocks doesn't follow.
 
+/// Blocks before which a randomisation test can't convict at the level of a suite, so that a look would only
+/// cost budget.
+const FIRST_USEFUL: u32 = 8;
+
 /// The declared looks: blocks after which the question is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looks {
@@ -13,11 +17,13 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// From `min` to `max` in steps of two blocks. `max` is always a look.
+    /// From `min` to `max`, each look after half as many blocks again. `max` is always a look; before
+    /// [`FIRST_USEFUL`] there is none but the last.
     pub fn new(min: u32, max: u32) -> Self {
-        let min = min.max(1);
-        let max = max.max(min);
-        let mut points: Vec<u32> = (min..max).step_by(2).collect();
+        let max = max.max(min).max(1);
+        let more = |blocks: &u32| Some(blocks.saturating_add(blocks.div_ceil(2)));
+        let mut points: Vec<u32> =
+            std::iter::successors(Some(min.max(FIRST_USEFUL)), more).take_while(|n| *n < max).collect();
         points.push(max);
         Self { points }
     }
@@ -56,10 +62,12 @@ mod tests {
 
     #[test]
     fn the_shares_of_all_looks_are_the_whole_budget() {
-        let looks = Looks::new(4, 12);
+        let looks = Looks::new(12, 24);
         let sum: f64 = looks.points().iter().map(|&n| looks.share(n, 3.0)).sum();
         assert!((sum - 1.0).abs() < 1e-12);
-        assert_eq!(looks.points(), [4, 6, 8, 10, 12]);
+        assert_eq!(looks.points(), [12, 18, 24]);
+        assert_eq!(Looks::new(4, 12).points(), [8, 12]);
+        assert_eq!(Looks::new(2, 4).points(), [4]);
     }
 
     #[test]
@@ -71,8 +79,8 @@ mod tests {
 
     #[test]
     fn stopping_between_looks_costs_less_than_the_next_look() {
-        let looks = Looks::new(4, 12);
-        assert!(looks.share(5, 2.0) < looks.share(6, 2.0));
+        let looks = Looks::new(12, 24);
+        assert!(looks.share(13, 2.0) < looks.share(18, 2.0));
         assert!(looks.share(2, 2.0) > 0.0);
     }
 }

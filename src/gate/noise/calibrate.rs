@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
-use crate::gate::evidence::Block;
-use crate::gate::evidence::blocks as paired_blocks;
+use crate::gate::estimate::shift;
+use crate::gate::evidence::{Block, Reading, blocks as paired_blocks};
 use crate::gate::series::{self, Readings};
 use crate::gate::{Comparison, Policy};
 use crate::model::{BenchmarkName, Calibration, Run, Spread, Verdict};
 use crate::stats::robust::{ScalePrior, fit};
-use crate::stats::{binomial_tail, describe};
+use crate::stats::{Inference, binomial_tail, describe};
 
 use super::resample::{Recording, measure};
 
@@ -213,17 +213,15 @@ fn spreads(base: &Run, head: &Run, policy: &Policy, metric: &str) -> Vec<NoiseRo
             continue;
         }
         let costs: Vec<f64> = base.clean.iter().chain(&head.clean).copied().collect();
-        let differences: Vec<f64> = paired_blocks(&base, &head)
-            .map(|blocks| blocks.iter().filter_map(Block::difference).collect())
-            .unwrap_or_default();
-        let between_blocks = fit(&differences, ScalePrior::NONE).map(|fit| fit.scale);
+        let blocks = paired_blocks(&base, &head).unwrap_or_default();
+        let differences: Vec<f64> = blocks.iter().filter_map(difference).collect();
         let spread = Spread {
             within_process: within(&base, &head),
             between_processes: describe::stddev(&costs),
-            between_blocks,
+            between_blocks: fit(&differences, ScalePrior::NONE).map(|fit| fit.scale),
             between_sessions: None,
         };
-        let floor = between_blocks.map_or(f64::NAN, |scale| smallest_floor(scale, policy));
+        let floor = shift(&blocks).map_or(f64::NAN, |shift| smallest_floor(&shift, blocks.len(), policy));
         rows.push(NoiseRow {
             benchmark: side.name.clone(),
             spread,
@@ -240,11 +238,18 @@ fn within(base: &Readings, head: &Readings) -> Option<f64> {
     describe::mean(&both)
 }
 
-/// The distance beyond the floor that is seen with 90 % power when the last look decides one row.
-fn smallest_floor(scale: f64, policy: &Policy) -> f64 {
-    let blocks = policy.sequential.max_blocks.max(2) as usize;
-    let fit = crate::stats::robust::Fit { center: 0.0, scale, n: blocks, df: (blocks - 1) as f64 };
-    fit.effect().detectable(policy.alpha, crate::gate::decide::MDE_POWER).exp_m1()
+/// Head's typical cost less base's, in one block.
+fn difference(block: &Block) -> Option<f64> {
+    let typical = |side: &[Reading]| describe::mean(&side.iter().map(|r| r.clean).collect::<Vec<f64>>());
+    Some(typical(&block.head)? - typical(&block.base)?)
+}
+
+/// The distance beyond the floor that is seen with 90 % power when the last look decides one row, if an
+/// interval narrows with the square root of the blocks.
+fn smallest_floor(shift: &Inference, measured: usize, policy: &Policy) -> f64 {
+    let blocks = f64::from(policy.sequential.max_blocks.max(2));
+    let seen = shift.detectable(policy.alpha, crate::gate::decide::MDE_POWER);
+    (seen * (measured as f64 / blocks).sqrt()).exp_m1()
 }
 
 #[cfg(test)]

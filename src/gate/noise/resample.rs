@@ -80,11 +80,26 @@ impl Recording {
 
     /// A session of `blocks` blocks drawn from the recorded rounds. `slowed` is the index of one
     /// benchmark and the factor that its head samples are multiplied by.
-    /// Also returns which rounds were drawn, as indices, for whoever needs to cluster by them.
+    /// Also returns which rounds were drawn, as indices, to cluster by them.
     pub fn draw(
         &self,
         blocks: u32,
         slowed: Option<(usize, f64)>,
+        random: &mut impl RngExt,
+    ) -> (Vec<usize>, Run, Run) {
+        self.drawn(blocks, slowed, true, random)
+    }
+
+    /// The same from a recording whose sides differ: every block keeps its labels.
+    pub fn draw_as_labelled(&self, blocks: u32, random: &mut impl RngExt) -> (Vec<usize>, Run, Run) {
+        self.drawn(blocks, None, false, random)
+    }
+
+    fn drawn(
+        &self,
+        blocks: u32,
+        slowed: Option<(usize, f64)>,
+        swaps: bool,
         random: &mut impl RngExt,
     ) -> (Vec<usize>, Run, Run) {
         let drawn: Vec<usize> =
@@ -94,7 +109,7 @@ impl Recording {
             let factor = slowed.filter(|(slow, _)| *slow == index).map_or(1.0, |(_, factor)| factor);
             let (mut a, mut b) = (Vec::new(), Vec::new());
             for (number, &round) in drawn.iter().enumerate() {
-                let swap: bool = random.random();
+                let swap = swaps && random.random::<bool>();
                 // A round this benchmark missed stands for the next one it has.
                 let wanted = self.rounds[round];
                 let found =

@@ -177,7 +177,7 @@ fn a_change_between_floor_and_tolerance_becomes_red_in_the_limit() {
 
 #[test]
 fn a_head_that_is_slow_in_some_of_its_starts_is_caught_as_unstable() {
-    let (base, head) = recorded(11, 12, 12, 0.005, 1.0, 0.4);
+    let (base, head) = recorded(11, 12, 24, 0.005, 1.0, 0.4);
     let comparison = judged(&base, &head);
     let row = &comparison.rows[0];
     assert_eq!((row.verdict, &row.reason), (Verdict::Regressed, &Reason::Stability), "{row:?}");
@@ -189,16 +189,16 @@ fn a_head_that_is_slow_in_some_of_its_starts_is_caught_as_unstable() {
 #[test]
 fn open_rows_asks_for_the_declared_looks_and_then_stops() {
     let policy = Policy::default();
-    let (base, head) = recorded(5, 3, 4, 0.0005, 1.0, 0.0);
+    let (base, head) = recorded(5, 3, 12, 0.0005, 1.0, 0.0);
     let settled = open_rows(&base, &head, &policy);
     assert_eq!((settled.open.len(), settled.next_blocks), (0, None));
-    let (base, head) = recorded(5, 3, 4, 0.2, 1.0, 0.0);
-    let noisy = open_rows(&base, &head, &policy);
-    assert_eq!((noisy.open.len(), noisy.next_blocks), (3, Some(6)));
     let (base, head) = recorded(5, 3, 12, 0.2, 1.0, 0.0);
+    let noisy = open_rows(&base, &head, &policy);
+    assert_eq!((noisy.open.len(), noisy.next_blocks), (3, Some(18)));
+    let (base, head) = recorded(5, 3, 24, 0.2, 1.0, 0.0);
     assert_eq!(open_rows(&base, &head, &policy).next_blocks, None);
     let (base, head) = recorded(5, 3, 1, 0.01, 1.0, 0.0);
-    assert_eq!(open_rows(&base, &head, &policy).next_blocks, Some(4));
+    assert_eq!(open_rows(&base, &head, &policy).next_blocks, Some(12));
 }
 
 #[test]

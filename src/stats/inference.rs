@@ -1,0 +1,85 @@
+//! What is known of a shift, whichever method says it.
+
+use std::sync::Arc;
+
+use super::shift::Shift;
+use super::{Effect, student_quantile};
+
+/// An estimated shift with p-values and bounds, on the log scale; positive is worse.
+#[derive(Debug, Clone)]
+pub enum Inference {
+    /// A centre, a standard error and Student's t: independent processes, sessions, summaries.
+    Modelled(Effect),
+    /// Randomised blocks.
+    Randomised(Arc<Shift>),
+}
+
+impl Inference {
+    pub fn center(&self) -> f64 {
+        match self {
+            Self::Modelled(effect) => effect.center,
+            Self::Randomised(shift) => shift.estimate(),
+        }
+    }
+
+    /// One-sided p of "the true shift is `limit` or less".
+    pub fn p_above(&self, limit: f64) -> f64 {
+        match self {
+            Self::Modelled(effect) => effect.p_above(limit),
+            Self::Randomised(shift) => shift.p_above(limit),
+        }
+    }
+
+    /// One-sided p of "the true shift is `limit` or more".
+    pub fn p_below(&self, limit: f64) -> f64 {
+        match self {
+            Self::Modelled(effect) => effect.p_below(limit),
+            Self::Randomised(shift) => shift.p_below(limit),
+        }
+    }
+
+    /// The bound that the true shift exceeds with confidence 1 − `alpha`.
+    pub fn lower(&self, alpha: f64) -> f64 {
+        match self {
+            Self::Modelled(effect) => effect.lower(alpha),
+            Self::Randomised(shift) => shift.lower(alpha),
+        }
+    }
+
+    /// The bound that the true shift stays below with confidence 1 − `alpha`.
+    pub fn upper(&self, alpha: f64) -> f64 {
+        match self {
+            Self::Modelled(effect) => effect.upper(alpha),
+            Self::Randomised(shift) => shift.upper(alpha),
+        }
+    }
+
+    /// How far above a limit the true shift must lie to be seen with `power` at `alpha`.
+    pub fn detectable(&self, alpha: f64, power: f64) -> f64 {
+        match self {
+            Self::Modelled(effect) => effect.detectable(alpha, power),
+            Self::Randomised(_) => {
+                self.half_width(alpha) + student_quantile(1.0 - power, f64::INFINITY) * self.effect().se
+            }
+        }
+    }
+
+    /// The nearest effect of a normal distribution, for means over rows.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Modelled(effect) => *effect,
+            Self::Randomised(shift) => {
+                let se = self.half_width(LEVEL) / LEVEL_Z;
+                Effect { center: shift.estimate(), se, df: (shift.blocks().max(2) - 1) as f64 }
+            }
+        }
+    }
+
+    fn half_width(&self, alpha: f64) -> f64 {
+        f64::midpoint(self.upper(alpha), -self.lower(alpha))
+    }
+}
+
+/// One-sided level at which an interval's width is read as a standard error, and its normal quantile.
+const LEVEL: f64 = 0.05;
+const LEVEL_Z: f64 = 1.645;
