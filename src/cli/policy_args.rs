@@ -17,16 +17,16 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Smallest change worth a red, for every metric that decides [default: 1%]
-    #[arg(long, value_name = "PERCENT", value_parser = fraction)]
+    #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub floor: Option<f64>,
     /// Largest change a green may hide, for every metric that decides [default: 3%]
-    #[arg(long, value_name = "PERCENT", value_parser = fraction)]
+    #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub tolerance: Option<f64>,
     /// Chance that an unchanged suite turns red [default: 0.01]
-    #[arg(long, value_name = "P", value_parser = probability)]
+    #[arg(long, value_name = "P", value_parser = config::alpha)]
     pub alpha: Option<f64>,
     /// Spread between processes, where the files don't show it [default: 2% on GPUs, 5% on CPUs]
-    #[arg(long, value_name = "PERCENT", value_parser = fraction)]
+    #[arg(long, value_name = "PERCENT", value_parser = config::spread)]
     pub between_cv: Option<f64>,
     /// Which test decides
     #[arg(long, value_name = "TEST")]
@@ -134,35 +134,9 @@ fn percent(fraction: f64) -> String {
     crate::report::percent(fraction)
 }
 
-/// `1%` or `0.01`. A bare number of 1 or more is refused: nobody means 100 %, and a floor a hundred
-/// times too large lets everything pass.
-fn fraction(text: &str) -> Result<f64, String> {
-    let (number, scale) = match text.trim().strip_suffix('%') {
-        Some(number) => (number.trim(), 100.0),
-        None => (text.trim(), 1.0),
-    };
-    let value: f64 =
-        number.parse().map_err(|_| "expected a percentage like 1% or a fraction like 0.01".to_owned())?;
-    let fraction = value / scale;
-    if !fraction.is_finite() || fraction < 0.0 {
-        return Err("expected a number that is not negative".to_owned());
-    }
-    if fraction >= 1.0 {
-        return Err(format!("expected less than 100 %; did you mean {number}%?"));
-    }
-    Ok(fraction)
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value < 0.5 => Ok(value),
-        _ => Err("expected more than 0 and less than 0.5".to_owned()),
-    }
-}
-
 fn failing_verdict(text: &str) -> Result<Verdict, String> {
     match Verdict::parse(text) {
-        Some(Verdict::Pass | Verdict::Improved) => Err(format!("{text} is no failure")),
+        Some(Verdict::Pass | Verdict::Improved) => Err(format!("`{text}` is not a verdict that can fail a job")),
         Some(verdict) => Ok(verdict),
         None => Err("expected regressed, diverged, error, missing or inconclusive".to_owned()),
     }
@@ -171,21 +145,6 @@ fn failing_verdict(text: &str) -> Result<Verdict, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_percentage_and_a_fraction_mean_the_same() {
-        assert_eq!(fraction("1%"), Ok(0.01));
-        assert_eq!(fraction("1 %"), Ok(0.01));
-        assert_eq!(fraction("0.01"), Ok(0.01));
-    }
-
-    #[test]
-    fn a_bare_one_is_refused_because_nobody_means_a_hundred_percent() {
-        assert_eq!(fraction("1"), Err("expected less than 100 %; did you mean 1%?".to_owned()));
-        assert!(fraction("-1%").is_err());
-        assert!(fraction("NaN").is_err());
-        assert!(fraction("much").is_err());
-    }
 
     #[test]
     fn passing_is_never_a_failure() {

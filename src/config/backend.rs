@@ -144,7 +144,7 @@ fn one(kind: BackendKind, view: View<'_, '_>, file: &Path, problems: &mut Collec
         }
     }
     if view.get("timeout").duration().is_some_and(|duration| duration.is_zero()) {
-        problems.add(view.get("timeout").at(), "`timeout`: expected more than nothing");
+        problems.add(view.get("timeout").at(), "`timeout`: expected more than zero");
     }
     let texts = |key: &str| -> Vec<String> {
         view.get(key).one_or_more().into_iter().filter_map(View::text).map(str::to_owned).collect()

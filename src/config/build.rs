@@ -183,9 +183,9 @@ fn github(view: View<'_, '_>) -> GitHub {
 
 fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
     let duration = |key: &str, default| view.get(key).duration().unwrap_or(default);
-    for key in ["min-time", "timeout", "compile-timeout", "export-timeout"] {
+    for key in ["min-time", "timeout", "compile-timeout", "export-timeout", "time-budget"] {
         if view.get(key).duration().is_some_and(|duration| duration.is_zero()) {
-            problems.add(view.get(key).at(), format!("`{key}`: expected more than nothing"));
+            problems.add(view.get(key).at(), format!("`{key}`: expected more than zero"));
         }
     }
     let cpus = view.get("cpus");

@@ -5,7 +5,7 @@ use toml_span::value::ValueInner;
 
 use super::fields::{Kind, Section};
 use super::problems::{Collector, did_you_mean, shown};
-use super::{sections, values};
+use super::{fraction, sections, values};
 
 /// Reports everything about `value` that the grammar of `section` does not allow.
 pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems: &mut Collector) {
@@ -118,11 +118,8 @@ pub(super) fn check(value: &Value<'_>, kind: &'static Kind, key: &str, problems:
                 problems,
             );
         }
-        Kind::Fraction => {
-            if values::fraction(value).is_none() {
-                wrong("a percentage such as \"1%\", or a fraction such as 0.01", problems);
-            }
-        }
+        Kind::Fraction => report_fraction(fraction::fraction_of(value), value, key, problems),
+        Kind::Spread => report_fraction(fraction::spread_of(value), value, key, problems),
         Kind::Magnitude => {
             let right = match value.as_str() {
                 Some(text) => values::duration(text).is_some(),
@@ -167,6 +164,12 @@ pub(super) fn check(value: &Value<'_>, kind: &'static Kind, key: &str, problems:
             Some(table) => table.values().for_each(|inner| check_table(inner, section, problems)),
             None => wrong(&format!("tables, each starting with {}", section.title), problems),
         },
+    }
+}
+
+fn report_fraction(read: Result<f64, String>, value: &Value<'_>, key: &str, problems: &mut Collector) {
+    if let Err(expected) = read {
+        problems.add(value.span.start, format!("`{key}`: {expected}"));
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) enum Kind {
     Duration,
     /// `"1%"` or 0.01.
     Fraction,
+    /// A fraction that is not zero: how much processes differ.
+    Spread,
     /// A duration for metrics of time, otherwise a number in the metric's unit.
     Magnitude,
     Date,

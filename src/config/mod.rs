@@ -10,6 +10,7 @@ mod check;
 mod defaults;
 mod fields;
 mod flags;
+mod fraction;
 mod functions;
 mod load;
 mod model;
@@ -29,6 +30,7 @@ mod view;
 mod zoo;
 
 pub use backend::{Backend, BackendKind, Test};
+pub use fraction::{alpha, fraction, spread};
 pub use load::{load, load_judging, load_judging_within, load_policy, load_policy_within, load_within};
 pub use parse::parse;
 pub use policy::PolicyPart;

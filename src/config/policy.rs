@@ -34,15 +34,11 @@ static KNOWN: [Metric; 8] = [
 pub(super) fn part(root: View<'_, '_>, measure: View<'_, '_>, problems: &mut Collector) -> PolicyPart {
     let gate = root.get("gate");
     let defaults = Policy::default();
-    let alpha = gate.get("alpha");
-    if alpha.number().is_some_and(|alpha| alpha <= 0.0 || alpha >= 0.5) {
-        problems.add(alpha.at(), "`alpha`: expected more than 0 and less than 0.5");
-    }
     let policy = Policy {
         metrics: metrics(gate.get("metric"), &defaults, problems),
         overrides: overrides(gate.get("override"), problems),
         waivers: waivers(root.get("waiver"), problems),
-        alpha: alpha.number().unwrap_or(defaults.alpha),
+        alpha: gate.get("alpha").number().unwrap_or(defaults.alpha),
         sequential: sequential(measure, defaults.sequential, problems),
         fail_on: fail_on(gate.get("fail-on"), problems),
         test: match gate.get("test").text() {

@@ -25,7 +25,7 @@ line.
 Values that are text in TOML and more than that here:
 
 - *duration*: a number and `ns`, `us`, `ms`, `s`, `m` or `h`: `\"40ms\"`, `\"1.5s\"`
-- *fraction*: `\"1%\"` or `0.01`
+- *fraction*: a percentage below 100 %, `\"1%\"`, or a number below 0.2, `0.01`
 - *name*: letters, digits, `.`, `_` and `-`; names appear in paths and tables
 - *path inside*: relative to the side's `sources`, without `..`
 
@@ -149,7 +149,7 @@ fn kind(kind_of: &Kind) -> String {
         Kind::Number { min, max } if *max == f64::MAX => format!("number from {min}"),
         Kind::Number { min, max } => format!("number, {min} to {max}"),
         Kind::Duration => "duration".into(),
-        Kind::Fraction => "fraction".into(),
+        Kind::Fraction | Kind::Spread => "fraction".into(),
         Kind::Magnitude => "duration or number".into(),
         Kind::Date => "day".into(),
         Kind::Glob => "glob".into(),

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{Field, Kind, Section};
+use super::fraction::LARGEST_BARE;
 use super::sections;
 
 /// The schema, draft 2020-12, with a newline at its end.
@@ -67,9 +68,9 @@ fn kind(kind_of: &Kind) -> Value {
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Number { min, max } if *max == f64::MAX => json!({ "type": "number", "minimum": min }),
         Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
-        Kind::Fraction => json!({ "anyOf": [
+        Kind::Fraction | Kind::Spread => json!({ "anyOf": [
             { "type": "string", "pattern": "^[0-9.]+ *%$" },
-            { "type": "number", "minimum": 0 },
+            { "type": "number", "minimum": 0, "exclusiveMaximum": LARGEST_BARE },
         ] }),
         Kind::Magnitude => json!({ "anyOf": [
             { "type": "string", "pattern": DURATION },

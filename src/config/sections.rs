@@ -3,8 +3,11 @@
 use super::Profiling;
 use super::backend::BackendKind;
 use super::fields::{Field, Kind, Section, defaulted, optional, required};
+use super::fraction::ALPHA;
 
 const COUNT: Kind = Kind::Integer { min: 1, max: 100_000 };
+/// A part of the reference's magnitude: from 1 on, an output of zeros would agree with everything.
+const PART: Kind = Kind::Number { min: 0.0, max: 0.5 };
 const NUMBER: Kind = Kind::Number { min: 0.0, max: f64::MAX };
 const LINES: Kind = Kind::List(&Kind::Line);
 const NAMES: Kind = Kind::List(&Kind::Name);
@@ -368,7 +371,7 @@ static GATE: Section = Section {
     fields: &[
         defaulted(
             "alpha",
-            Kind::Number { min: 0.0, max: 1.0 },
+            Kind::Number { min: ALPHA.0, max: ALPHA.1 },
             "0.01",
             "Chance of at least one false red over all fatal rows of the suite.",
         ),
@@ -386,7 +389,7 @@ static GATE: Section = Section {
         ),
         optional(
             "between-cv",
-            Kind::Fraction,
+            Kind::Spread,
             "Standard deviation between processes to assume where nothing measured it.",
         ),
         optional("metric", Kind::Named(&METRIC), "How each metric is judged."),
@@ -428,7 +431,7 @@ static OVERRIDE: Section = Section {
         FLOOR_ABSOLUTE,
         TOLERANCE,
         FATAL,
-        optional("between-cv", Kind::Fraction, "As in `[gate]`, for these benchmarks."),
+        optional("between-cv", Kind::Spread, "As in `[gate]`, for these benchmarks."),
     ],
 };
 
@@ -451,9 +454,9 @@ static NUMERICS: Section = Section {
           Defaults depend on the type; integers must be equal.",
     fields: &[
         optional("atol", NUMBER, "Absolute part of an element's bound."),
-        optional("rtol", NUMBER, "Part relative to the reference's element."),
-        optional("stol", NUMBER, "Part relative to the reference's typical magnitude."),
-        optional("max-error", NUMBER, "Bound of the root mean square of |a − b| / (|b| + m)."),
+        optional("rtol", PART, "Part relative to the reference's element."),
+        optional("stol", PART, "Part relative to the reference's typical magnitude."),
+        optional("max-error", PART, "Bound of the root mean square of |a − b| / (|b| + m)."),
         optional(
             "min-cosine",
             Kind::Number { min: -1.0, max: 1.0 },

@@ -451,3 +451,49 @@ fn there_is_an_fp64_output_for_every_expected_one_or_none() {
     let lonely = messages(&data("expected-f64 = [\"y64.npy\"]"));
     assert_eq!(lonely, ["`expected-f64`: one file for each of `expected`, which has 0, and not 1"]);
 }
+
+#[test]
+fn a_configuration_and_the_command_line_read_fractions_alike() {
+    for (text, expected) in [("1%", 0.01), ("2.5 %", 0.025), ("40%", 0.4), ("0%", 0.0)] {
+        let config = good(&format!("{MINIMAL}[gate.metric.new]\nfloor = \"{text}\"\ntolerance = \"50%\"\n"));
+        let (_, metric) = config.policy.metrics.iter().find(|(name, _)| name == "new").unwrap();
+        assert_eq!(metric.floor.relative, expected, "{text}");
+        assert_eq!(super::fraction(text), Ok(expected), "{text}");
+    }
+    for number in ["0.05", "0.19"] {
+        let config = good(&format!("{MINIMAL}[gate]\nbetween-cv = {number}\n"));
+        assert_eq!(config.policy.between_cv.map(Ok), Some(super::spread(number)), "{number}");
+    }
+}
+
+/// The gate would let everything through.
+#[test]
+fn a_fraction_that_is_a_forgotten_percent_sign_is_refused_wherever_it_stands() {
+    let bad = ["1", "3", "0.5", "0.2", "1.0", "nan", "inf", "-0.01", "\"100%\"", "\"300%\"", "\"NaN%\"", "\"0.01\""];
+    let places = ["[gate.metric.latency]\nfloor", "[gate.metric.latency]\ntolerance", "[gate]\nbetween-cv"];
+    let overrides = ["floor", "tolerance", "between-cv"]
+        .map(|key| format!("[[gate.override]]\nbenchmark = \"a*\"\n{key}"));
+    for place in places.into_iter().chain(overrides.iter().map(String::as_str)) {
+        for value in bad {
+            let found = messages(&format!("{MINIMAL}{place} = {value}\n"));
+            assert!(found.iter().any(|message| message.contains("expected a percentage")), "{place} = {value}");
+        }
+    }
+    assert_eq!(
+        message("[gate.metric.latency]\nfloor = 1\n"),
+        "`floor`: expected a percentage such as 1%, or a fraction below 0.2 such as 0.01; did you mean 1%?"
+    );
+}
+
+#[test]
+fn levels_and_tolerances_at_which_the_gate_is_no_gate_are_refused() {
+    for alpha in ["0", "1e-7", "1e-30", "1e-200", "1e-320", "0.5", "1", "nan", "inf", "-0.1"] {
+        assert_eq!(messages(&format!("{MINIMAL}[gate]\nalpha = {alpha}\n")).len(), 1, "{alpha}");
+    }
+    for spread in ["0", "0.0", "\"0%\"", "1e-300"] {
+        assert_eq!(messages(&format!("{MINIMAL}[gate]\nbetween-cv = {spread}\n")).len(), 1, "{spread}");
+    }
+    for key in ["rtol", "stol", "max-error"] {
+        assert_eq!(messages(&format!("{MINIMAL}[numerics.f32]\n{key} = 1e3\n")).len(), 1, "{key}");
+    }
+}

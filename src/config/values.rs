@@ -1,4 +1,4 @@
-//! The small languages inside strings: durations, fractions, names, dates, paths.
+//! The small languages inside strings: durations, names, dates, paths.
 //!
 //! Each returns what was expected, in words, when the text is not one.
 
@@ -42,15 +42,6 @@ pub fn duration(text: &str) -> Option<Duration> {
     }
     // Whole nanoseconds: `5us` must not become 4.999 µs by way of a binary fraction.
     Some(Duration::from_nanos((seconds * 1e9).round() as u64))
-}
-
-/// `"1%"`, or the number 0.01 itself.
-pub(super) fn fraction(value: &Value<'_>) -> Option<f64> {
-    let number = match value.as_ref() {
-        ValueInner::String(text) => text.strip_suffix('%')?.trim_end().parse::<f64>().ok()? / 100.0,
-        _ => number(value)?,
-    };
-    (number.is_finite() && number >= 0.0).then_some(number)
 }
 
 /// An integer or a float.

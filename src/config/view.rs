@@ -6,7 +6,7 @@ use std::time::Duration;
 use toml_span::Value;
 use toml_span::value::ValueInner;
 
-use super::values;
+use super::{fraction, values};
 
 /// A value that may be absent.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ impl<'a, 'de> View<'a, 'de> {
     }
 
     pub(super) fn fraction(self) -> Option<f64> {
-        self.0.and_then(values::fraction)
+        self.0.and_then(|value| fraction::fraction_of(value).ok())
     }
 
     pub(super) fn duration(self) -> Option<Duration> {
