@@ -1,8 +1,7 @@
 //! What else a set of processes shows: two modes, drift, an effect of the order.
 
-use statrs::distribution::{DiscreteCDF, Hypergeometric};
-
 use super::describe;
+use super::distributions::hypergeometric_test;
 
 /// Two groups of values, and how far apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,11 +58,7 @@ pub fn drift(values: &[f64], z: f64) -> Option<f64> {
 pub fn lopsided(disturbed: (usize, usize), all: (usize, usize)) -> f64 {
     let count = |number: usize| number as u64;
     let (total, hit) = (count(all.0 + all.1), count(disturbed.0 + disturbed.1));
-    let Ok(by_chance) = Hypergeometric::new(total, hit, count(all.0)) else { return 1.0 };
-    let seen = count(disturbed.0);
-    let at_most = by_chance.cdf(seen);
-    let at_least = seen.checked_sub(1).map_or(1.0, |fewer| by_chance.sf(fewer));
-    (2.0 * at_most.min(at_least)).min(1.0)
+    hypergeometric_test(count(disturbed.0), count(all.0), hit, total)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod change_points;
 pub mod classical;
 pub mod describe;
 pub mod diagnose;
+mod distributions;
 mod effect;
 pub mod multiplicity;
 pub mod robust;
@@ -12,4 +13,5 @@ pub mod spending;
 pub mod stability;
 pub mod unpaired;
 
-pub use effect::{Effect, sign_test, student_quantile, student_tail};
+pub use distributions::{sign_test, student_quantile, student_tail};
+pub use effect::Effect;

@@ -6,9 +6,8 @@
 //! comparable rows (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3:3), which keeps a row whose blocks
 //! agree by luck from looking exact.
 
-use statrs::function::gamma::digamma;
-
 use super::describe;
+use super::distributions::digamma;
 use super::effect::Effect;
 
 /// Degrees of freedom of the error model. Lange et al. fit 4 across many data sets; small enough that

@@ -6,9 +6,8 @@
 //! then how surprising head's count is after base's, with the rate's uncertainty integrated out
 //! (a Bayesian prediction), steadied by what base did in neighbouring rows.
 
-use statrs::distribution::{Binomial, DiscreteCDF};
-
 use super::describe;
+use super::distributions::binomial_tail;
 
 /// Blocks by which side had more slow processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -117,8 +116,7 @@ pub fn p_value(counts: &Counts, prior: RatePrior) -> f64 {
     let (mut chance, mut total) = (0.0, 0.0);
     for (toward_head, ln_weight) in (0..NODES).map(node) {
         let weight = (ln_weight - largest).exp();
-        let tail =
-            Binomial::new(toward_head, left).map_or(1.0, |head| head.sf(u64::from(counts.head_slower) - 1));
+        let tail = binomial_tail(u64::from(counts.head_slower), left, toward_head);
         total += weight;
         chance += weight * tail;
     }
