@@ -8,7 +8,7 @@ use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
 use crate::model::SideName;
 use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
-use crate::report::harmless;
+use crate::report::{self, TerminalOptions, View, harmless};
 use crate::store::{self, Acceptance, Fault, Files, Lineage, Shelf, StoreError, Updated, Writing};
 
 use super::policy_args::PolicyArgs;
@@ -48,7 +48,8 @@ enum Command {
 
 /// Store a run: one more session
 ///
-/// A run that is red, failed, wrong or unverified is stored too, and is not learned from until it is
+/// Compares the run with the stored sessions, prints that comparison, and stores the run. One that is red, failed,
+/// wrong, unverified or undecided (a disturbed machine, say) is stored too, and excluded from the baseline until it is
 /// accepted. The exit code says so; the run is stored whatever it is.
 #[derive(Debug, clap::Args)]
 struct Update {
@@ -95,7 +96,7 @@ struct Accept {
     /// Only benchmarks that match
     #[arg(long, value_name = "GLOB")]
     benchmark: Option<String>,
-    /// Why, for those who read it later
+    /// The reason, for those who read it later
     #[arg(long, value_name = "TEXT")]
     why: String,
     /// The last day it holds; afterwards the sessions stored under it are no longer learned from
@@ -197,6 +198,11 @@ fn update(
     };
     let updated = store::update(files, &file, &writing)?;
     say_faults(&updated.faults, terminal);
+    if let Some(comparison) = &updated.comparison {
+        let options =
+            TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
+        terminal.print(&report::terminal(&View::new(comparison, None), options));
+    }
     terminal.print(&outcome(&updated, &files.place()));
     Ok(if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) })
 }
@@ -209,7 +215,9 @@ fn outcome(updated: &Updated, place: &str) -> String {
         text.push_str(&format!("quarantined: {whom}: {}: {}\n", reason.cause.as_str(), reason.why));
     }
     if !updated.quarantine.is_empty() {
-        text.push_str("what is quarantined is not learned from; `benchgate baseline accept` releases it\n");
+        text.push_str(
+            "quarantined results are excluded from the baseline; `benchgate baseline accept --why REASON` releases them\n",
+        );
     }
     harmless(&text)
 }
@@ -226,6 +234,8 @@ fn code_of(quarantine: &[QuarantineRecord]) -> ExitCode {
         ExitCode::Diverged
     } else if has(QuarantineCause::Regressed) {
         ExitCode::Regressed
+    } else if has(QuarantineCause::Undecided) {
+        ExitCode::Inconclusive
     } else {
         ExitCode::Pass
     }

@@ -1,7 +1,9 @@
 //! Findings from what the machine did while a row was measured.
 
-use crate::model::{Benchmark, Lint, LintCode, SideName, Telemetry};
+use crate::model::{Benchmark, BenchmarkName, Consequence, Lint, LintCode, Run, SideName, Telemetry};
 use crate::stats::diagnose::lopsided;
+
+use super::{context, series};
 
 /// Share of a side's processes that may be disturbed, beyond the other side's, before its result counts as
 /// moved: the location of a row is robust, and bears a quarter of bad values.
@@ -15,6 +17,27 @@ const NOT_CHANCE: f64 = 0.001;
 /// Change of the device's temperature over a session that is worth a word. Leakage and the clock that a
 /// chip picks by itself move by about a percent over as much.
 const DEGREES: f64 = 10.0;
+
+/// What of a run alone forbids any verdict about it, for the whole run (`None`) or one benchmark: no comparison is
+/// needed to know that it can't be learned from.
+pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
+    let forbids = |lint: &Lint| {
+        lint.code.consequence() != Consequence::Note && !context::ABOUT_LITTLE_DATA.contains(&lint.code)
+    };
+    let whole = context::of_context(&run.context).into_iter().chain(run.lints.iter().cloned());
+    let mut found: Vec<(Option<BenchmarkName>, Lint)> =
+        whole.filter(|lint| forbids(lint)).map(|lint| (None, lint)).collect();
+    for benchmark in &run.benchmarks {
+        // Nothing shared what disturbed this run.
+        let alone = of_row(&Benchmark::new(benchmark.name.as_str()), benchmark, false);
+        let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
+        found.extend(lints.map(|lint| (Some(benchmark.name.clone()), lint)));
+        // What can't be read can't be compared with.
+        let unusable = benchmark.metrics.iter().filter_map(|series| series::read(series).err());
+        found.extend(unusable.map(|lint| (Some(benchmark.name.clone()), lint)));
+    }
+    found
+}
 
 /// Findings about one row. `together`: both sides were measured in one session, process by process.
 pub fn of_row(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {

@@ -16,9 +16,6 @@ use super::series::{self, Readings};
 use super::{Estimate, Method, MetricPolicy, Reason, Row, Typical};
 use super::{accuracy, context, diagnosis, disturbance, repeated, status};
 
-/// Findings that say "measure more".
-const ABOUT_LITTLE_DATA: [LintCode; 2] = [LintCode::SingleRepetition, LintCode::AssumedSpread];
-
 /// Metrics of what the compiler made, which need no device.
 const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
 
@@ -105,6 +102,7 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
     let identical = status::identical(base, head);
     let gpu = context::on_gpu(head) || context::on_gpu(base);
     let unverified = unverified(head);
+    let unusable = unusable(base).or_else(|| unusable(head));
     let accuracy = accuracy::lints(base, head);
     let disturbed = disturbance::of_row(base, head, session.together);
     for series in &head.metrics {
@@ -122,10 +120,10 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         row.policy = Some(rule);
         drafts.push(match base.metric(&series.metric.name) {
             None => {
-                row.verdict = Verdict::Missing;
-                row.reason = Reason::MetricOnlyOn(SideName::Head);
-                // Base never promised this metric.
-                row.fatal = false;
+                let fatal = row.fatal;
+                (row.verdict, row.reason) = only_on(SideName::Head, unusable);
+                // Unless base's value was unusable, base never promised this metric.
+                row.fatal = fatal && row.verdict == Verdict::Error;
                 Draft::settled(row)
             }
             Some(partner) => metric_draft(row, partner, series, (identical, gpu), session, rules),
@@ -133,10 +131,17 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
     }
     for series in base.metrics.iter().filter(|series| head.metric(&series.metric.name).is_none()) {
         let rule = rules.metric(name, &series.metric);
-        let mut row = blank(name, pair, Verdict::Missing, Reason::MetricOnlyOn(SideName::Base), rule.fatal);
+        let (verdict, reason) = only_on(SideName::Base, unusable);
+        let mut row = blank(name, pair, verdict, reason, rule.fatal);
         row.metric = Some(series.metric.clone());
         row.policy = Some(rule);
         drafts.push(Draft::settled(row));
+    }
+    // A reader found values that can't be used. Where no row that decides shows it, the benchmark would pass by
+    // what is left of it.
+    let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
+    if let Some(lint) = unusable.filter(|_| !drafts.iter().any(shows)) {
+        drafts.push(Draft::settled(blank(name, pair, Verdict::Error, Reason::Unusable(lint.clone()), true)));
     }
     if drafts.is_empty() {
         // Also where both sides are identical: nothing shows that either of them ran.
@@ -144,6 +149,19 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, reason, true)));
     }
     drafts
+}
+
+/// The finding of a side's reader that some of its values can't be used.
+fn unusable(side: &Benchmark) -> Option<&Lint> {
+    side.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error)
+}
+
+/// A metric that one side lacks: because its values were unusable, if the reader said so.
+fn only_on(side: SideName, unusable: Option<&Lint>) -> (Verdict, Reason) {
+    match unusable {
+        Some(lint) => (Verdict::Error, Reason::Unusable(lint.clone())),
+        None => (Verdict::Missing, Reason::MetricOnlyOn(side)),
+    }
 }
 
 /// What is still compared where a module was compiled on both sides and its device is missing on one or
@@ -186,6 +204,30 @@ fn unverified(head: &Benchmark) -> Option<Lint> {
     (head.artifact.is_some() && !checked).then(|| {
         let why = code.map_or("no reference outputs", VerifyCode::as_str);
         Lint::new(LintCode::Unverified, why)
+    })
+}
+
+/// How far apart, as a ratio, the processes of two identical programs may lie. One machine's own states differ by
+/// less; beyond it, something else was measured than the hashes say.
+const IDENTICAL_RATIO: f64 = 1.5;
+
+/// Why identical programs can't have these times: every process of one side is far beyond every process of the
+/// other.
+fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
+    if !(base.has_ratio() && head.has_ratio()) {
+        return None;
+    }
+    let extent = |side: &Readings| {
+        let costs = side.clean.iter().copied();
+        (costs.clone().fold(f64::INFINITY, f64::min), costs.fold(f64::NEG_INFINITY, f64::max))
+    };
+    let ((base_low, base_high), (head_low, head_high)) = (extent(base), extent(head));
+    let apart = (head_low - base_high).max(base_low - head_high);
+    (apart > IDENTICAL_RATIO.ln()).then(|| {
+        format!(
+            "both sides ran identical programs, and their times are at least {:.2} × apart",
+            apart.exp()
+        )
     })
 }
 
@@ -241,10 +283,14 @@ fn metric_draft(
         return Draft::settled(row);
     }
     if identical {
-        row.verdict = Verdict::Pass;
-        row.reason = Reason::Identical;
         // What differs between two runs of one program is noise, and isn't an effect.
         row.estimate = Some(estimate(Method::Identical, 1.0));
+        (row.verdict, row.reason) = (Verdict::Pass, Reason::Identical);
+        if let Some(detail) = contradiction(&base_readings, &head_readings) {
+            let lint = Lint::new(LintCode::Contradictory, detail);
+            row.lints.push(lint.clone());
+            (row.verdict, row.reason) = (Verdict::Error, Reason::Unusable(lint));
+        }
         return Draft::settled(row);
     }
     if let Some(lint) = context::forbidding(&row.lints).cloned()
@@ -285,7 +331,7 @@ fn metric_draft(
             if !rule.fatal {
                 // Compile time is measured once by design. That this is little is worth a word only where
                 // something hangs on it.
-                row.lints.retain(|lint| !ABOUT_LITTLE_DATA.contains(&lint.code));
+                row.lints.retain(|lint| !context::ABOUT_LITTLE_DATA.contains(&lint.code));
             }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
             let forbidden = context::forbidding(&row.lints).or(session.forbidden.as_ref()).cloned();

@@ -1,5 +1,7 @@
 //! One side's values of one metric, made ready for statistics: checked, located, described.
 
+use std::ops::RangeInclusive;
+
 use crate::model::{
     Better, BlockSlot, Lint, LintCode, Metric, MetricKind, MetricSeries, Series, Summary, Unit,
 };
@@ -46,23 +48,31 @@ fn may_be_zero(metric: &Metric) -> bool {
     metric.kind == MetricKind::Exact || !matches!(metric.unit, Unit::Nanoseconds | Unit::PerSecond)
 }
 
+/// What was measured lies between these. A time of a femtosecond or of thirty years was computed or damaged, and so
+/// was any value at the edge of what a number can hold.
+fn plausible(metric: &Metric) -> RangeInclusive<f64> {
+    if metric.unit == Unit::Nanoseconds { 1e-6..=1e18 } else { f64::MIN_POSITIVE..=1e300 }
+}
+
 /// A value that is not a measurement, as a lint.
-fn unusable(value: f64, may_be_zero: bool) -> Option<Lint> {
+fn unusable(value: f64, metric: &Metric) -> Option<Lint> {
     if !value.is_finite() {
         return Some(Lint::new(LintCode::NonFinite, format!("a value is {value}")));
     }
-    let bad = value < 0.0 || (value == 0.0 && !may_be_zero);
+    if value > 0.0 && !plausible(metric).contains(&value) {
+        return Some(Lint::new(LintCode::Contradictory, format!("a value of {value:e} is not plausible")));
+    }
+    let bad = value < 0.0 || (value == 0.0 && !may_be_zero(metric));
     bad.then(|| Lint::new(LintCode::ZeroTime, format!("a value is {value}")))
 }
 
 /// Reads a series, or says why it can't be used.
 pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     let exact_kind = series.metric.kind == MetricKind::Exact;
-    let may_be_zero = may_be_zero(&series.metric);
     let better = series.metric.better;
     match &series.series {
         Series::Exact(value) => {
-            if let Some(lint) = unusable(*value, may_be_zero) {
+            if let Some(lint) = unusable(*value, &series.metric) {
                 return Err(lint);
             }
             let mut readings = from_processes(&[(&[*value], None)], better);
@@ -74,7 +84,7 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
             if kept.is_empty() {
                 return Err(Lint::new(LintCode::Errored, "no sample was taken"));
             }
-            let bad = kept.iter().flat_map(|p| &p.samples).find_map(|&v| unusable(v, may_be_zero));
+            let bad = kept.iter().flat_map(|p| &p.samples).find_map(|&v| unusable(v, &series.metric));
             if let Some(lint) = bad {
                 return Err(lint);
             }
@@ -85,7 +95,7 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
             readings.exact = ((exact_kind || first == 0.0) && constant).then_some(first);
             Ok(readings)
         }
-        Series::Summaries(summaries) => from_summaries(summaries, better, may_be_zero),
+        Series::Summaries(summaries) => from_summaries(summaries, &series.metric),
     }
 }
 
@@ -154,7 +164,8 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
     }
 }
 
-fn from_summaries(summaries: &[Summary], better: Better, may_be_zero: bool) -> Result<Readings, Lint> {
+fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Lint> {
+    let better = metric.better;
     let mut locations = Vec::new();
     let (mut count, mut weighted, mut squares, mut freedom) = (0_u64, 0.0, 0.0, 0.0);
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -163,7 +174,7 @@ fn from_summaries(summaries: &[Summary], better: Better, may_be_zero: bool) -> R
         let Some(location) = summary.median.or(summary.mean) else { continue };
         let mean = summary.mean.unwrap_or(location);
         let values = [Some(location), Some(mean), summary.min, summary.max];
-        if let Some(lint) = values.into_iter().flatten().find_map(|v| unusable(v, may_be_zero)) {
+        if let Some(lint) = values.into_iter().flatten().find_map(|v| unusable(v, metric)) {
             return Err(lint);
         }
         let n = summary.n.unwrap_or(1).max(1);

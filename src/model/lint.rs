@@ -115,6 +115,9 @@ lint_codes! {
     Errored "errored" Error,
         "The tool marked this row as failed.",
         "Read the error message beside it; a wrong input shape is the usual cause.";
+    Contradictory "contradictory" Error,
+        "The numbers contradict what else is known about the row, so at least one of the two is wrong.",
+        "Measure both sides again; if it stays, compare the recorded artifact hashes and units with what really ran.";
     SkippedRow "skipped-row" Inconclusive,
         "The tool skipped some of this row's repetitions, and what it skipped may be what is slow.",
         "Read the tool's message; measure again once nothing is skipped.";

@@ -126,6 +126,8 @@ pub enum QuarantineCause {
     Unverified,
     /// Not everything planned was done.
     Incomplete,
+    /// Nothing could be said of it: the machine was disturbed, or what the stored sessions have was not measured.
+    Undecided,
 }
 
 impl QuarantineCause {
@@ -137,6 +139,7 @@ impl QuarantineCause {
             Self::Diverged => "diverged",
             Self::Unverified => "unverified",
             Self::Incomplete => "incomplete",
+            Self::Undecided => "undecided",
         }
     }
 }

@@ -29,9 +29,16 @@ pub struct Acceptance {
 /// # Errors
 /// No such run, or several; a glob that is none; a place that can't be written.
 pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, RunName), StoreError> {
+    // Whoever finds the level changed in a year has nothing but this.
+    if acceptance.why.trim().is_empty() {
+        return Err(StoreError::Unusable("an acceptance needs a reason".to_owned()));
+    }
+    if acceptance.who.trim().is_empty() {
+        return Err(StoreError::Unusable("an acceptance needs a name".to_owned()));
+    }
     if let Some(glob) = &acceptance.benchmark {
         globset::Glob::new(glob)
-            .map_err(|error| StoreError::Unusable(format!("`{glob}` is no glob: {error}")))?;
+            .map_err(|error| StoreError::Unusable(format!("`{glob}` is not a valid glob: {error}")))?;
     }
     let shelf = Shelf::open(files, &acceptance.suite, &acceptance.testbed)?;
     let from = find(&shelf, acceptance.from.as_deref())?;

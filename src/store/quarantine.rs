@@ -1,13 +1,13 @@
-//! What must not be learned from. A red session that entered the baseline would make the next red green,
-//! so it is kept where everybody sees it and compared with by nobody, until somebody accepts it.
+//! What must not be learned from. A red session that entered the baseline would make the next red green, and so would
+//! one that nothing could be said of, so both are kept and not compared with until they are accepted.
 //!
 //! A reason holds for one benchmark where it can: a model that fails every night must not keep the
 //! others from having a baseline.
 
 use globset::Glob;
 
-use crate::gate::{ALL_BENCHMARKS, Comparison, Reason};
-use crate::model::{SideName, Verdict, VerifyCode};
+use crate::gate::{self, ALL_BENCHMARKS, Comparison, Reason, Row};
+use crate::model::{BenchmarkName, Consequence, SideName, Verdict, VerifyCode};
 use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord, RunFile};
 
 use super::RunName;
@@ -48,26 +48,57 @@ pub(super) fn reasons(
             _ => {}
         }
     }
+    if let Some((_, head)) = run.runs("").into_iter().find(|(name, _)| *name == side) {
+        for (benchmark, lint) in gate::unfit(&head) {
+            let cause = match lint.code.consequence() {
+                Consequence::Error => QuarantineCause::Errored,
+                Consequence::Inconclusive | Consequence::Note => QuarantineCause::Undecided,
+            };
+            let benchmark = benchmark.as_ref().map(BenchmarkName::as_str);
+            found.add(cause, benchmark, &format!("{}: {}", lint.code, lint.detail));
+        }
+    }
     for row in comparison.into_iter().flat_map(|comparison| &comparison.rows) {
-        // What all benchmarks did is a reason about the whole run.
-        let name = Some(row.benchmark.as_str()).filter(|name| *name != ALL_BENCHMARKS);
-        let metric = row.metric.as_ref().map_or("", |metric| metric.name.as_ref());
-        match (row.verdict, &row.reason, &row.estimate) {
-            (Verdict::Regressed, _, Some(estimate)) if row.fatal => {
-                let why = format!("{metric} is {:.3} × that of the stored sessions", estimate.ratio);
-                found.add(QuarantineCause::Regressed, name, &why);
-            }
-            (Verdict::Error, Reason::Unusable(lint), _) => {
-                found.add(
-                    QuarantineCause::Errored,
-                    name,
-                    &format!("{metric}: {}: {}", lint.code, lint.detail),
-                );
-            }
-            _ => {}
+        if let Some((cause, why)) = of_row(row) {
+            let metric = row.metric.as_ref().map_or_else(String::new, |metric| format!("{}: ", metric.name));
+            // What all benchmarks did is a reason about the whole run.
+            let name = Some(row.benchmark.as_str()).filter(|name| *name != ALL_BENCHMARKS);
+            found.add(cause, name, &format!("{metric}{why}"));
         }
     }
     found.0
+}
+
+/// An open row is ordinary noise unless a slowdown is this likely: one night in twenty is excluded by chance.
+const LIKELY_WORSE: f64 = 0.05;
+
+/// Why a row must not be learned from. What is merely open must be: if only nights that are surely unchanged were
+/// kept, the spread between sessions would look smaller than it is, and later nights red.
+fn of_row(row: &Row) -> Option<(QuarantineCause, String)> {
+    use QuarantineCause::{Errored, Regressed, Undecided};
+    if !row.fatal && row.verdict != Verdict::Error {
+        return None;
+    }
+    let estimate = row.estimate.as_ref();
+    let ratio = || estimate.map_or_else(String::new, |e| format!("{:.3} × that of the stored sessions", e.ratio));
+    Some(match (row.verdict, &row.reason) {
+        (Verdict::Regressed, _) if estimate.is_some() => (Regressed, ratio()),
+        // The stored session is at fault, and only a good one can replace it.
+        (Verdict::Error, Reason::FailsAtBase { .. }) => return None,
+        (Verdict::Error, Reason::Unusable(lint)) => (Errored, format!("{}: {}", lint.code, lint.detail)),
+        (Verdict::Error, Reason::UnitMismatch { base, head }) => (Errored, format!("{head}, stored as {base}")),
+        (Verdict::Inconclusive, Reason::Unusable(lint)) => (Undecided, format!("{}: {}", lint.code, lint.detail)),
+        (Verdict::Inconclusive, Reason::TooLittle(why)) => (Undecided, why.clone()),
+        (Verdict::Inconclusive, Reason::Stability) => (Undecided, "it was slow more often".to_owned()),
+        (Verdict::Inconclusive, _) if estimate.and_then(|e| e.p_worse).is_none_or(|p| p < LIKELY_WORSE) => {
+            (Undecided, format!("still open, and likely slower: {}", ratio()))
+        }
+        (
+            Verdict::Missing,
+            Reason::OnlyOn(SideName::Base) | Reason::MetricOnlyOn(SideName::Base) | Reason::NotMeasured(_),
+        ) => (Undecided, "it was not measured, and the stored sessions have it".to_owned()),
+        _ => return None,
+    })
 }
 
 struct Reasons(Vec<QuarantineRecord>);

@@ -149,6 +149,8 @@ struct Kept {
     stored: Stored,
     /// By benchmark: whether it may be learned from.
     usable: Vec<bool>,
+    /// Benchmarks that were not measured in it, and are quarantined for that.
+    absent: Vec<String>,
 }
 
 /// The newest sessions that may be learned from, oldest first.
@@ -202,7 +204,8 @@ fn newest(
             };
             let usable = usable(&stored, &shelf.acceptances, ended);
             if usable.iter().any(|usable| *usable) {
-                kept.push(Kept { stored, usable });
+                let absent = absent(&stored, &shelf.acceptances);
+                kept.push(Kept { stored, usable, absent });
             } else {
                 passed.quarantined += 1;
             }
@@ -237,6 +240,14 @@ fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[Ac
                 .any(|(_, accepted)| covers(accepted, Some(name)) && *stored.name.as_str() >= *accepted.from)
     };
     names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
+}
+
+/// Benchmarks that the session should have measured: quarantined by name, and not in the file.
+fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
+    let held = stored.file.quarantine.iter().filter(|reason| !is_released(reason, &stored.name, acceptances));
+    held.filter_map(|reason| reason.benchmark.clone())
+        .filter(|name| stored.file.benchmarks.iter().all(|benchmark| benchmark.name != *name))
+        .collect()
 }
 
 /// Whether an acceptance no longer holds. Days are those of UTC, as the names of runs are.
@@ -276,15 +287,16 @@ fn assemble(kept: Vec<Kept>, shelf: &Shelf) -> Vec<(RunName, Run)> {
     let mut runs: Vec<(RunName, Run)> = Vec::with_capacity(kept.len());
     let mut wanted = Vec::new();
     let last = kept.len().saturating_sub(1);
-    for (at, Kept { stored, usable }) in kept.into_iter().enumerate() {
+    for (at, Kept { stored, usable, absent }) in kept.into_iter().enumerate() {
         let mut run = stored.file.run(&shelf.path(&stored.name.file()));
         if at == last {
             let held = stored.file.benchmarks.iter().zip(&usable).filter(|(_, usable)| !**usable);
             wanted = held
                 .map(|(benchmark, _)| {
-                    let failed = benchmark.outcome.status == OutcomeStatus::Failed;
-                    (BenchmarkName::new(&benchmark.name), failed)
+                    let unmeasured = benchmark.outcome.status != OutcomeStatus::Ok;
+                    (BenchmarkName::new(&benchmark.name), unmeasured)
                 })
+                .chain(absent.iter().map(|name| (BenchmarkName::new(name), false)))
                 .collect();
         }
         let mut usable = usable.iter();
@@ -299,13 +311,13 @@ fn assemble(kept: Vec<Kept>, shelf: &Shelf) -> Vec<(RunName, Run)> {
     for (at, benchmark) in newest.1.benchmarks.iter().enumerate() {
         places.insert(benchmark.name.clone(), at);
     }
-    for (name, failed) in wanted {
+    for (name, unmeasured) in wanted {
         let found = older.iter_mut().rev().find_map(|(_, run)| {
             let at = run.benchmarks.iter().position(|benchmark| benchmark.name == name)?;
             Some(run.benchmarks.remove(at))
         });
         match (found, places.get(&name)) {
-            (Some(benchmark), Some(&at)) if failed => newest.1.benchmarks[at] = benchmark,
+            (Some(benchmark), Some(&at)) if unmeasured => newest.1.benchmarks[at] = benchmark,
             (Some(benchmark), _) => newest.1.benchmarks.push(benchmark),
             (None, _) => {}
         }

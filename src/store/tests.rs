@@ -373,3 +373,97 @@ fn a_run_without_a_fingerprint_is_refused() {
     unknown.testbed.id.clear();
     assert!(matches!(put(&mut files, &unknown), Err(StoreError::Unusable(_))));
 }
+
+/// What the benchmark tool said of the host: overloaded.
+fn overloaded(mut run: RunFile) -> RunFile {
+    let context = run.sides[0].context.get_or_insert_default();
+    context.num_cpus = Some(2);
+    context.load_avg = vec![9.8.into()];
+    run
+}
+
+fn quarantined(stored: &Updated) -> Vec<QuarantineCause> {
+    stored.quarantine.iter().map(|reason| reason.cause).collect()
+}
+
+#[test]
+fn a_night_on_an_overloaded_host_is_not_learned_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    // Not even the first, with which nothing is compared.
+    let first = put(&mut files, &overloaded(run(1, 'a', 120_000.0))).unwrap();
+    assert!(quarantined(&first).contains(&QuarantineCause::Undecided), "{:?}", first.quarantine);
+    assert_eq!(missing(&files, &testbed()).stored, 1);
+    ten_days(&mut files);
+    for (day, latency) in [(11, 240_000.0), (12, 240_000.0), (13, 156_000.0), (14, 156_000.0), (15, 120_000.0)] {
+        let stored = put(&mut files, &overloaded(run(day, 'b', latency))).unwrap();
+        assert!(quarantined(&stored).contains(&QuarantineCause::Undecided), "{day}: {:?}", stored.quarantine);
+        assert!(stored.comparison.is_some());
+    }
+    assert!(latencies(&found(&files)).iter().all(|latency| *latency < 121_000.0));
+    // An acceptance of that night releases it.
+    accept(&mut files, acceptance(Some("20261015"), "2026-10-16T09:00:00Z")).unwrap();
+    assert_eq!(latencies(&found(&files)).len(), 1);
+}
+
+#[test]
+fn a_slow_night_that_few_sessions_can_not_decide_is_not_learned_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    put(&mut files, &run(1, 'a', 120_000.0)).unwrap();
+    for day in 2..=6 {
+        let slow = put(&mut files, &run(day, 'b', 156_000.0)).unwrap();
+        assert!(!slow.quarantine.is_empty(), "{day}");
+    }
+    // Ordinary noise is learned from although one session can't decide about it either.
+    let usual = put(&mut files, &run(7, 'c', 121_000.0)).unwrap();
+    assert_eq!(usual.comparison.unwrap().verdict, Verdict::Inconclusive);
+    assert_eq!(usual.quarantine, []);
+    assert_eq!(found(&files).runs.len(), 2);
+}
+
+#[test]
+fn values_that_are_no_measurement_are_not_learned_from_in_the_first_night() {
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Directory::new(folder.path());
+        let mut broken = run(1, 'a', 120_000.0);
+        broken.sides[0].benchmarks[0].processes[0].samples.get_mut("latency").unwrap()[0].0 = bad;
+        let stored = put(&mut files, &broken).unwrap();
+        assert_eq!(quarantined(&stored), [QuarantineCause::Errored], "{bad}");
+    }
+}
+
+#[test]
+fn a_benchmark_that_was_not_measured_one_night_keeps_its_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    let two = |day: u8| {
+        let mut run = run(day, 'a', 120_000.0 + f64::from(day));
+        let mut other = run.sides[0].benchmarks[0].clone();
+        other.name = "other/cpu/main".to_owned();
+        run.sides[0].benchmarks.push(other);
+        run
+    };
+    for day in 1..=6 {
+        assert_eq!(put(&mut files, &two(day)).unwrap().quarantine, [], "{day}");
+    }
+    let filtered = put(&mut files, &run(7, 'b', 120_000.0)).unwrap();
+    assert_eq!(quarantined(&filtered), [QuarantineCause::Undecided]);
+    // The next change is still compared with what is known of it.
+    let newest = found(&files).runs.pop().unwrap();
+    assert!(newest.benchmarks.iter().any(|benchmark| benchmark.name.as_str() == "other/cpu/main"));
+}
+
+#[test]
+fn an_acceptance_without_a_reason_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    ten_days(&mut files);
+    for blank in ["", "  \n"] {
+        let without = Acceptance { why: blank.to_owned(), ..acceptance(None, "2026-10-13T09:00:00Z") };
+        assert!(matches!(accept(&mut files, without), Err(StoreError::Unusable(_))));
+        let unsigned = Acceptance { who: blank.to_owned(), ..acceptance(None, "2026-10-13T09:00:00Z") };
+        assert!(matches!(accept(&mut files, unsigned), Err(StoreError::Unusable(_))));
+    }
+}

@@ -7,6 +7,7 @@ mod command_line;
 mod compare;
 mod compare_select;
 mod configuration;
+mod contradictions;
 mod device;
 mod doctor;
 mod documents;

@@ -127,6 +127,10 @@ struct Family<'a> {
     zero: u64,
     not_finite: u64,
     unknown_unit: Option<Cow<'a, str>>,
+    /// Nanoseconds in the unit of the first repetition.
+    factor: Option<f64>,
+    /// A later repetition was in another unit.
+    mixed_units: bool,
     duplicated: bool,
     coarse: bool,
     maybe_cut: bool,
@@ -246,6 +250,7 @@ impl<'a> Families<'a> {
                 return;
             }
         };
+        family.mixed_units |= *family.factor.get_or_insert(factor) != factor;
         family.coarse |= row.coarse;
         let real = row.real * factor;
         if !real.is_finite() {
@@ -438,6 +443,10 @@ impl Family<'_> {
         }
         if let Some(unit) = &self.unknown_unit {
             lint(LintCode::UnknownUnit, format!("time unit `{unit}`"));
+        }
+        if self.mixed_units {
+            // The tool prints all repetitions of a benchmark in its one unit.
+            lint(LintCode::UnitMismatch, "the repetitions are in different units of time".to_owned());
         }
         if self.duplicated {
             lint(LintCode::DuplicateName, format!("{rows} rows from several benchmarks of one name"));

@@ -212,15 +212,20 @@ fn what_base_proved_and_head_leaves_unproved_is_inconclusive() {
 }
 
 #[test]
-fn identical_artifacts_pass_whatever_the_clock_says() {
+fn identical_artifacts_pass_unless_their_times_contradict_them() {
     let artifact = Artifact { vmfb_sha256: "11".to_owned(), execution_sha256: "22".to_owned() };
     let side = |samples: &[f64], artifact: &Artifact| {
         let mut benchmark = measured("a", samples);
         benchmark.artifact = Some(artifact.clone());
         benchmark
     };
-    let row = only_row(side(STEADY, &artifact), side(&[300.0; 5], &artifact));
+    let row = only_row(side(STEADY, &artifact), side(&[120.0; 5], &artifact));
     assert_eq!((row.verdict, row.reason), (Verdict::Pass, Reason::Identical));
+    for factor in [0.1, 0.5, 2.0, 10.0] {
+        let row = only_row(side(STEADY, &artifact), side(&[100.0 * factor; 5], &artifact));
+        assert_eq!(row.verdict, Verdict::Error, "{factor}");
+        assert!(row.lints.iter().any(|lint| lint.code == LintCode::Contradictory), "{factor}");
+    }
     let other = Artifact { execution_sha256: "33".to_owned(), ..artifact.clone() };
     let row = only_row(side(STEADY, &artifact), side(&[300.0; 5], &other));
     assert_eq!(row.verdict, Verdict::Regressed);
