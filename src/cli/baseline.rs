@@ -7,6 +7,7 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
 use crate::model::SideName;
+use crate::pipeline::recorded_policy;
 use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
 use crate::report::{self, TerminalOptions, View, harmless};
 use crate::store::{self, Acceptance, Fault, Files, Lineage, Shelf, StoreError, Updated, Writing};
@@ -56,7 +57,7 @@ struct Update {
     /// The run, as `benchgate run` wrote it
     #[arg(long, value_name = "FILE", default_value = "run.json")]
     run: PathBuf,
-    /// Measure the head side of the suite first, write that to the run file, and judge by the suite's policy
+    /// Measure the head side of the suite first, and write that to the run file
     #[arg(long)]
     measure: bool,
     #[command(flatten)]
@@ -165,19 +166,21 @@ fn update(
         message,
         hint: Some("`benchgate run` writes one; --run names another".to_owned()),
     };
-    let policy = if args.measure {
+    // Options that contradict each other are said before anything is measured.
+    args.policy.resolve()?;
+    if args.measure {
         let config = args.measuring.load()?;
-        let policy = args.policy.over(config.policy.clone())?;
         let head: Vec<_> = side(SideName::Head, &config)?.into_iter().collect();
         args.measuring.measure(&head, &args.run, terminal)?;
-        policy
-    } else {
-        args.policy.resolve()?
-    };
+    }
     let bytes =
         std::fs::read(&args.run).map_err(|error| input(format!("failed to read {label}: {error}")))?;
     let file =
         RunFile::from_slice(&bytes).map_err(|error| input(format!("failed to read {label}: {error}")))?;
+    // The suite's own, which the run carries: measuring and storing in two steps is the same as in one.
+    let recorded = recorded_policy(&file)
+        .map_err(|why| input(format!("failed to read the policy in {label}: {why}")))?;
+    let policy = args.policy.over(recorded)?;
     if repository.is_none() {
         terminal.note("note: there is no git repository here, so every stored session counts as history");
     }
@@ -265,7 +268,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     let options = CompareOptions { seed: 0, today: super::compare::today() };
     let mut comparison = gate::compare(&base, &head, &policy, &options);
     args.policy.soften(&mut comparison);
-    crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
+    report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     args.report.write(&comparison, None, destination, terminal)?;
     Ok(comparison.exit_code)
 }

@@ -93,9 +93,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         };
         return compare_columns::run(&columns, terminal);
     }
-    let mut policy = args.policy.resolve()?;
+    // Options that contradict each other are said before large files are read.
+    args.policy.resolve()?;
     let destination = args.report.open()?;
     let (mut base, mut head) = load(args)?;
+    let mut policy = args.policy.again(head.recorded.take())?;
     let notes = args.select.apply(&mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions { seed: args.seed, today: today() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);

@@ -54,10 +54,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         message: format!("failed to read --filter: {error}"),
         hint: Some("a filter is a regular expression, for example --filter '^vit'".to_owned()),
     })?;
-    let policy = args.policy.resolve()?;
+    args.policy.resolve()?;
     let named: Vec<String> = std::iter::once(&args.base).chain(&args.head).cloned().collect();
     let inputs = inputs::expand(&named)?;
-    let (base, head) = match inputs.as_slice() {
+    let (base, mut head) = match inputs.as_slice() {
         [both] => inputs::load_both(both, None)?,
         [base, head] => (
             inputs::load_side(std::slice::from_ref(base), None)?,
@@ -70,6 +70,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             });
         }
     };
+    let policy = args.policy.again(head.recorded.take())?;
     let comparison = compare(&base.run, &head.run, &policy, &CompareOptions::default());
     let mut explanations = explain(&base.run, &head.run, &comparison);
     explanations.retain(|explanation| {

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::gate::{Policy, SequentialPolicy};
 use crate::ingest::{self, Format, Joiner};
 use crate::model::{Run, SideName};
+use crate::pipeline::{recorded_blocks, recorded_policy};
 use crate::record::{RunFile, RunSchema};
 
 use super::{CliError, folder};
@@ -46,6 +48,15 @@ impl Input {
 pub struct Loaded {
     pub run: Run,
     pub notes: Vec<String>,
+    /// What judged the run when it was measured, where a run.json of both sides says so.
+    pub recorded: Option<Recorded>,
+}
+
+/// The policy of a run.json, and how many blocks its measuring was allowed.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    pub policy: Policy,
+    pub blocks: Option<SequentialPolicy>,
 }
 
 /// The files that these names, folders and globs mean, in a stable order.
@@ -171,7 +182,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
     if unknown > 0 {
         notes.push(format!("{unknown} other files of the folder are not results and were left out"));
     }
-    Ok(Loaded { run, notes })
+    Ok(Loaded { run, notes, recorded: None })
 }
 
 /// Blocks are numbered within a session, so those of different sessions don't pair up.
@@ -223,11 +234,17 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
     if input.side.is_some() || format_of(&bytes, format) != Some(Format::RunJson) {
         return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
     }
-    let mut runs = runs_of(&bytes, &input.path)?;
+    let file = file_of(&bytes, &input.path)?;
+    let policy = recorded_policy(&file).map_err(|why| CliError::Input {
+        message: format!("failed to read the policy in {}: {why}", input.path),
+        hint: Some("name the policy that judges: `--policy benchgate.toml`".to_owned()),
+    })?;
+    let mut runs = file.runs(&input.path);
     match (runs.pop(), runs.pop()) {
         (Some((SideName::Head, head)), Some((SideName::Base, base))) => {
-            let loaded = |run| Loaded { run, notes: Vec::new() };
-            Ok((loaded(base), loaded(head)))
+            let loaded = |run, recorded| Loaded { run, notes: Vec::new(), recorded };
+            let recorded = Recorded { policy, blocks: recorded_blocks(&file) };
+            Ok((loaded(base, None), loaded(head, Some(recorded))))
         }
         _ => Err(one_side(format!("{} holds one side", input.path))),
     }
@@ -275,6 +292,10 @@ fn is_record(bytes: &[u8]) -> bool {
 }
 
 fn runs_of(bytes: &[u8], label: &str) -> Result<Vec<(SideName, Run)>, CliError> {
+    Ok(file_of(bytes, label)?.runs(label))
+}
+
+fn file_of(bytes: &[u8], label: &str) -> Result<RunFile, CliError> {
     let file = RunFile::from_slice(bytes).map_err(|error| {
         use crate::record::RecordError;
         let hint = match &error {
@@ -298,7 +319,7 @@ fn runs_of(bytes: &[u8], label: &str) -> Result<Vec<(SideName, Run)>, CliError> 
             hint: Some("run the suite again: it resumes where it stopped".to_owned()),
         });
     }
-    Ok(file.runs(label))
+    Ok(file)
 }
 
 /// The side that was asked for, or the only one.

@@ -31,7 +31,7 @@ Examples:
   benchgate noise --run aa.json --format json  judge a session that exists
 
 Exit codes: 0 calibrated, 2 usage or config, 20 a benchmark could not be
-calibrated, 21 input unreadable, 130 interrupted.")]
+calibrated or unchanged code turns red too often, 21 input unreadable, 130 interrupted.")]
 pub struct Args {
     #[command(flatten)]
     measure: MeasureArgs,
@@ -86,7 +86,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         ..NoiseOptions::default()
     };
     let report = noise(&base, &head, &policy, &options);
-    if let Some(file) = measured {
+    let broken = report.breaks_promise(policy.alpha);
+    if let Some(file) = measured.filter(|_| !broken) {
         keep(args, file, &report, terminal)?;
     }
     match args.format {
@@ -100,6 +101,16 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         plot.write(&svg, terminal)?;
     }
     let mut code = ExitCode::Pass;
+    if broken {
+        terminal.warn(&format!(
+            "unchanged code turns red in {} of sessions, and the policy allows {}: the calibration is not kept; measure \
+             more blocks (--blocks {}) on a quieter machine",
+            report::percent(report.red_suites.value()),
+            report::percent(policy.alpha),
+            report.rounds.saturating_mul(2)
+        ));
+        code = ExitCode::Error;
+    }
     for benchmark in &head.benchmarks {
         if !report.rows.iter().any(|row| row.benchmark == benchmark.name) {
             terminal

@@ -8,6 +8,7 @@ use crate::gate::{Comparison, FailOn, Policy, TestKind};
 use crate::model::Verdict;
 
 use super::CliError;
+use super::inputs::Recorded;
 
 /// Options that change what a verdict allows.
 #[derive(Debug, Clone, clap::Args)]
@@ -69,6 +70,18 @@ impl PolicyArgs {
     /// A policy file that can't be used, and options that contradict each other.
     pub fn resolve(&self) -> Result<Policy, CliError> {
         self.over(Policy::default())
+    }
+
+    /// These options over what judged a run when it was measured, so that the same verdict comes of it again.
+    ///
+    /// # Errors
+    /// As [`PolicyArgs::resolve`].
+    pub fn again(&self, recorded: Option<Recorded>) -> Result<Policy, CliError> {
+        let Some(Recorded { policy, blocks }) = recorded else { return self.resolve() };
+        let mut policy = self.over(policy)?;
+        // The looks are part of how it was measured, whatever else judges it now.
+        policy.sequential = blocks.unwrap_or(policy.sequential);
+        Ok(policy)
     }
 
     /// These options over `--policy`, over the policy that a configuration gives.
@@ -136,7 +149,9 @@ fn percent(fraction: f64) -> String {
 
 fn failing_verdict(text: &str) -> Result<Verdict, String> {
     match Verdict::parse(text) {
-        Some(Verdict::Pass | Verdict::Improved) => Err(format!("`{text}` is not a verdict that can fail a job")),
+        Some(Verdict::Pass | Verdict::Improved) => {
+            Err(format!("`{text}` is not a verdict that can fail a job"))
+        }
         Some(verdict) => Ok(verdict),
         None => Err("expected regressed, diverged, error, missing or inconclusive".to_owned()),
     }

@@ -67,7 +67,10 @@ fn true_spread(value: f64) -> Result<f64, String> {
     if value >= LEAST_SPREAD {
         return Ok(value);
     }
-    Err(format!("expected a spread of at least {}%: processes are never exactly alike", shifted(LEAST_SPREAD)))
+    Err(format!(
+        "expected a spread of at least {}%: processes are never exactly alike",
+        shifted(LEAST_SPREAD)
+    ))
 }
 
 /// A probability of error, as a number.
@@ -124,8 +127,8 @@ mod tests {
     #[test]
     fn what_no_floor_can_mean_is_refused() {
         for text in [
-            "", "%", "much", "-1%", "-0.01", "NaN", "NaN%", "inf", "inf%", "-inf%", "100%", "300%", "1e9", "1e9%",
-            "1%%", "0x1", "1,5%",
+            "", "%", "much", "-1%", "-0.01", "NaN", "NaN%", "inf", "inf%", "-inf%", "100%", "300%", "1e9",
+            "1e9%", "1%%", "0x1", "1,5%",
         ] {
             assert!(fraction(text).is_err(), "{text:?}");
         }

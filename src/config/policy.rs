@@ -41,11 +41,7 @@ pub(super) fn part(root: View<'_, '_>, measure: View<'_, '_>, problems: &mut Col
         alpha: gate.get("alpha").number().unwrap_or(defaults.alpha),
         sequential: sequential(measure, defaults.sequential, problems),
         fail_on: fail_on(gate.get("fail-on"), problems),
-        test: match gate.get("test").text() {
-            Some("welch") => TestKind::Welch,
-            Some("mann-whitney") => TestKind::MannWhitney,
-            _ => TestKind::Auto,
-        },
+        test: gate.get("test").text().and_then(TestKind::parse).unwrap_or_default(),
         between_cv: gate.get("between-cv").fraction(),
     };
     PolicyPart { policy, numerics: numerics(root.get("numerics"), problems) }

@@ -1,6 +1,6 @@
 //! Whether two policies differ, in words: a pull request that touches the gate says so.
 
-use crate::gate::{MetricPolicy, NumericsTolerance, Override, TestKind, Waiver};
+use crate::gate::{MetricPolicy, NumericsTolerance, Override, Waiver};
 
 use super::PolicyPart;
 use super::policy::percent;
@@ -25,7 +25,7 @@ pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
         &h.sequential.max_blocks.to_string(),
     );
     changed(&mut changes, "alpha", &b.alpha.to_string(), &h.alpha.to_string());
-    changed(&mut changes, "test", test_name(b.test), test_name(h.test));
+    changed(&mut changes, "test", b.test.as_str(), h.test.as_str());
     changed(&mut changes, "fail-on", &fail_on(base), &fail_on(head));
     changed(&mut changes, "between-cv", &share(b.between_cv), &share(h.between_cv));
     metrics(&b.metrics, &h.metrics, &mut changes);
@@ -42,14 +42,6 @@ pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
 fn changed(changes: &mut Vec<String>, what: &str, before: &str, after: &str) {
     if before != after {
         changes.push(format!("{what}: {before} → {after}"));
-    }
-}
-
-const fn test_name(test: TestKind) -> &'static str {
-    match test {
-        TestKind::Auto => "auto",
-        TestKind::Welch => "welch",
-        TestKind::MannWhitney => "mann-whitney",
     }
 }
 

@@ -469,14 +469,19 @@ fn a_configuration_and_the_command_line_read_fractions_alike() {
 /// The gate would let everything through.
 #[test]
 fn a_fraction_that_is_a_forgotten_percent_sign_is_refused_wherever_it_stands() {
-    let bad = ["1", "3", "0.5", "0.2", "1.0", "nan", "inf", "-0.01", "\"100%\"", "\"300%\"", "\"NaN%\"", "\"0.01\""];
+    let bad = [
+        "1", "3", "0.5", "0.2", "1.0", "nan", "inf", "-0.01", "\"100%\"", "\"300%\"", "\"NaN%\"", "\"0.01\"",
+    ];
     let places = ["[gate.metric.latency]\nfloor", "[gate.metric.latency]\ntolerance", "[gate]\nbetween-cv"];
     let overrides = ["floor", "tolerance", "between-cv"]
         .map(|key| format!("[[gate.override]]\nbenchmark = \"a*\"\n{key}"));
     for place in places.into_iter().chain(overrides.iter().map(String::as_str)) {
         for value in bad {
             let found = messages(&format!("{MINIMAL}{place} = {value}\n"));
-            assert!(found.iter().any(|message| message.contains("expected a percentage")), "{place} = {value}");
+            assert!(
+                found.iter().any(|message| message.contains("expected a percentage")),
+                "{place} = {value}"
+            );
         }
     }
     assert_eq!(

@@ -1,13 +1,14 @@
 //! `--test welch|mann-whitney`: the classical tests on pooled repetitions, as other tools run them.
 
-use crate::model::Verdict;
-use crate::stats::Effect;
+use crate::model::{LintCode, Verdict};
 use crate::stats::classical::{Moments, UMethod, mann_whitney, welch, welch_error};
+use crate::stats::shift::Shift;
+use crate::stats::{Effect, student_quantile};
 
 use super::decide::{Classical, Question, log_tolerance};
 use super::draft::Open;
 use super::series::Readings;
-use super::{Method, Policy, Reason, Row, TestKind};
+use super::{Interval, Method, Policy, Reason, Row, TestKind};
 
 /// The question as the classical test answers it. `None` settles the row: the test can't be run.
 ///
@@ -15,9 +16,11 @@ use super::{Method, Policy, Reason, Row, TestKind};
 /// is worth a red. Repetitions of one process are taken as independent, which they are not: that is
 /// the classical tests' choice, and why they are not the default.
 pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question> {
+    // Neither test looks at the spread between processes.
+    row.lints.retain(|lint| lint.code != LintCode::AssumedSpread);
     let answer = match policy.test {
         TestKind::Welch => by_welch(open),
-        TestKind::MannWhitney => by_rank(open),
+        TestKind::MannWhitney => by_rank(open, policy.alpha),
         TestKind::Auto => None,
     };
     let Some((effect, test, method)) = answer else {
@@ -30,7 +33,23 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question>
     if let Some(estimate) = &mut row.estimate {
         estimate.method = method;
     }
+    let smallest = smallest_p(open);
+    if policy.test == TestKind::MannWhitney && smallest > policy.alpha {
+        row.verdict = Verdict::Inconclusive;
+        row.reason = Reason::TooLittle(format!(
+            "so few samples give the rank test a p-value of {smallest:.3} at best, and alpha is {}",
+            policy.alpha
+        ));
+        return None;
+    }
     Some(Question::classical(effect, &open.rule, open.floor, test))
+}
+
+/// The p-value of two samples that don't overlap: the smallest that the rank test can have.
+fn smallest_p(open: &Open) -> f64 {
+    let (base, head) = (open.base.samples.len() as u64, open.head.samples.len() as u64);
+    // One of the ways to choose the ranks of one sample.
+    (1..=base.min(head)).fold(1.0, |p, i| p * i as f64 / (base.max(head) + i) as f64)
 }
 
 fn moments(readings: &Readings) -> Option<Moments> {
@@ -53,7 +72,7 @@ fn by_welch(open: &Open) -> Option<(Effect, Classical, Method)> {
     Some((effect, classical, Method::Welch))
 }
 
-fn by_rank(open: &Open) -> Option<(Effect, Classical, Method)> {
+fn by_rank(open: &Open, alpha: f64) -> Option<(Effect, Classical, Method)> {
     let (base, head) = (&open.base, &open.head);
     if base.samples.len() < 2 || head.samples.len() < 2 {
         return None;
@@ -64,14 +83,27 @@ fn by_rank(open: &Open) -> Option<(Effect, Classical, Method)> {
     let shifted: Vec<f64> = base.samples.iter().map(|v| v * (limit * open.worse).exp()).collect();
     let against = mann_whitney(&head.samples, &shifted, UMethod::Auto)?;
     let p_equivalent = if open.worse > 0.0 { against.less } else { against.greater };
-    let moments = (moments(base)?, moments(head)?);
-    let (se, df) = welch_error(moments.1, moments.0);
-    let ratio =
-        crate::stats::describe::median(&head.samples)? / crate::stats::describe::median(&base.samples)?;
-    let effect = Effect { center: ratio.ln() * open.worse, se: se / moments.0.mean.min(moments.1.mean), df };
+    let shift = shift(open)?;
+    // For what rows are summed up by: the normal error whose interval is as wide as the test's own.
+    let quantile = student_quantile(alpha, f64::INFINITY);
+    let se = shift.interval(alpha).map_or(f64::INFINITY, |(low, high)| (high - low) / (2.0 * quantile));
+    let effect = Effect { center: shift.estimate() * open.worse, se, df: f64::INFINITY };
     let (p_worse, p_better) = sides(test.greater, test.less, open.worse);
     let classical = Classical { p_worse, p_better, p_equivalent, ..beyond(&effect, open) };
     Some((effect, classical, Method::MannWhitney))
+}
+
+/// The shift of the logarithms, head against base.
+fn shift(open: &Open) -> Option<Shift> {
+    let logs = |readings: &Readings| readings.samples.iter().map(|v| v.ln()).collect::<Vec<f64>>();
+    Shift::new(&logs(&open.head), &logs(&open.base))
+}
+
+/// The interval that belongs to the rank test at the level that decided, as head/base. `None` where so few values can
+/// exclude nothing at that level.
+pub fn rank_interval(open: &Open, level: f64) -> Option<Interval> {
+    let (low, high) = shift(open)?.interval((1.0 - level) / 2.0)?;
+    Some(Interval { low: low.exp(), high: high.exp(), level })
 }
 
 fn sides(greater: f64, less: f64, worse: f64) -> (f64, f64) {

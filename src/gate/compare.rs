@@ -266,7 +266,10 @@ fn decide_all(drafts: &mut [Draft], questions: &[Option<Question>], policy: &Pol
         effects[index] = Some(effect);
         if let Some(estimate) = &mut row.estimate {
             estimate.ratio = effect.center.exp();
-            estimate.interval = Some(decision.interval);
+            estimate.interval = match estimate.method {
+                Method::MannWhitney => classical::rank_interval(open, decision.interval.level),
+                _ => Some(decision.interval),
+            };
             estimate.p_worse = Some(decision.p_worse);
             estimate.p_adjusted = Some(decision.p_adjusted);
             estimate.q_value = Some(decision.q_value);

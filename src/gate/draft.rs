@@ -224,10 +224,7 @@ fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
     let ((base_low, base_high), (head_low, head_high)) = (extent(base), extent(head));
     let apart = (head_low - base_high).max(base_low - head_high);
     (apart > IDENTICAL_RATIO.ln()).then(|| {
-        format!(
-            "both sides ran identical programs, and their times are at least {:.2} × apart",
-            apart.exp()
-        )
+        format!("both sides ran identical programs, and their times are at least {:.2} × apart", apart.exp())
     })
 }
 

@@ -72,6 +72,23 @@ pub enum TestKind {
     MannWhitney,
 }
 
+impl TestKind {
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Welch, Self::MannWhitney];
+
+    /// The word in configurations and files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Welch => "welch",
+            Self::MannWhitney => "mann-whitney",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
 /// How measuring goes on while the answer is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SequentialPolicy {

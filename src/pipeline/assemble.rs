@@ -14,6 +14,7 @@ use crate::record::{
 use super::journal::{Entry, Journal};
 use super::plan::SideInput;
 use super::prepare::{Prepared, StageReport};
+use super::recorded_policy;
 
 /// A side with its benchmarks, prepared.
 pub(super) struct PreparedSide<'a> {
@@ -65,6 +66,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
         backends: Vec::new(),
         bundle: None,
+        gate: Some(recorded_policy::record(frame.policy)),
         calibration: frame.calibration.cloned(),
         lints: frame.lints.iter().map(LintRecord::from).collect(),
     }

@@ -14,6 +14,7 @@ mod check;
 mod comparison_v1;
 mod convert;
 mod error;
+mod gate_v1;
 mod lines;
 mod number;
 mod profile_v1;
@@ -38,6 +39,7 @@ pub use comparison_v1::{
     ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, TypicalRecord, WaiverRecord,
 };
 pub use error::RecordError;
+pub use gate_v1::{GateMetricRecord, GateRecord, GateWaiverRecord, OverrideRecord};
 pub use number::Number;
 pub use profile_v1::{KernelRecord, ProfileRecord};
 pub use run_v1::{

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Better, LintCode, MetricKind, SideName, Stage, VerifyCode};
 
 use super::{
-    BackendRecord, BundleOrigin, Number, ProfileRecord, RecordError, RunSchema, TelemetryRecord, Word, check,
-    schema,
+    BackendRecord, BundleOrigin, GateRecord, Number, ProfileRecord, RecordError, RunSchema, TelemetryRecord,
+    Word, check, schema,
 };
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
@@ -41,6 +41,9 @@ pub struct RunFile {
     /// Where it was compiled, if elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleOrigin>,
+    /// The suite's policy when the run was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateRecord>,
     /// Calibration travels inside the run, so that a verdict needs nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationRecord>,

@@ -1,8 +1,6 @@
 //! A comparison as JSON, version 1, for programs.
 
-use crate::gate::{
-    Comparison, Estimate, Interval, Method, Reason, Row, RunSummary, SideStats, TestKind, Typical,
-};
+use crate::gate::{Comparison, Estimate, Interval, Method, Reason, Row, RunSummary, SideStats, Typical};
 use crate::model::SideName;
 use crate::record::{
     ComparisonFile, ComparisonSchema, ContextRecord, EstimateRecord, FloorRecord, GeomeanRecord,
@@ -50,12 +48,7 @@ pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
             .collect(),
         policy: PolicyRecord {
             alpha: Number(policy.alpha),
-            test: match policy.test {
-                TestKind::Auto => "auto",
-                TestKind::Welch => "welch",
-                TestKind::MannWhitney => "mann-whitney",
-            }
-            .to_owned(),
+            test: policy.test.as_str().to_owned(),
             fail_on: policy.fail_on.0.iter().map(|verdict| (*verdict).into()).collect(),
             between_cv: policy.between_cv.map(Number),
         },

@@ -35,7 +35,15 @@ pub fn noise_table(report: &NoiseReport, width: u16) -> String {
          +N %: slowdowns of N % that turned the row red.\n\n",
     );
     // Writing to a String can't fail.
+    let (low, high) = report.red_suites.interval();
     let _ = writeln!(text, "false reds    {} unchanged suites", of(report.red_suites));
+    let _ = writeln!(
+        text,
+        "              {} to {} with 95 % confidence, drawn from {} blocks",
+        percent(low),
+        percent(high),
+        report.rounds
+    );
     let _ = writeln!(
         text,
         "rows          {} green, {} inconclusive, {:.1} blocks each",
@@ -72,10 +80,13 @@ pub fn noise_json(report: &NoiseReport) -> String {
             })
         })
         .collect();
+    let (low, high) = report.red_suites.interval();
     let whole = json!({
         "source": report.calibration.source,
         "rows": rows,
+        "rounds": report.rounds,
         "false_reds": share(report.red_suites),
+        "false_reds_interval": [low, high],
         "green_rows": share(report.green_rows),
         "inconclusive_rows": share(report.inconclusive_rows),
         "blocks": report.blocks,
@@ -124,6 +135,7 @@ pub(super) mod tests {
             power: points(shares),
         };
         NoiseReport {
+            rounds: 12,
             rows: vec![
                 row("vit/cpu/main", 0.004, 0.006, [700, 990, 1000]),
                 row("<b>&\u{1b}[31m/gpu/main", 0.03, f64::NAN, [20, 200, 810]),

@@ -68,29 +68,45 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: UMethod) -> Option<TestResult>
     if x.is_empty() || y.is_empty() {
         return None;
     }
+    let RankTest { u, tail, deviation } = rank_test(x, y, method);
+    let pairs = x.len() as f64 * y.len() as f64;
+    let shift = if method == (UMethod::Asymptotic { continuity: false }) { 0.0 } else { 0.5 };
+    let upper_tail = |u: f64| match &tail {
+        // Rounded up to the next whole number: scipy truncates the mirrored statistic, which is the same.
+        Some(tail) => tail.get(u.ceil().max(0.0) as usize).copied().unwrap_or(0.0),
+        // Without any variance, NaN: no evidence.
+        None => normal_tail((u - pairs / 2.0 - shift) / deviation),
+    };
+    let (greater, less) = (upper_tail(u).min(1.0), upper_tail(pairs - u).min(1.0));
+    Some(TestResult { statistic: u, less, greater, two_sided: (2.0 * less.min(greater)).min(1.0) })
+}
+
+/// The statistic of a rank test, and how it is distributed where the samples don't differ.
+pub(super) struct RankTest {
+    /// U of the first sample.
+    u: f64,
+    /// P(U ≥ u) by u, where it is exact.
+    pub(super) tail: Option<Vec<f64>>,
+    /// Standard deviation of U, with tie correction.
+    pub(super) deviation: f64,
+}
+
+/// Ranks two samples; neither may be empty.
+pub(super) fn rank_test(x: &[f64], y: &[f64], method: UMethod) -> RankTest {
     let (rank_sum, tie_term) = ranks(x, y);
     let (n, m) = (x.len() as f64, y.len() as f64);
-    let u = rank_sum - n * (n + 1.0) / 2.0;
     let exact = match method {
         UMethod::Exact => true,
         UMethod::Asymptotic { .. } => false,
         UMethod::Auto => x.len().min(y.len()) <= 8 && tie_term == 0.0,
     };
-    let upper_tail: Box<dyn Fn(f64) -> f64> = if exact {
-        let tail = exact_tail(x.len(), y.len());
-        // Rounded up to the next whole number: scipy truncates the mirrored statistic, which is the same.
-        Box::new(move |u: f64| tail.get(u.ceil().max(0.0) as usize).copied().unwrap_or(0.0))
-    } else {
-        let total = n + m;
-        let variance = n * m / 12.0 * ((total + 1.0) - tie_term / (total * (total - 1.0)));
-        let shift = if method == (UMethod::Asymptotic { continuity: false }) { 0.0 } else { 0.5 };
-        Box::new(move |u: f64| {
-            // Without any variance, NaN: no evidence.
-            normal_tail((u - n * m / 2.0 - shift) / variance.sqrt())
-        })
-    };
-    let (greater, less) = (upper_tail(u).min(1.0), upper_tail(n * m - u).min(1.0));
-    Some(TestResult { statistic: u, less, greater, two_sided: (2.0 * less.min(greater)).min(1.0) })
+    let total = n + m;
+    let variance = n * m / 12.0 * ((total + 1.0) - tie_term / (total * (total - 1.0)));
+    RankTest {
+        u: rank_sum - n * (n + 1.0) / 2.0,
+        tail: exact.then(|| exact_tail(x.len(), y.len())),
+        deviation: variance.sqrt(),
+    }
 }
 
 /// Sum of the first sample's midranks in both, and Σ (t³ − t) over groups of ties.
@@ -110,31 +126,29 @@ fn ranks(x: &[f64], y: &[f64]) -> (f64, f64) {
     (sum, ties)
 }
 
-/// P(U ≥ u) for every whole u without ties: counts of arrangements by Mann and Whitney's recurrence,
-/// which stay exact in floating point far beyond the sizes it is used for.
-fn exact_tail(n: usize, m: usize) -> Vec<f64> {
-    // frequencies[j] holds, for the rows done so far, the number of ways to reach each U with j of y.
-    let mut frequencies: Vec<Vec<f64>> = vec![vec![1.0]; m + 1];
+/// P(U ≥ u) for every whole u without ties. The numbers of arrangements are the coefficients of the Gaussian binomial
+/// ∏ (1 − q^(m+i)) / (1 − q^i), i = 1 … n, with n the smaller sample: n passes over n·m numbers. They are symmetric, so only
+/// the lower half is computed, which keeps the tails free of cancellation.
+fn exact_tail(first: usize, second: usize) -> Vec<f64> {
+    let (n, m) = (first.min(second), first.max(second));
+    let last = n * m;
+    let mut counts = vec![0.0_f64; last / 2 + 1];
+    counts[0] = 1.0;
     for i in 1..=n {
-        for j in 1..=m {
-            let mut next = vec![0.0; i * j + 1];
-            // The largest value is of y (it adds nothing), or of x (it beats all j of y).
-            for (u, count) in frequencies[j - 1].iter().enumerate() {
-                next[u] += count;
-            }
-            for (u, count) in frequencies[j].iter().enumerate() {
-                next[u + j] += count;
-            }
-            frequencies[j] = next;
+        // Downwards and upwards, so that each number is read before or after it changes as the product needs.
+        for u in (m + i..counts.len()).rev() {
+            counts[u] -= counts[u - m - i];
         }
-        frequencies[0] = vec![1.0];
+        for u in i..counts.len() {
+            counts[u] += counts[u - i];
+        }
     }
-    let counts = &frequencies[m];
-    let total: f64 = counts.iter().sum();
-    let mut tail = vec![0.0; counts.len()];
+    let count = |u: usize| counts[u.min(last - u)];
+    let total: f64 = (0..=last).map(count).sum();
+    let mut tail = vec![0.0; last + 1];
     let mut sum = 0.0;
-    for (u, count) in counts.iter().enumerate().rev() {
-        sum += count;
+    for u in (0..=last).rev() {
+        sum += count(u);
         tail[u] = sum / total;
     }
     tail

@@ -9,9 +9,10 @@ mod distributions;
 mod effect;
 pub mod multiplicity;
 pub mod robust;
+pub mod shift;
 pub mod spending;
 pub mod stability;
 pub mod unpaired;
 
-pub use distributions::{sign_test, student_quantile, student_tail};
+pub use distributions::{binomial_tail, sign_test, student_quantile, student_tail};
 pub use effect::Effect;

@@ -80,14 +80,19 @@ fn of_row(row: &Row) -> Option<(QuarantineCause, String)> {
         return None;
     }
     let estimate = row.estimate.as_ref();
-    let ratio = || estimate.map_or_else(String::new, |e| format!("{:.3} × that of the stored sessions", e.ratio));
+    let ratio =
+        || estimate.map_or_else(String::new, |e| format!("{:.3} × that of the stored sessions", e.ratio));
     Some(match (row.verdict, &row.reason) {
         (Verdict::Regressed, _) if estimate.is_some() => (Regressed, ratio()),
         // The stored session is at fault, and only a good one can replace it.
         (Verdict::Error, Reason::FailsAtBase { .. }) => return None,
         (Verdict::Error, Reason::Unusable(lint)) => (Errored, format!("{}: {}", lint.code, lint.detail)),
-        (Verdict::Error, Reason::UnitMismatch { base, head }) => (Errored, format!("{head}, stored as {base}")),
-        (Verdict::Inconclusive, Reason::Unusable(lint)) => (Undecided, format!("{}: {}", lint.code, lint.detail)),
+        (Verdict::Error, Reason::UnitMismatch { base, head }) => {
+            (Errored, format!("{head}, stored as {base}"))
+        }
+        (Verdict::Inconclusive, Reason::Unusable(lint)) => {
+            (Undecided, format!("{}: {}", lint.code, lint.detail))
+        }
         (Verdict::Inconclusive, Reason::TooLittle(why)) => (Undecided, why.clone()),
         (Verdict::Inconclusive, Reason::Stability) => (Undecided, "it was slow more often".to_owned()),
         (Verdict::Inconclusive, _) if estimate.and_then(|e| e.p_worse).is_none_or(|p| p < LIKELY_WORSE) => {

@@ -395,7 +395,9 @@ fn a_night_on_an_overloaded_host_is_not_learned_from() {
     assert!(quarantined(&first).contains(&QuarantineCause::Undecided), "{:?}", first.quarantine);
     assert_eq!(missing(&files, &testbed()).stored, 1);
     ten_days(&mut files);
-    for (day, latency) in [(11, 240_000.0), (12, 240_000.0), (13, 156_000.0), (14, 156_000.0), (15, 120_000.0)] {
+    for (day, latency) in
+        [(11, 240_000.0), (12, 240_000.0), (13, 156_000.0), (14, 156_000.0), (15, 120_000.0)]
+    {
         let stored = put(&mut files, &overloaded(run(day, 'b', latency))).unwrap();
         assert!(quarantined(&stored).contains(&QuarantineCause::Undecided), "{day}: {:?}", stored.quarantine);
         assert!(stored.comparison.is_some());

@@ -195,3 +195,34 @@ fn a_kill_at_any_moment_leaves_a_baseline_that_the_next_update_finishes() {
     assert!(verified.stdout.contains("8 runs on 1 shelves"), "{}", verified.stdout);
     assert_eq!(verified.code, Some(0));
 }
+
+#[test]
+fn a_night_is_judged_by_the_policy_of_its_suite() {
+    let night = |gate: Option<serde_json::Value>| {
+        let world = World::new();
+        for day in 1..=10 {
+            assert_eq!(update(&world, day, 'a', 120_000.0 + f64::from(day % 3) * 90.0).code, Some(0));
+        }
+        let mut slower: serde_json::Value = serde_json::from_str(&run(11, 'b', 150_000.0)).unwrap();
+        if let Some(gate) = gate {
+            slower["gate"] = gate;
+        }
+        world.write("run.json", slower.to_string());
+        let outcome = world.run(["baseline", "update"]);
+        // What it was compared with is printed.
+        assert!(outcome.said().contains("mlp/cpu/main"), "{}", outcome.stdout);
+        let named = world.run(["baseline", "update", "--floor", "0.5"]);
+        assert_eq!(named.code, Some(2));
+        outcome.code
+    };
+    assert_eq!(night(None), Some(10));
+    let latency = |floor: f64, tolerance: f64| {
+        serde_json::json!([{
+            "name": "latency", "floor": { "relative": floor, "absolute": 0 }, "tolerance": tolerance, "fatal": true,
+        }])
+    };
+    let loose = serde_json::json!({
+        "alpha": 0.01, "test": "auto", "fail_on": ["regressed"], "metrics": latency(0.3, 0.4),
+    });
+    assert_eq!(night(Some(loose)), Some(0));
+}

@@ -98,6 +98,7 @@ fn paired(ratio: f64) -> RunFile {
         sides: SideName::BOTH.map(side).into(),
         backends: Vec::new(),
         bundle: None,
+        gate: None,
         calibration: None,
         lints: Vec::new(),
     }
@@ -414,4 +415,51 @@ fn a_posted_result_of_one_repetition_on_a_loaded_host_decides_nothing() {
     assert!(said.contains("--benchmark_repetitions=8` (check the"), "the misspelled flag is named:\n{said}");
     // It is neither green nor red: who asks for an answer gets 11.
     world.run(["compare", &base, &head, "--fail-on", "inconclusive"]).expect_code(11);
+}
+
+/// The looks that a session was allowed are part of how it was measured.
+#[test]
+fn a_session_is_judged_with_the_blocks_it_was_allowed() {
+    let world = World::new();
+    let level = |max_blocks: Option<u32>| {
+        let mut run = paired(1.0);
+        run.measure.max_blocks = max_blocks;
+        world.write("run.json", run.to_json());
+        let outcome = world.run(["compare", "run.json", "--format", "json"]);
+        let file: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+        file["rows"][0]["estimate"]["interval"]["level"].as_f64().unwrap()
+    };
+    // Twelve blocks are the last look of twelve and an early one of many.
+    assert_eq!(level(Some(12)), level(None));
+    assert_ne!(level(Some(12)), level(Some(48)));
+}
+
+/// A verdict in a second step is the one that measuring and judging at once gave.
+#[test]
+fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
+    let world = World::new();
+    let mut run = paired(1.2);
+    let metric = benchgate::record::GateMetricRecord {
+        name: "latency".to_owned(),
+        floor: benchgate::record::FloorRecord { relative: Number(0.3), absolute: Number(0.0) },
+        tolerance: Number(0.4),
+        fatal: true,
+    };
+    run.gate = Some(benchgate::record::GateRecord {
+        alpha: Number(0.01),
+        test: "auto".to_owned(),
+        fail_on: vec![benchgate::model::Verdict::Regressed.into()],
+        between_cv: None,
+        metrics: vec![metric],
+        overrides: Vec::new(),
+        waivers: Vec::new(),
+    });
+    world.write("run.json", run.to_json());
+    world.run(["compare", "run.json"]).expect_code(0);
+    world.run(["compare", "run.json", "--floor", "1%"]).expect_code(10);
+    world.write("strict.toml", "[gate.metric.latency]\nfloor = \"1%\"\n");
+    world.run(["compare", "run.json", "--policy", "strict.toml"]).expect_code(10);
+    run.gate.as_mut().unwrap().test = "guess".to_owned();
+    world.write("run.json", run.to_json());
+    world.run(["compare", "run.json"]).expect_code(21);
 }

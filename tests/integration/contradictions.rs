@@ -106,7 +106,8 @@ fn repetitions_in_different_units_are_an_error() {
 #[test]
 fn files_of_which_some_rows_are_joined_and_some_are_not_are_compared_in_time() {
     let world = World::new();
-    let torchbench = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tool_output/torchbench/results.jsonl");
+    let torchbench =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tool_output/torchbench/results.jsonl");
     world.write("one.json", google(&GOOD));
     let more = google(&GOOD).rsplit_once(']').unwrap().0.to_owned();
     let tail = google(&GOOD).replace("\"a\"", "\"b\"").split_once("\"benchmarks\": [").unwrap().1.to_owned();
@@ -117,7 +118,12 @@ fn files_of_which_some_rows_are_joined_and_some_are_not_are_compared_in_time() {
         for inputs in [&joined, &vec![torchbench, torchbench]] {
             let mut command = std::process::Command::new("timeout");
             let program = world.command([""; 0]);
-            command.arg("120").arg(program.get_program()).arg("compare").args(inputs).args(["--between-cv", spread]);
+            command
+                .arg("120")
+                .arg(program.get_program())
+                .arg("compare")
+                .args(inputs)
+                .args(["--between-cv", spread]);
             command.env_clear().current_dir(world.work()).stdout(std::process::Stdio::piped());
             command.env("PATH", std::env::var_os("PATH").unwrap());
             let code = world.finish(command).code;

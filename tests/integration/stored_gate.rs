@@ -36,21 +36,9 @@ fn committed() -> Suite {
     suite
 }
 
-/// Measures one session, on a host that was quiet whatever else runs beside the tests.
-fn run(suite: &Suite) {
-    suite.world.run(["run"]).expect_code(0);
-    let mut file: serde_json::Value = serde_json::from_str(&suite.world.read("run.json")).unwrap();
-    for benchmark in file["sides"][0]["benchmarks"].as_array_mut().unwrap() {
-        for process in benchmark["processes"].as_array_mut().unwrap() {
-            process.as_object_mut().unwrap().remove("telemetry");
-        }
-    }
-    suite.world.write("run.json", file.to_string());
-}
-
 /// One session of what is committed, committed in turn.
 fn store(suite: &Suite) {
-    run(suite);
+    suite.run_on_a_quiet_host();
     suite.world.run(["baseline", "update"]).expect_code(0);
     commit(suite);
 }
@@ -89,7 +77,7 @@ fn a_change_that_brings_its_own_baseline_is_not_judged_by_it() {
     }
     suite.source("a", &["latency-us=3000"]);
     commit(&suite);
-    run(&suite);
+    suite.run_on_a_quiet_host();
     suite.world.run(["baseline", "update"]).expect_code(0);
     commit(&suite);
     suite.world.run(["gate", "--stored", "--base", "main"]).expect_code(10);
@@ -100,7 +88,7 @@ fn sessions_of_another_branch_are_no_history() {
     let suite = committed();
     git(&suite, &["checkout", "--quiet", "-b", "elsewhere"]);
     git(&suite, &["commit", "--quiet", "--allow-empty", "-m", "elsewhere"]);
-    run(&suite);
+    suite.run_on_a_quiet_host();
     suite.world.run(["baseline", "update"]).expect_code(0);
     git(&suite, &["checkout", "--quiet", "main"]);
     commit(&suite);
@@ -122,7 +110,7 @@ fn a_gate_says_what_reading_a_branch_cost() {
         command.env("BENCHGATE_TOKEN", crate::git_server::TOKEN);
         suite.world.finish(command)
     };
-    run(&suite);
+    suite.run_on_a_quiet_host();
     with_token(&["baseline", "update", "--branch", "--remote", &remote]).expect_code(0);
     let outcome = with_token(&["gate", "--stored", "--branch", "--remote", &remote]).expect_code(0);
     let account = outcome.stderr.lines().find(|line| line.starts_with("judged 1 benchmarks"));

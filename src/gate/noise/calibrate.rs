@@ -10,8 +10,8 @@ use crate::gate::evidence::blocks as paired_blocks;
 use crate::gate::series::{self, Readings};
 use crate::gate::{Comparison, Policy};
 use crate::model::{BenchmarkName, Calibration, Run, Spread, Verdict};
-use crate::stats::describe;
 use crate::stats::robust::{ScalePrior, fit};
+use crate::stats::{binomial_tail, describe};
 
 use super::resample::{Recording, measure};
 
@@ -41,6 +41,9 @@ impl Default for NoiseOptions {
     }
 }
 
+/// Chance that a bound of an interval is missed.
+const MISSED: f64 = 0.025;
+
 /// Hits among trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
@@ -52,6 +55,23 @@ impl Share {
     /// The share itself; NaN without trials.
     pub fn value(&self) -> f64 {
         self.hits as f64 / self.of as f64
+    }
+
+    /// The shares that these trials leave possible, each bound missed by one such count in forty (Clopper and Pearson
+    /// 1934, Biometrika 26:404–413). Everything is possible without trials.
+    pub fn interval(&self) -> (f64, f64) {
+        // The tail grows with the share, so sixty halvings find where it passes the level.
+        let where_tail_is = |hits: u64, level: f64| {
+            let (mut low, mut high) = (0.0_f64, 1.0_f64);
+            for _ in 0..60 {
+                let middle = f64::midpoint(low, high);
+                if binomial_tail(hits, self.of, middle) < level { low = middle } else { high = middle }
+            }
+            high
+        };
+        let low = if self.hits == 0 { 0.0 } else { where_tail_is(self.hits, MISSED) };
+        let high = if self.hits >= self.of { 1.0 } else { where_tail_is(self.hits + 1, 1.0 - MISSED) };
+        (low, high)
     }
 
     fn add(&mut self, hit: bool) {
@@ -86,6 +106,8 @@ pub struct NoiseRow {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseReport {
     pub rows: Vec<NoiseRow>,
+    /// Rounds of blocks that were recorded; every session is drawn from them, so that no number of resamples knows more.
+    pub rounds: u32,
     /// Unchanged sessions that turned red.
     pub red_suites: Share,
     pub green_rows: Share,
@@ -98,6 +120,14 @@ pub struct NoiseReport {
     pub calibration: Calibration,
 }
 
+impl NoiseReport {
+    /// Whether unchanged code surely turns red more often than `alpha` promises: then the blocks are not what the method
+    /// takes them for, and their spreads would make later verdicts too sure.
+    pub fn breaks_promise(&self, alpha: f64) -> bool {
+        self.red_suites.interval().0 > alpha
+    }
+}
+
 /// Calibrates from an A/A session: `base` and `head` ran the same program.
 ///
 /// Resampling can't show disturbances the session didn't have, nor how sessions differ: a longer A/A
@@ -108,6 +138,7 @@ pub fn noise(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) ->
     let mut rows: Vec<NoiseRow> = spreads(base, head, policy, &options.metric);
     let mut report = NoiseReport {
         rows: Vec::new(),
+        rounds: u32::try_from(recording.rounds()).unwrap_or(u32::MAX),
         red_suites: Share::default(),
         green_rows: Share::default(),
         inconclusive_rows: Share::default(),
@@ -214,4 +245,26 @@ fn smallest_floor(scale: f64, policy: &Policy) -> f64 {
     let blocks = policy.sequential.max_blocks.max(2) as usize;
     let fit = crate::stats::robust::Fit { center: 0.0, scale, n: blocks, df: (blocks - 1) as f64 };
     fit.effect().detectable(policy.alpha, crate::gate::decide::MDE_POWER).exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Share;
+
+    #[test]
+    fn the_interval_of_a_share_is_that_of_clopper_and_pearson() {
+        // scipy.stats.binomtest(hits, of).proportion_ci()
+        for (hits, of, low, high) in [
+            (0, 20, 0.0, 0.168_433_470_98),
+            (20, 20, 0.831_566_529_02, 1.0),
+            (74, 1000, 0.058_536_9, 0.092_034_2),
+            (0, 0, 0.0, 1.0),
+        ] {
+            let (below, above) = Share { hits, of }.interval();
+            assert!(
+                (below - low).abs() < 1e-3 && (above - high).abs() < 1e-3,
+                "{hits} of {of}: {below} {above}"
+            );
+        }
+    }
 }

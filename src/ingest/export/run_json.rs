@@ -63,6 +63,7 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
         }],
         backends: Vec::new(),
         bundle: None,
+        gate: None,
         calibration: run.calibration.as_ref().map(CalibrationRecord::from),
         lints: run.lints.iter().map(LintRecord::from).collect(),
     };

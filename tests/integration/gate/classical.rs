@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use benchgate::gate::{Method, Policy, TestKind};
-use benchgate::model::Verdict;
+use benchgate::gate::{Method, Policy, Reason, Row, TestKind};
+use benchgate::model::{LintCode, Verdict};
 use benchgate::stats::classical::{Moments, TestResult, UMethod, mann_whitney, welch};
 use serde_json::Value;
 
@@ -71,5 +71,68 @@ fn the_classical_tests_decide_when_asked_and_say_which_they_are() {
         assert_eq!(judge(&base, &base).verdict, Verdict::Pass);
         // Three repetitions can't be significant at any level a gate would use.
         assert_eq!(judge(&base[..2], &head[..2]).verdict == Verdict::Regressed, test == TestKind::Welch);
+    }
+}
+
+/// One row, judged by the rank test.
+fn ranked(base: &[f64], head: &[f64]) -> Row {
+    let policy = Policy { test: TestKind::MannWhitney, ..Policy::default() };
+    judged_by(&policy, &run(vec![measured("a", base)]), &run(vec![measured("a", head)])).rows.remove(0)
+}
+
+/// Spread like real repetitions: a tail to the right, one wild value.
+fn repetitions(factor: f64, count: u32) -> Vec<f64> {
+    let value = |i: u32| 100.0 + f64::from(i * 7919 % 1009) / 1009.0 + f64::from(i * 31 % 97) / 970.0;
+    let mut values: Vec<f64> = (1..=count).map(|i| factor * value(i)).collect();
+    if count >= 20 {
+        values[0] *= 50.0;
+    }
+    values
+}
+
+#[test]
+fn the_interval_of_the_rank_test_is_its_own() {
+    let row = ranked(&repetitions(1.0, 20), &repetitions(1.2, 20));
+    assert_eq!(row.verdict, Verdict::Regressed);
+    let estimate = row.estimate.unwrap();
+    let interval = estimate.interval.unwrap();
+    // One wild value of twenty moves neither the estimate nor the bounds; Welch's interval would hold everything.
+    assert!((estimate.ratio - 1.2).abs() < 0.01, "{estimate:?}");
+    assert!(
+        1.18 < interval.low && interval.low < 1.2 && 1.2 < interval.high && interval.high < 1.22,
+        "{interval:?}"
+    );
+}
+
+#[test]
+fn neither_classical_test_speaks_of_an_assumed_spread() {
+    for test in [TestKind::Welch, TestKind::MannWhitney] {
+        let policy = Policy { test, ..Policy::default() };
+        let (base, head) = (repetitions(1.0, 10), repetitions(1.0, 10));
+        let comparison =
+            judged_by(&policy, &run(vec![measured("a", &base)]), &run(vec![measured("a", &head)]));
+        assert!(comparison.rows[0].lints.iter().all(|lint| lint.code != LintCode::AssumedSpread), "{test:?}");
+    }
+}
+
+#[test]
+fn samples_too_few_for_the_rank_test_are_said_to_be_too_few() {
+    for count in [2, 3, 4] {
+        let row = ranked(&repetitions(1.0, count), &repetitions(3.0, count));
+        assert_eq!(row.verdict, Verdict::Inconclusive, "{count}");
+        // Four and four values have one arrangement in seventy at best, and alpha is one in a hundred.
+        assert!(matches!(row.reason, Reason::TooLittle(_)), "{count}: {:?}", row.reason);
+    }
+    assert_eq!(ranked(&repetitions(1.0, 6), &repetitions(3.0, 6)).verdict, Verdict::Regressed);
+}
+
+/// Every pair of these lists would take hundreds of megabytes and seconds. The limit is far above what sorting takes.
+#[test]
+fn thousands_of_repetitions_are_ranked_in_a_moment() {
+    for (base, head) in [(4000, 4000), (8, 4000), (4000, 8)] {
+        let started = std::time::Instant::now();
+        let row = ranked(&repetitions(1.0, base), &repetitions(1.2, head));
+        assert_eq!(row.verdict, Verdict::Regressed);
+        assert!(started.elapsed().as_secs() < 60, "{base} and {head}: {:?}", started.elapsed());
     }
 }

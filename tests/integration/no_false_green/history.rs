@@ -33,7 +33,7 @@ fn stored() -> Suite {
     git(&suite, &["init", "--quiet"]);
     commit(&suite);
     for _ in 0..2 {
-        suite.world.run(["run"]).expect_code(0);
+        suite.run_on_a_quiet_host();
         suite.world.run(["baseline", "update"]).expect_code(0);
         commit(&suite);
     }

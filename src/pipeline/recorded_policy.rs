@@ -1,0 +1,112 @@
+//! The policy inside a run file: written when the run is made, read when it is judged in a second step.
+
+use crate::gate::{FailOn, Floor, MetricPolicy, Override, Policy, SequentialPolicy, TestKind, Waiver};
+use crate::record::{
+    FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, RunFile, Word,
+};
+
+pub(super) fn record(policy: &Policy) -> GateRecord {
+    GateRecord {
+        alpha: Number(policy.alpha),
+        test: policy.test.as_str().to_owned(),
+        fail_on: policy.fail_on.0.iter().map(|verdict| Word(*verdict)).collect(),
+        between_cv: policy.between_cv.map(Number),
+        metrics: policy
+            .metrics
+            .iter()
+            .map(|(name, metric)| GateMetricRecord {
+                name: name.clone(),
+                floor: FloorRecord {
+                    relative: Number(metric.floor.relative),
+                    absolute: Number(metric.floor.absolute),
+                },
+                tolerance: Number(metric.tolerance),
+                fatal: metric.fatal,
+            })
+            .collect(),
+        overrides: policy
+            .overrides
+            .iter()
+            .map(|rule| OverrideRecord {
+                benchmark: rule.benchmark.clone(),
+                metric: rule.metric.clone(),
+                floor_relative: rule.floor_relative.map(Number),
+                floor_absolute: rule.floor_absolute.map(Number),
+                tolerance: rule.tolerance.map(Number),
+                fatal: rule.fatal,
+                between_cv: rule.between_cv.map(Number),
+            })
+            .collect(),
+        waivers: policy
+            .waivers
+            .iter()
+            .map(|waiver| GateWaiverRecord {
+                benchmark: waiver.benchmark.clone(),
+                metric: waiver.metric.clone(),
+                owner: waiver.owner.clone(),
+                reason: waiver.reason.clone(),
+                expires: waiver.expires.clone(),
+            })
+            .collect(),
+    }
+}
+
+/// The suite's policy as the run file has it; the default where it has none.
+///
+/// # Errors
+/// The name of a test that this version does not know.
+pub fn recorded_policy(file: &RunFile) -> Result<Policy, String> {
+    let mut policy = Policy::default();
+    policy.sequential = recorded_blocks(file).unwrap_or(policy.sequential);
+    let Some(record) = &file.gate else { return Ok(policy) };
+    let test = TestKind::parse(&record.test).ok_or_else(|| format!("unknown test `{}`", record.test))?;
+    let number = |value: &Option<Number>| value.map(|Number(value)| value);
+    Ok(Policy {
+        metrics: record
+            .metrics
+            .iter()
+            .map(|metric| {
+                let floor = Floor { relative: metric.floor.relative.0, absolute: metric.floor.absolute.0 };
+                (
+                    metric.name.clone(),
+                    MetricPolicy { floor, tolerance: metric.tolerance.0, fatal: metric.fatal },
+                )
+            })
+            .collect(),
+        overrides: record
+            .overrides
+            .iter()
+            .map(|rule| Override {
+                benchmark: rule.benchmark.clone(),
+                metric: rule.metric.clone(),
+                floor_relative: number(&rule.floor_relative),
+                floor_absolute: number(&rule.floor_absolute),
+                tolerance: number(&rule.tolerance),
+                fatal: rule.fatal,
+                between_cv: number(&rule.between_cv),
+            })
+            .collect(),
+        waivers: record
+            .waivers
+            .iter()
+            .map(|waiver| Waiver {
+                benchmark: waiver.benchmark.clone(),
+                metric: waiver.metric.clone(),
+                owner: waiver.owner.clone(),
+                reason: waiver.reason.clone(),
+                expires: waiver.expires.clone(),
+            })
+            .collect(),
+        alpha: record.alpha.0,
+        sequential: policy.sequential,
+        fail_on: FailOn(record.fail_on.iter().map(|Word(verdict)| *verdict).collect()),
+        test,
+        between_cv: number(&record.between_cv),
+    })
+}
+
+/// How many blocks the run's measuring was allowed: its looks are part of what was measured, whatever policy judges.
+pub fn recorded_blocks(file: &RunFile) -> Option<SequentialPolicy> {
+    let (min_blocks, max_blocks) = file.measure.min_blocks.zip(file.measure.max_blocks)?;
+    Some(SequentialPolicy { min_blocks, max_blocks })
+}

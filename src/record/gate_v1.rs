@@ -1,0 +1,73 @@
+//! The policy of the suite that was measured, version 1: what `[gate]` and `[[waiver]]` said when the run was made.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Verdict;
+
+use super::{FloorRecord, Number, Word};
+
+/// What judges the run where nothing else is asked for, so that judging in a second step gives the verdict of doing it
+/// in one. A published verdict never comes from it: the base's own configuration judges there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateRecord {
+    /// Family-wise error of the fatal rows.
+    pub alpha: Number,
+    /// `auto`, `welch` or `mann-whitney`.
+    pub test: String,
+    /// Verdicts that make the exit code non-zero.
+    pub fail_on: Vec<Word<Verdict>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_cv: Option<Number>,
+    pub metrics: Vec<GateMetricRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<OverrideRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waivers: Vec<GateWaiverRecord>,
+}
+
+/// How one metric is judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateMetricRecord {
+    pub name: String,
+    pub floor: FloorRecord,
+    /// As a fraction of base.
+    pub tolerance: Number,
+    pub fatal: bool,
+}
+
+/// An exception by benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OverrideRecord {
+    /// Glob over benchmark names.
+    pub benchmark: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor_relative: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor_absolute: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fatal: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_cv: Option<Number>,
+}
+
+/// A reviewed exception with an expiry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateWaiverRecord {
+    /// Glob over benchmark names.
+    pub benchmark: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    pub owner: String,
+    pub reason: String,
+    /// Last day it holds, `YYYY-MM-DD`.
+    pub expires: String,
+}
