@@ -443,6 +443,18 @@ fn half_of_a_repeat_count_is_refused_wherever_flags_may_be() {
 }
 
 #[test]
+fn a_literal_input_that_names_a_file_is_refused() {
+    let inputs = |text: &str| {
+        let more = format!("source = \"a.mlir\"\ninputs = [\"{text}\"]");
+        messages(&MINIMAL.replace("source = \"a.mlir\"", &more)).len()
+    };
+    assert_eq!(inputs("2x3xf32=1"), 0);
+    for text in ["2x3xf32=@x.bin", "2x3xf32=@/etc/passwd", "f32=@../x.bin", "f32= @x.bin", "@x.bin"] {
+        assert_eq!(inputs(text), 1, "{text}");
+    }
+}
+
+#[test]
 fn there_is_an_fp64_output_for_every_expected_one_or_none() {
     let data =
         |text: &str| MINIMAL.replace("source = \"a.mlir\"\n", &format!("source = \"a.mlir\"\n{text}\n"));

@@ -110,7 +110,8 @@ pub(super) fn is_relative(path: &str) -> bool {
             .all(|part| matches!(part, Component::Normal(_) | Component::CurDir | Component::ParentDir))
 }
 
-/// iree's own notation of an input: `1x3x224x224xf32=1`, `f32=0.5`, `4xi64=1 2 3 4`.
+/// IREE's own notation of an input: `1x3x224x224xf32=1`, `f32=0.5`, `4xi64=1 2 3 4`. With `@`, the tool reads
+/// a file, whose content would be in no digest.
 pub(super) fn is_literal_input(text: &str) -> bool {
     let shape_and_type = text.split('=').next().unwrap_or_default();
     let mut parts = shape_and_type.split('x').collect::<Vec<_>>();
@@ -119,5 +120,6 @@ pub(super) fn is_literal_input(text: &str) -> bool {
     parts.iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()))
         && matches!(letters, "f" | "bf" | "i" | "si" | "ui")
         && letters.len() < element.len()
+        && !text.contains('@')
         && is_line(text)
 }

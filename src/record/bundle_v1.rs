@@ -244,8 +244,17 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
             if (benchmark.outcome.status == OutcomeStatus::Ok) != benchmark.module.is_some() {
                 return Err(wrong(at, "it has a module and failed, or neither"));
             }
-            for path in benchmark.module.iter().flat_map(BundledModule::paths) {
+            let Some(module) = &benchmark.module else { continue };
+            for path in module.paths() {
                 there(&at, path)?;
+            }
+            for input in &module.inputs {
+                // The runtime would read a file that the bundle does not carry.
+                if let BundledInput::Literal(text) = input
+                    && text.contains('@')
+                {
+                    return Err(wrong(at, format!("the literal input {text:?} names a file")));
+                }
             }
         }
     }
@@ -303,6 +312,7 @@ mod tests {
             ("\"path\": \"data/in.npy\"", "\"path\": \"data\"", "file and a folder"),
             ("\"path\": \"data/out.npy\"", "\"path\": \"data/in.npy/x\"", "file and a folder"),
             ("\"npy\": \"data/in.npy\"", "\"npy\": \"data/elsewhere.npy\"", "not in `files`"),
+            ("\"literal\": \"3xf32=1\"", "\"literal\": \"3xf32=@/etc/passwd\"", "names a file"),
             ("\"config\": \"config/", "\"config\": \"elsewhere/", "not in `files`"),
             ("\"name\": \"base\"", "\"name\": \"head\"", "neither one side nor"),
             ("\"judged_by\": \"head\"", "\"judged_by\": \"front\"", "front"),
