@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::stats::randomisation::{Contribution, tail};
 use crate::stats::robust::{Fit, ScalePrior, fit};
 use crate::stats::scores;
 use crate::stats::shift::{Blur, Shift};
@@ -21,6 +22,8 @@ pub struct Paired {
     pub p_split: f64,
     /// Processes of head that could have been slow.
     pub head_processes: usize,
+    /// One-sided p of "head has no larger share of slow repetitions", by the coins: a mode doesn't see them.
+    pub p_slow_share: f64,
     /// What keeps the repetitions from showing that nothing changed.
     pub blur: Option<Blur>,
 }
@@ -53,6 +56,7 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
             let shift = shift?;
             Some(Paired {
                 blur: shift.blur(),
+                p_slow_share: slow_share(row, &shift),
                 shift: Inference::Randomised(Arc::new(shift)),
                 counts: *counts,
                 p_stability: p_value(counts, rates),
@@ -71,6 +75,24 @@ pub fn shift(blocks: &[Block]) -> Option<Inference> {
 fn scored(blocks: &[Block]) -> Vec<scores::Block> {
     let costs = |side: &[Reading]| side.iter().map(|reading| reading.costs.clone()).collect();
     blocks.iter().map(|block| scores::Block { base: costs(&block.base), head: costs(&block.head) }).collect()
+}
+
+/// Whether more of head's repetitions than of base's lie above the block's lowest by more than the tolerance, once
+/// head's shift is taken out. Without a change of that, either side is as likely to have more.
+fn slow_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
+    let of_block = |block: &Block| {
+        let moved = |side: &[Reading], by: f64| -> Vec<f64> {
+            side.iter().flat_map(|reading| &reading.costs).map(|cost| cost - by).collect()
+        };
+        let (base, head) = (moved(&block.base, 0.0), moved(&block.head, shift.estimate()));
+        let lowest = base.iter().chain(&head).copied().fold(f64::INFINITY, f64::min);
+        let share = |costs: &[f64]| {
+            let slow = costs.iter().filter(|cost| **cost > lowest + row.tolerance).count();
+            slow as f64 / costs.len().max(1) as f64
+        };
+        Contribution::swapped(share(&head) - share(&base))
+    };
+    tail(&row.blocks.iter().map(of_block).collect::<Vec<Contribution>>())
 }
 
 fn slow_counts(row: &PairedRow<'_>, shift: Option<&Shift>) -> Counts {
