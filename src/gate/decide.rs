@@ -21,8 +21,8 @@ const LOCATION_SHARE: f64 = 0.8;
 const STABILITY_DOUBT: f64 = 0.05;
 /// Before the last look, a row whose stability is more doubtful than this is measured further.
 const STABILITY_HINT: f64 = 0.2;
-/// A row whose head has more slow repetitions, by coins that say so at one in a hundred, is not green.
-const SLOW_SHARE_DOUBT: f64 = 0.01;
+/// A row whose head has more repetitions far from the rest, by coins that say so at one in a hundred, is not green.
+const FAR_SHARE_DOUBT: f64 = 0.01;
 /// Power that the minimum detectable effect is stated for.
 pub const MDE_POWER: f64 = 0.9;
 
@@ -110,7 +110,7 @@ impl Question {
             // The row's own lopsided blocks must say it by their coins alone, whatever neighbors are like.
             p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
             doubtful: paired.p_stability < if last { STABILITY_DOUBT } else { STABILITY_HINT }
-                || paired.p_slow_share <= SLOW_SHARE_DOUBT,
+                || paired.p_far_share <= FAR_SHARE_DOUBT,
             unshown: unshown(paired),
             ..Self::new(paired.shift.clone(), rule, floor)
         }
