@@ -15,15 +15,14 @@ const RHO: f64 = 1.0;
 /// Processes of head that a green needs. A head that is slow in one process of five shows itself in 21 of them
 /// with 99 %.
 const LEAST_HEAD_PROCESSES: usize = 21;
-/// A finding of instability must not rest on neighbours alone: the row's own lopsided blocks must lean
-/// to head at one in sixteen (four to none, seven to one).
-const SPLIT_LEVEL: f64 = 0.0625;
 /// Share of a paired row's red budget for its location; the rest is for its stability.
 const LOCATION_SHARE: f64 = 0.8;
 /// At the last look, a row whose stability is more doubtful than this is not green.
 const STABILITY_DOUBT: f64 = 0.05;
 /// Before the last look, a row whose stability is more doubtful than this is measured further.
 const STABILITY_HINT: f64 = 0.2;
+/// A row whose head has more repetitions far from the rest, by coins that say so at one in a hundred, is not green.
+const FAR_SHARE_DOUBT: f64 = 0.01;
 /// Power that the minimum detectable effect is stated for.
 pub const MDE_POWER: f64 = 0.9;
 
@@ -108,8 +107,10 @@ impl Question {
         Self {
             red_share: LOCATION_SHARE * share,
             green_share: share,
-            p_stability: (last && paired.p_split <= SPLIT_LEVEL).then_some(paired.p_stability),
-            doubtful: paired.p_stability < if last { STABILITY_DOUBT } else { STABILITY_HINT },
+            // The row's own lopsided blocks must say it by their coins alone, whatever neighbors are like.
+            p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
+            doubtful: paired.p_stability < if last { STABILITY_DOUBT } else { STABILITY_HINT }
+                || paired.p_far_share <= FAR_SHARE_DOUBT,
             unshown: unshown(paired),
             ..Self::new(paired.shift.clone(), rule, floor)
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::stats::randomisation::{Contribution, tail};
 use crate::stats::robust::{Fit, ScalePrior, fit};
 use crate::stats::scores;
 use crate::stats::shift::{Blur, Shift};
@@ -21,6 +22,9 @@ pub struct Paired {
     pub p_split: f64,
     /// Processes of head that could have been slow.
     pub head_processes: usize,
+    /// p of "head has no larger share of repetitions far above or far below", by the coins: a mode doesn't see
+    /// them.
+    pub p_far_share: f64,
     /// What keeps the repetitions from showing that nothing changed.
     pub blur: Option<Blur>,
 }
@@ -53,6 +57,7 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
             let shift = shift?;
             Some(Paired {
                 blur: shift.blur(),
+                p_far_share: far_share(row, &shift),
                 shift: Inference::Randomised(Arc::new(shift)),
                 counts: *counts,
                 p_stability: p_value(counts, rates),
@@ -71,6 +76,25 @@ pub fn shift(blocks: &[Block]) -> Option<Inference> {
 fn scored(blocks: &[Block]) -> Vec<scores::Block> {
     let costs = |side: &[Reading]| side.iter().map(|reading| reading.costs.clone()).collect();
     blocks.iter().map(|block| scores::Block { base: costs(&block.base), head: costs(&block.head) }).collect()
+}
+
+/// Whether more of head's repetitions than of base's lie farther from the block's median than the tolerance, above
+/// or below it, once head's shift is taken out. Without a change of that, either side is as likely to have more.
+fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
+    let of_block = |block: &Block, sign: f64| {
+        let moved = |side: &[Reading], by: f64| -> Vec<f64> {
+            side.iter().flat_map(|reading| &reading.costs).map(|cost| sign * (cost - by)).collect()
+        };
+        let (base, head) = (moved(&block.base, 0.0), moved(&block.head, shift.estimate()));
+        let middle = describe::median(&[base.as_slice(), &head].concat()).unwrap_or_default();
+        let share = |costs: &[f64]| {
+            let far = costs.iter().filter(|cost| **cost > middle + row.tolerance).count();
+            far as f64 / costs.len().max(1) as f64
+        };
+        Contribution::swapped(share(&head) - share(&base))
+    };
+    let p = |sign| tail(&row.blocks.iter().map(|block| of_block(block, sign)).collect::<Vec<Contribution>>());
+    (2.0 * p(1.0).min(p(-1.0))).min(1.0)
 }
 
 fn slow_counts(row: &PairedRow<'_>, shift: Option<&Shift>) -> Counts {
