@@ -173,7 +173,7 @@ fn update(
     // The suite's own, which the run carries: measuring and storing in two steps is the same as in one.
     let recorded = recorded_policy(&file).map_err(|why| CliError::Input {
         message: format!("failed to read the policy in {label}: {why}"),
-        hint: Some("measure again with `benchgate run`".to_owned()),
+        hint: Some("`benchgate run` writes one; --run names another".to_owned()),
     })?;
     let policy = args.policy.over(recorded)?;
     if repository.is_none() {
