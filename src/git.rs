@@ -11,6 +11,8 @@ use std::path::{Component, Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 
+use crate::files::{self, Scratch};
+
 mod ancestry;
 mod data_branch;
 mod push;
@@ -273,9 +275,9 @@ impl Repository {
         let folder = into.join(&id);
         let mut notices: Vec<Notice> = plan.iter().filter_map(Planned::notice).collect();
         if !(folder.is_dir() && holds(&folder, &plan)) {
-            fs::create_dir_all(into).map_err(|source| io(into, source))?;
-            let mut builder = tempfile::Builder::new();
-            let fresh = builder.prefix(".checkout-").tempdir_in(into).map_err(|source| io(into, source))?;
+            const PREFIX: &str = ".checkout-";
+            files::sweep_scratch(into, PREFIX);
+            let fresh = Scratch::new_in(into, PREFIX).map_err(|source| io(into, source))?;
             let tree = fresh.path().join("tree");
             self.write(&id, &plan, &tree)?;
             if folder.is_dir() && !holds(&folder, &plan) {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | L5 | [`cli`] |
 //! | L4 | [`pipeline`] |
-//! | L3 | [`config`], [`report`], [`process`], [`device`], [`toolchain`], [`store`], [`git`], [`github`] |
+//! | L3 | [`files`], [`config`], [`report`], [`process`], [`device`], [`toolchain`], [`store`], [`git`], [`github`] |
 //! | L2 | [`gate`] |
 //! | L1 | [`stats`], [`numerics`], [`record`], [`ingest`] |
 //! | L0 | [`model`], [`exit_code`] |
@@ -16,6 +16,7 @@ pub mod cli;
 pub mod config;
 pub mod device;
 pub mod exit_code;
+pub mod files;
 pub mod gate;
 pub mod git;
 pub mod github;

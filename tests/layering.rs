@@ -17,12 +17,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("gate", &["model", "exit_code", "stats", "numerics"]),
     ("config", &["model", "numerics", "gate"]),
     ("report", &["model", "exit_code", "gate", "record"]),
+    ("files", &[]),
     ("process", &["model"]),
-    ("device", &["model", "process"]),
-    ("toolchain", &["model", "config", "process"]),
-    ("git", &["model", "process"]),
+    ("device", &["model", "process", "files"]),
+    ("toolchain", &["model", "config", "process", "files"]),
+    ("git", &["model", "process", "files"]),
     ("github", &["model", "config"]),
-    ("store", &["model", "record", "gate", "stats", "git"]),
+    ("store", &["model", "record", "gate", "stats", "git", "files"]),
     (
         "pipeline",
         &[
@@ -38,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "device",
             "toolchain",
             "git",
+            "files",
         ],
     ),
     (
@@ -59,6 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "github",
             "store",
             "pipeline",
+            "files",
         ],
     ),
 ];
@@ -80,7 +83,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("tokio", &["process", "device", "github", "pipeline", "cli", "toolchain"]),
     ("indicatif", &["cli"]),
     ("toml_span", &["config", "toolchain"]),
-    ("nix", &["process", "device"]),
+    ("nix", &["process", "device", "files"]),
     ("half", &["numerics"]),
     ("nvml_wrapper", &["device"]),
     ("tar", &["pipeline"]),

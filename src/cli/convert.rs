@@ -1,9 +1,9 @@
 //! `benchgate convert`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
+use crate::files;
 use crate::ingest::{self, ExportFormat, Format, IngestError};
 use crate::model::{Run, SideName};
 
@@ -118,18 +118,8 @@ fn write_output(output: &Path, bytes: &[u8], terminal: &Terminal) -> Result<(), 
         terminal.print(&String::from_utf8_lossy(bytes));
         return Ok(());
     }
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let write = || -> std::io::Result<()> {
-        let mut builder = tempfile::Builder::new();
-        // A temporary file is private by default; a result is as readable as any other file the user writes.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.persist(output).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(|error| CliError::Usage {
+    files::sweep_drafts(output);
+    files::write(output, bytes).map_err(|error| CliError::Usage {
         message: format!("failed to write {}: {error}", output.display()),
         hint: None,
     })

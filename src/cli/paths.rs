@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::files::{self, Draft};
+
 use super::CliError;
 
 /// The cache folder: as given, else `$XDG_CACHE_HOME/benchgate`, else `~/.cache/benchgate`.
@@ -36,8 +38,9 @@ pub fn check_writable(output: &Path) -> Result<(), CliError> {
     if !folder.exists() {
         return Err(failed(format!("there is no folder {}", folder.display())));
     }
-    // The kind alone: the whole error names a temporary file that nobody asked for.
-    tempfile::NamedTempFile::new_in(folder)
+    files::sweep_drafts(output);
+    // The kind alone: the whole error names a temporary file that the user did not ask for.
+    Draft::open(output)
         .map(drop)
         .map_err(|error| failed(format!("its folder can't be written to: {}", error.kind())))
 }

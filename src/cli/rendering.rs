@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::files::{self, Draft};
 use crate::gate::Comparison;
 use crate::model::Disclose;
 use crate::report::{self, MarkdownOptions, Order, TerminalOptions, View};
@@ -98,74 +99,30 @@ impl ReportArgs {
 #[derive(Debug)]
 pub enum Destination {
     Stdout,
-    /// A file that takes the place of `path` when it is whole.
-    Replace {
-        file: tempfile::NamedTempFile,
-        path: PathBuf,
-    },
-    /// A device or a pipe, which can't be replaced.
-    Stream {
-        file: std::fs::File,
-        path: PathBuf,
-    },
+    File { draft: Draft, path: PathBuf },
 }
 
 impl Destination {
     pub fn file(path: &Path) -> Result<Self, CliError> {
-        let failed = |error: std::io::Error| CliError::Usage {
+        files::sweep_drafts(path);
+        let draft = Draft::open(path).map_err(|error| CliError::Usage {
             message: format!("failed to write {}: {error}", path.display()),
             hint: Some("`--output` needs a folder that exists and can be written to".to_owned()),
-        };
-        match std::fs::metadata(path) {
-            Ok(found) if found.is_dir() => return Err(failed(std::io::ErrorKind::IsADirectory.into())),
-            Ok(found) if !found.is_file() => {
-                let file = std::fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
-                return Ok(Self::Stream { file, path: path.to_owned() });
-            }
-            _ => {}
-        }
-        // A link stays a link: what it points to is replaced.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let file = named_file(folder).map_err(failed)?;
-        Ok(Self::Replace { file, path })
+        })?;
+        Ok(Self::File { draft, path: path.to_owned() })
     }
 
     pub fn write(self, text: &str, terminal: &Terminal) -> Result<(), CliError> {
-        let (written, path) = match self {
+        let (mut draft, path) = match self {
             Self::Stdout => {
                 terminal.print(text);
                 return Ok(());
             }
-            Self::Stream { mut file, path } => (file.write_all(text.as_bytes()), path),
-            Self::Replace { mut file, path } => {
-                let written = file
-                    .write_all(text.as_bytes())
-                    .and_then(|()| file.as_file().sync_all())
-                    .and_then(|()| file.persist(&path).map(drop).map_err(|failed| failed.error));
-                (written, path)
-            }
+            Self::File { draft, path } => (draft, path),
         };
-        written.map_err(|error| CliError::Failed {
+        draft.write_all(text.as_bytes()).and_then(|()| draft.commit()).map_err(|error| CliError::Failed {
             message: format!("failed to write {}: {error}", path.display()),
             hint: Some("nothing was replaced; make room or choose another `--output`".to_owned()),
         })
     }
-}
-
-/// A file of its own name, with the rights that any new file gets here.
-#[cfg(unix)]
-fn named_file(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    // The process's umask takes away what a new file must not have.
-    let rights = std::fs::Permissions::from_mode(0o666);
-    tempfile::Builder::new().prefix(".benchgate-").permissions(rights).tempfile_in(folder)
-}
-
-#[cfg(not(unix))]
-fn named_file(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    tempfile::Builder::new().prefix(".benchgate-").tempfile_in(folder)
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
+use crate::files;
 use crate::gate::{self, CompareOptions, Comparison, Policy};
 use crate::ingest::{self, ExportFormat, Format};
 use crate::record::RunFile;
@@ -161,5 +162,5 @@ fn failed(path: &Path, why: &str) -> CliError {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    std::fs::write(path, bytes).map_err(|error| failed(path, &error.to_string()))
+    files::write(path, bytes).map_err(|error| failed(path, &error.to_string()))
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::files;
 use crate::github;
 
 use super::announce::Texts;
@@ -73,7 +74,7 @@ fn outputs(texts: &Texts, report: Option<&Path>, comment_url: Option<&str>) -> V
 
 fn keep(folder: &Path, name: &str, text: &str) -> Result<PathBuf, CliError> {
     let path = folder.join(name);
-    std::fs::write(&path, text).map_err(|error| unwritable(&path, &error))?;
+    files::write(&path, text.as_bytes()).map_err(|error| unwritable(&path, &error))?;
     Ok(path)
 }
 

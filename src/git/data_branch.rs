@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use git2::build::TreeUpdateBuilder;
 use git2::{ErrorCode, FileMode, ObjectType, Oid};
-use tempfile::TempDir;
 
+use crate::files::{self, Scratch};
 use crate::process::{Command, Exit, Finished, ProcessError};
 
 use super::push::{Push, refusal};
@@ -50,7 +50,7 @@ enum Verb {
 
 /// The state of a data branch as it was fetched last.
 pub struct DataBranch<'a> {
-    scratch: TempDir,
+    scratch: Scratch,
     repository: git2::Repository,
     remote: Remote,
     branch: String,
@@ -71,10 +71,11 @@ impl<'a> DataBranch<'a> {
         if !git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) {
             return Err(GitError::BadBranch(branch.to_owned()));
         }
-        let scratch = tempfile::Builder::new()
-            .prefix("benchgate-branch-")
-            .tempdir()
-            .map_err(|source| GitError::Io { path: std::env::temp_dir(), source })?;
+        const PREFIX: &str = "benchgate-branch-";
+        let temporary = std::env::temp_dir();
+        files::sweep_scratch(&temporary, PREFIX);
+        let scratch =
+            Scratch::new_in(&temporary, PREFIX).map_err(|source| GitError::Io { path: temporary, source })?;
         let repository = git2::Repository::init_bare(scratch.path())
             .map_err(|error| other("make a scratch repository", &error))?;
         let mut config =

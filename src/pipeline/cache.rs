@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::files::{self, Scratch};
+
 use super::PipelineError;
 
 /// The file of an entry that lists the others with their digests.
@@ -116,13 +118,7 @@ impl Digests {
 
 /// Writes a file so that it is there whole or not at all, also after a power cut.
 pub(super) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), PipelineError> {
-    use std::io::Write;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(PipelineError::io("write in", folder))?;
-    file.write_all(content).map_err(PipelineError::io("write", path))?;
-    file.as_file().sync_all().map_err(PipelineError::io("write", path))?;
-    file.persist(path).map_err(|error| PipelineError::io("write", path)(error.error))?;
-    Ok(())
+    files::write(path, content).map_err(PipelineError::io("write", path))
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -171,26 +167,16 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache below `root` and removes what an interrupted maker left behind.
-    pub fn open(root: &Path) -> Result<Self, PipelineError> {
-        let staging = root.join("staging");
-        fs::create_dir_all(&staging).map_err(PipelineError::io("create", &staging))?;
+    /// Opens the cache below `root` and removes what killed makers left behind. A cache that holds all that is
+    /// needed is never written to, so it may be read-only.
+    pub fn open(root: &Path) -> Self {
         let cache = Self { root: root.to_owned(), making: Arc::default() };
-        cache.remove_abandoned(&staging)?;
-        Ok(cache)
+        files::sweep_scratch(&cache.staging(), "");
+        cache
     }
 
-    /// Staging folders carry the process that made them; those of processes that are gone are rubbish.
-    fn remove_abandoned(&self, staging: &Path) -> Result<(), PipelineError> {
-        for item in fs::read_dir(staging).map_err(PipelineError::io("read", staging))? {
-            let path = item.map_err(PipelineError::io("read", staging))?.path();
-            let owner =
-                path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('-').next());
-            if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-                fs::remove_dir_all(&path).map_err(PipelineError::io("remove", &path))?;
-            }
-        }
-        Ok(())
+    fn staging(&self) -> PathBuf {
+        self.root.join("staging")
     }
 
     pub(super) fn folder(&self, kind: &str, key: &str) -> PathBuf {
@@ -236,17 +222,18 @@ impl Cache {
     }
 
     fn discard(&self, folder: &Path, why: String) -> Result<Lookup, PipelineError> {
-        fs::remove_dir_all(folder).map_err(PipelineError::io("remove the damaged cache entry", folder))?;
+        match fs::remove_dir_all(folder) {
+            // Another process found the same.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed.map_err(PipelineError::io("remove the damaged cache entry", folder))?,
+        }
         Ok(Lookup::Damaged(format!("{}: {why}", folder.display())))
     }
 
     /// A fresh folder to make an entry in. Dropped without [`Cache::store`], it is removed.
-    pub(super) fn stage(&self) -> Result<tempfile::TempDir, PipelineError> {
-        let staging = self.root.join("staging");
-        tempfile::Builder::new()
-            .prefix(&format!("{}-", std::process::id()))
-            .tempdir_in(&staging)
-            .map_err(PipelineError::io("write in", &staging))
+    pub(super) fn stage(&self) -> Result<Scratch, PipelineError> {
+        let staging = self.staging();
+        Scratch::new_in(&staging, "").map_err(PipelineError::io("write in", &staging))
     }
 
     /// Turns a staged folder into the entry of this key. If another process was faster, its entry
@@ -255,7 +242,7 @@ impl Cache {
         &self,
         kind: &str,
         key: &str,
-        staged: tempfile::TempDir,
+        staged: Scratch,
         files: &[&str],
         meta: serde_json::Value,
     ) -> Result<Entry, PipelineError> {
@@ -270,15 +257,14 @@ impl Cache {
         let folder = self.folder(kind, key);
         let parent = folder.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent).map_err(PipelineError::io("create", parent))?;
-        let staged = staged.keep();
-        if let Err(error) = fs::rename(&staged, &folder) {
-            let lost_the_race = folder.join(MANIFEST).exists();
-            fs::remove_dir_all(&staged).map_err(PipelineError::io("remove", &staged))?;
-            if !lost_the_race {
-                return Err(PipelineError::io("store", &folder)(error));
-            }
+        let Err(error) = fs::rename(staged.path(), &folder) else {
+            return Ok(Entry { folder, files: manifest.files, meta: manifest.meta, cached: false });
+        };
+        match self.lookup(kind, key)? {
+            // Another process was faster. Where its entry differs in a byte, its digests are the true ones.
+            Lookup::Hit(entry) => Ok(Entry { cached: false, ..entry }),
+            Lookup::Miss | Lookup::Damaged(_) => Err(PipelineError::io("store", &folder)(error)),
         }
-        Ok(Entry { folder, files: manifest.files, meta: manifest.meta, cached: false })
     }
 
     /// Held while an entry of this key is made, so that two sides never make the same thing twice.
@@ -306,7 +292,7 @@ mod tests {
     #[test]
     fn a_stored_entry_is_found_with_its_meta() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path()).unwrap();
+        let cache = Cache::open(folder.path());
         assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Miss));
         entry_with(&cache, KEY, "hello");
         let Lookup::Hit(entry) = cache.lookup("thing", KEY).unwrap() else { panic!("not found") };
@@ -318,7 +304,7 @@ mod tests {
     #[test]
     fn a_changed_file_is_noticed_and_the_entry_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path()).unwrap();
+        let cache = Cache::open(folder.path());
         let entry = entry_with(&cache, KEY, "hello");
         fs::write(entry.path("a.txt"), "jello").unwrap();
         let Lookup::Damaged(why) = cache.lookup("thing", KEY).unwrap() else { panic!("not noticed") };
@@ -331,7 +317,7 @@ mod tests {
     #[test]
     fn a_truncated_manifest_is_damage_not_a_panic() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path()).unwrap();
+        let cache = Cache::open(folder.path());
         let entry = entry_with(&cache, KEY, "hello");
         let manifest = entry.path(MANIFEST);
         let whole = fs::read(&manifest).unwrap();
@@ -340,15 +326,51 @@ mod tests {
     }
 
     #[test]
-    fn the_staging_folder_of_a_dead_process_is_removed_when_the_cache_opens() {
+    fn the_staging_folder_of_a_dead_process_is_removed_when_the_cache_opens_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
-        let abandoned = folder.path().join("staging/999999999-x");
+        // This number is alive here; its owner, in another container, is not.
+        let abandoned = folder.path().join(format!("staging/{}-x", std::process::id()));
         fs::create_dir_all(&abandoned).unwrap();
-        let cache = Cache::open(folder.path()).unwrap();
+        let cache = Cache::open(folder.path());
         assert!(!abandoned.exists());
         let mine = cache.stage().unwrap();
-        Cache::open(folder.path()).unwrap();
+        Cache::open(folder.path());
         assert!(mine.path().exists(), "the staging folder of a living process stays");
+    }
+
+    #[test]
+    fn gates_that_start_together_after_a_kill_all_work() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..40 {
+            fs::create_dir_all(folder.path().join(format!("staging/999999{number}-x/deep"))).unwrap();
+        }
+        std::thread::scope(|scope| {
+            for number in 0..3 {
+                scope.spawn(move || {
+                    let cache = Cache::open(folder.path());
+                    entry_with(&cache, &format!("{number}{KEY}"), "hello");
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_complete_cache_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        entry_with(&Cache::open(folder.path()), KEY, "hello");
+        fs::remove_dir(folder.path().join("staging")).unwrap();
+        let cache = Cache::open(folder.path());
+        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Hit(_)));
+        assert!(!folder.path().join("staging").exists());
+    }
+
+    #[test]
+    fn an_entry_that_another_process_stored_first_is_described_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path());
+        let first = entry_with(&cache, KEY, "first");
+        let second = entry_with(&cache, KEY, "second");
+        assert_eq!(first.files, second.files);
     }
 
     #[test]

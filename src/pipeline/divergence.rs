@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::files::Scratch;
 use crate::model::SideName;
 use crate::numerics;
 
@@ -17,7 +18,7 @@ use super::verify::tensors;
 #[derive(Debug, Clone)]
 pub(super) struct Outputs {
     /// Deletes the files when the last holder lets go.
-    _folder: Arc<tempfile::TempDir>,
+    _folder: Arc<Scratch>,
     paths: Vec<PathBuf>,
     /// The program and its data: MLIR, parameters, inputs.
     question: String,
@@ -28,7 +29,7 @@ pub(super) struct Outputs {
 impl Outputs {
     pub(super) async fn keep(
         context: &Context<'_>,
-        folder: tempfile::TempDir,
+        folder: Scratch,
         paths: Vec<PathBuf>,
         source: &Source,
     ) -> Result<Self, PipelineError> {

@@ -316,7 +316,7 @@ fn failure(context: &Context<'_>, answer: &Answer, key: &str) -> Result<StageFai
     let why = format!("{stage}: {}", first_line(answer));
     let mut failure = StageFailure { took: Some(answer.took), ..StageFailure::new(why) };
     if let Some(trace) = &answer.trace {
-        let kept = context.cache.stage()?;
+        let kept = context.scratch()?;
         let path = kept.path().join("export.log");
         fs::write(&path, trace).map_err(PipelineError::io("write", &path))?;
         failure.log = Some(context.keep_log(&path, "export", key)?);

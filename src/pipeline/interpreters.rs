@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
+use crate::files::Scratch;
 use crate::process::{Command, Reply, Session};
 use crate::toolchain::{Environment, PythonEnv};
 
@@ -62,7 +63,7 @@ pub(super) struct Interpreter {
     pub(super) session: Session,
     /// The sources that it exports. What one side's code did to an interpreter must not reach the other's.
     serves: PathBuf,
-    temporary: tempfile::TempDir,
+    temporary: Scratch,
 }
 
 /// The right to use one interpreter of an environment.
@@ -147,7 +148,7 @@ impl Lease<'_> {
             }
         }
         let package = install_package(context)?;
-        let temporary = context.cache.stage()?;
+        let temporary = context.scratch()?;
         let command = Command::new(&self.python.python, timeout)
             .args(["-m", "benchgate_export"])
             // `-m` looks in the current folder first: a torch.py beside a model must not shadow torch.

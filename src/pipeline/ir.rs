@@ -35,7 +35,7 @@ pub(super) async fn dump(
     let copy = folder.join(format!("0.source.{kind}"));
     fs::copy(job.source, &copy).map_err(PipelineError::io("write", &copy))?;
     let _slot = context.slot_for(super::compile::urgency(job)).await?;
-    let staged = context.cache.stage()?;
+    let staged = context.scratch()?;
     let file = |name: &str| staged.path().join(name);
     let command = Command::new(&job.tools.iree_compile, job.timeout)
         .args(argv::compile(&job.spec, job.source, &file("module.vmfb"), &file("statistics.json")))

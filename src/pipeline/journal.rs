@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{BenchmarkName, BlockSlot, SideName};
+use crate::files::{self, Attempt, LockFile, Owner};
+use crate::model::{BenchmarkName, BlockSlot, Event, Progress, SideName};
+use crate::process::Cancel;
 use crate::record::{ContextRecord, ProcessRecord};
 
 use super::PipelineError;
@@ -56,8 +59,22 @@ pub(super) struct Journal {
     pub(super) timings: Timings,
     entries: BTreeMap<(String, SideName, BlockSlot), Entry>,
     next_order: u32,
+    /// Held for as long as this is open: two jobs that wrote into one folder would mix their processes.
+    _lock: LockFile,
 }
 
+/// What came of trying to open a session.
+#[derive(Debug)]
+pub(super) enum Opening {
+    Opened(Box<Journal>),
+    /// Another job on this machine is measuring the same plan in this folder.
+    Held(Option<Owner>),
+}
+
+/// How often a waiting job looks. Short against any measurement.
+const POLL: Duration = Duration::from_millis(200);
+
+const LOCK: &str = "lock";
 const HEAD: &str = "session.json";
 const DONE: &str = "complete";
 const TIMINGS: &str = "timings.json";
@@ -66,26 +83,78 @@ const TIMINGS: &str = "timings.json";
 const KEPT_SESSIONS: usize = 8;
 
 impl Journal {
-    /// Opens the unfinished session of this plan, or begins one. `now` is RFC 3339.
-    pub(super) fn open(sessions: &Path, plan: &str, now: &str) -> Result<Self, PipelineError> {
-        fs::create_dir_all(sessions).map_err(PipelineError::io("create", sessions))?;
-        // Sixteen hexadecimal digits tell plans apart; a person may have to type them.
-        let prefix = &plan[..16];
-        let (mut folder, mut number) = (sessions.join(format!("{prefix}-1")), 1);
-        while folder.join(DONE).exists() || folder.exists() && read_head(&folder, plan).is_none() {
-            number += 1;
-            folder = sessions.join(format!("{prefix}-{number}"));
-        }
-        match read_head(&folder, plan) {
-            Some(head) => Self::resume(folder, head),
-            None => {
-                remove_old(sessions)?;
-                Self::begin(folder, plan, &format!("{prefix}-{number}"), now)
+    /// Opens the unfinished session of this plan, or begins one, once no other job is measuring it here. Jobs on
+    /// one machine need not share its lock (two containers do not), and this folder shows that they run.
+    pub(super) async fn open(
+        sessions: &Path,
+        plan: &str,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Self, PipelineError> {
+        let mut announced = false;
+        loop {
+            let owner = match Self::try_open(sessions, plan, &jiff::Timestamp::now().to_string())? {
+                Opening::Opened(journal) => return Ok(*journal),
+                Opening::Held(owner) => owner,
+            };
+            if !announced {
+                announced = true;
+                let who = owner.map_or_else(|| "another job".to_owned(), |owner| owner.to_string());
+                let folder = sessions.display();
+                progress
+                    .on(Event::Note(&format!("{who} is measuring the same benchmarks in {folder}; waiting")));
+            }
+            tokio::select! {
+                () = tokio::time::sleep(POLL) => {}
+                () = cancel.requested() => return Err(PipelineError::Interrupted),
             }
         }
     }
 
-    fn begin(folder: PathBuf, plan: &str, name: &str, now: &str) -> Result<Self, PipelineError> {
+    /// The same without waiting. `now` is RFC 3339.
+    pub(super) fn try_open(sessions: &Path, plan: &str, now: &str) -> Result<Opening, PipelineError> {
+        // Sixteen hexadecimal digits tell plans apart; a person may have to type them.
+        let prefix = &plan[..16];
+        for number in 1_u32.. {
+            let folder = sessions.join(format!("{prefix}-{number}"));
+            if folder.join(DONE).exists() {
+                continue;
+            }
+            fs::create_dir_all(&folder).map_err(PipelineError::io("create", &folder))?;
+            let path = folder.join(LOCK);
+            let lock = match LockFile::try_take(&path).map_err(PipelineError::io("lock", &path))? {
+                Attempt::Taken(lock) => lock,
+                // A machine that shares this folder over a network measures undisturbed by us, and we by it.
+                Attempt::Held(Some(owner)) if !owner.shares_the_machine_with(&Owner::this_process()) => {
+                    continue;
+                }
+                Attempt::Held(owner) => return Ok(Opening::Held(owner)),
+            };
+            // Its last holder may have finished it between our two looks.
+            if folder.join(DONE).exists() {
+                continue;
+            }
+            let journal = match read_head(&folder, plan) {
+                Some(head) => Self::resume(folder, head, lock)?,
+                None if folder.join(HEAD).exists() => continue,
+                None => {
+                    remove_old(sessions)?;
+                    Self::begin(folder, plan, &format!("{prefix}-{number}"), now, lock)?
+                }
+            };
+            return Ok(Opening::Opened(Box::new(journal)));
+        }
+        let full = std::io::Error::other("every number of a session is taken");
+        Err(PipelineError::io("begin a session in", sessions)(full))
+    }
+
+    fn begin(
+        folder: PathBuf,
+        plan: &str,
+        name: &str,
+        now: &str,
+        lock: LockFile,
+    ) -> Result<Self, PipelineError> {
         let processes = folder.join("processes");
         fs::create_dir_all(&processes).map_err(PipelineError::io("create", &processes))?;
         // The name alone would repeat after a clean-up; with the time it can't.
@@ -105,10 +174,11 @@ impl Journal {
             timings: Timings::default(),
             entries: BTreeMap::new(),
             next_order: 0,
+            _lock: lock,
         })
     }
 
-    fn resume(folder: PathBuf, head: Head) -> Result<Self, PipelineError> {
+    fn resume(folder: PathBuf, head: Head, lock: LockFile) -> Result<Self, PipelineError> {
         let mut journal = Self {
             folder,
             session: head.session,
@@ -118,9 +188,11 @@ impl Journal {
             timings: Timings::default(),
             entries: BTreeMap::new(),
             next_order: 0,
+            _lock: lock,
         };
         journal.timings = Timings::read(&journal.folder.join(TIMINGS))?;
         let processes = journal.folder.join("processes");
+        files::sweep_drafts(&processes.join(HEAD));
         for item in fs::read_dir(&processes).map_err(PipelineError::io("read", &processes))? {
             let path = item.map_err(PipelineError::io("read", &processes))?.path();
             if path.extension().is_none_or(|extension| extension != "json") {
@@ -263,8 +335,7 @@ fn entropy() -> Result<u64, PipelineError> {
     Ok(u64::from_le_bytes(bytes) >> (u64::BITS - SEED_BITS))
 }
 
-/// The head of a session folder, where it is one of this plan. A folder without a readable head was
-/// cut in the moment it was made and holds nothing.
+/// The head of a session folder, where it is one of this plan.
 fn read_head(folder: &Path, plan: &str) -> Option<Head> {
     let bytes = fs::read(folder.join(HEAD)).ok()?;
     let head: Head = serde_json::from_slice(&bytes).ok()?;
@@ -277,7 +348,7 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), PipelineError> 
     write_atomically(path, &bytes)
 }
 
-/// Removes the oldest complete sessions. Unfinished ones are somebody's measurements and stay.
+/// Removes the oldest complete sessions. Unfinished ones hold measurements that can be resumed, and stay.
 fn remove_old(sessions: &Path) -> Result<(), PipelineError> {
     let mut done = Vec::new();
     for item in fs::read_dir(sessions).map_err(PipelineError::io("read", sessions))? {
@@ -289,7 +360,11 @@ fn remove_old(sessions: &Path) -> Result<(), PipelineError> {
     done.sort();
     let excess = done.len().saturating_sub(KEPT_SESSIONS);
     for (_, path) in done.into_iter().take(excess) {
-        fs::remove_dir_all(&path).map_err(PipelineError::io("remove", &path))?;
+        match fs::remove_dir_all(&path) {
+            // Another job removed it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed.map_err(PipelineError::io("remove", &path))?,
+        }
     }
     Ok(())
 }
@@ -324,14 +399,59 @@ mod tests {
         }
     }
 
+    fn opened(sessions: &Path, plan: &str, now: &str) -> Journal {
+        match Journal::try_open(sessions, plan, now).unwrap() {
+            Opening::Opened(journal) => *journal,
+            Opening::Held(owner) => panic!("held by {owner:?}"),
+        }
+    }
+
+    #[test]
+    fn a_session_that_another_job_measures_is_waited_for_and_not_shared() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = opened(folder.path(), PLAN, "t0");
+        let Opening::Held(owner) = Journal::try_open(folder.path(), PLAN, "t1").unwrap() else {
+            panic!("two jobs write into one session")
+        };
+        assert_eq!(owner, Some(Owner::this_process()));
+        // Killed: its lock is gone, and what it measured is not.
+        first.add(SideName::Head, entry("a", 0, 0, 0)).unwrap();
+        let name = first.session.clone();
+        drop(first);
+        let second = opened(folder.path(), PLAN, "t2");
+        assert_eq!((second.len(), second.resumed, &second.session), (1, true, &name));
+        second.complete().unwrap();
+        assert_ne!(opened(folder.path(), PLAN, "t3").session, name, "a complete session is not gone on with");
+    }
+
+    #[test]
+    fn a_session_that_another_machine_measures_in_a_shared_folder_is_left_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = opened(folder.path(), PLAN, "t0");
+        let elsewhere = Owner { boot: "another".into(), ..Owner::this_process() };
+        fs::write(first.folder.join(LOCK), serde_json::to_vec(&elsewhere).unwrap()).unwrap();
+        let second = opened(folder.path(), PLAN, "t1");
+        assert!(!second.resumed);
+        assert_ne!(second.session, first.session);
+    }
+
+    #[test]
+    fn a_folder_that_was_cut_before_it_had_a_head_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join(format!("{}-1", &PLAN[..16]))).unwrap();
+        assert!(opened(folder.path(), PLAN, "t0").session.starts_with(&format!("{}-1@", &PLAN[..16])));
+    }
+
     #[test]
     fn an_unfinished_session_is_resumed_with_its_processes() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), PLAN, "t0").unwrap();
+        let mut journal = opened(folder.path(), PLAN, "t0");
         journal.add(SideName::Head, entry("a", 0, 1, 4)).unwrap();
-        let again = Journal::open(folder.path(), PLAN, "t1").unwrap();
+        let session = journal.session.clone();
+        drop(journal);
+        let again = opened(folder.path(), PLAN, "t1");
         assert!(again.resumed);
-        assert_eq!((again.session.clone(), again.created.as_str()), (journal.session.clone(), "t0"));
+        assert_eq!((again.session.clone(), again.created.as_str()), (session, "t0"));
         assert!(again.contains(&BenchmarkName::new("a"), SideName::Head, BlockSlot { block: 0, slot: 1 }));
         assert_eq!(again.next_order(), 5);
         assert_eq!(again.measured_seconds(), 1.5);
@@ -340,9 +460,9 @@ mod tests {
     #[test]
     fn a_complete_session_is_not_resumed() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Journal::open(folder.path(), PLAN, "t0").unwrap();
+        let first = opened(folder.path(), PLAN, "t0");
         first.complete().unwrap();
-        let second = Journal::open(folder.path(), PLAN, "t1").unwrap();
+        let second = opened(folder.path(), PLAN, "t1");
         assert!(!second.resumed);
         assert_ne!(first.session, second.session);
     }
@@ -350,8 +470,8 @@ mod tests {
     #[test]
     fn another_plan_is_another_session() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Journal::open(folder.path(), PLAN, "t0").unwrap();
-        let other = Journal::open(folder.path(), "fedcba98765432100000", "t0").unwrap();
+        let first = opened(folder.path(), PLAN, "t0");
+        let other = opened(folder.path(), "fedcba98765432100000", "t0");
         assert!(!other.resumed);
         assert_ne!(first.session, other.session);
     }
@@ -359,25 +479,28 @@ mod tests {
     #[test]
     fn each_session_draws_its_own_seed_and_keeps_it_when_resumed() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path(), PLAN, "t0").unwrap();
-        let resumed = Journal::open(folder.path(), PLAN, "t1").unwrap();
+        let journal = opened(folder.path(), PLAN, "t0");
+        let seed = journal.seed;
+        drop(journal);
+        let resumed = opened(folder.path(), PLAN, "t1");
         assert!(resumed.resumed);
-        assert_eq!(resumed.seed, journal.seed);
-        journal.complete().unwrap();
-        let next = Journal::open(folder.path(), PLAN, "t2").unwrap();
-        assert_ne!(next.seed, journal.seed);
+        assert_eq!(resumed.seed, seed);
+        resumed.complete().unwrap();
+        let next = opened(folder.path(), PLAN, "t2");
+        assert_ne!(next.seed, seed);
     }
 
     #[test]
     fn a_cut_block_is_set_aside_and_not_judged() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), PLAN, "t0").unwrap();
+        let mut journal = opened(folder.path(), PLAN, "t0");
         let name = BenchmarkName::new("a");
         journal.add(SideName::Head, entry("a", 0, 0, 0)).unwrap();
         journal.add(SideName::Head, entry("a", 1, 0, 1)).unwrap();
         journal.drop_partial_block(&name, 1).unwrap();
         assert_eq!(journal.processes(&name, SideName::Head).len(), 1);
         assert!(journal.file(1, "interrupted").exists(), "it stays on disk");
-        assert_eq!(Journal::open(folder.path(), PLAN, "t1").unwrap().len(), 1);
+        drop(journal);
+        assert_eq!(opened(folder.path(), PLAN, "t1").len(), 1);
     }
 }

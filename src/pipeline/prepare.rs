@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::{Input, ModelSource, Parameters};
 use crate::device::{Choice, Gpus, Watched};
+use crate::files::Scratch;
 use crate::model::{
     Artifact, BenchmarkName, Event, Lint, LintCode, Outcome, Progress, Stage, Testbed, Verification,
     VerifyCode,
@@ -54,6 +55,8 @@ pub(super) struct Context<'a> {
     pub(super) ir: Option<PathBuf>,
     /// Where logs of failures are kept.
     pub(super) logs: PathBuf,
+    /// Where folders are made that end with the step that needs them. Not in the cache, which may be read-only.
+    pub(super) scratch: PathBuf,
     /// Processors for CPU devices.
     pub(super) cpus: Option<Vec<usize>>,
     /// The GPUs of this machine; empty where no target needs one.
@@ -67,6 +70,11 @@ impl Context<'_> {
     pub(super) async fn run(&self, command: &Command) -> Result<Finished, PipelineError> {
         let finished = crate::process::run(command, self.cancel).await?;
         if finished.exit == Exit::Interrupted { Err(PipelineError::Interrupted) } else { Ok(finished) }
+    }
+
+    /// A folder that ends with its holder.
+    pub(super) fn scratch(&self) -> Result<Scratch, PipelineError> {
+        Scratch::new_in(&self.scratch, "").map_err(PipelineError::io("write in", &self.scratch))
     }
 
     /// Waits for a turn to run a tool, or for an interrupt.

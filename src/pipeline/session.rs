@@ -10,6 +10,7 @@ use futures_util::future::try_join_all;
 
 use crate::config::Pin;
 use crate::device::{self, Gpus};
+use crate::files;
 use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed};
 use crate::process::{self, Cancel};
 use crate::record::{BundleOrigin, RunFile};
@@ -86,7 +87,7 @@ pub async fn run(
     let lead_at = sides.iter().position(|side| std::ptr::eq(side, lead)).unwrap_or(0);
     let mut experiments = backends::experiments(&plans[lead_at], &lead.config.backends, &options.axes)?;
 
-    let cache = Cache::open(&options.cache)?;
+    let cache = Cache::open(&options.cache);
     let needed = ready(sides, &plans, lead, &experiments, options, progress, cancel).await?;
     let Needed { tools, exporters, interpreters } = needed;
     let machine = Machine::look(&plans, progress);
@@ -185,6 +186,8 @@ pub(super) fn context<'a>(
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
 ) -> Context<'a> {
+    let scratch = options.work.join("scratch");
+    files::sweep_scratch(&scratch, "");
     let settings = &lead.config.measure;
     let jobs = settings.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let Exporters { environments, models } = exporters;
@@ -202,6 +205,7 @@ pub(super) fn context<'a>(
         paired: false,
         ir: options.dump_ir.then(|| options.work.join("ir")),
         logs: options.work.join("logs"),
+        scratch,
         cpus: settings.cpus.clone().or_else(device::default_cpus),
         gpus: Arc::clone(&machine.gpus),
         choices: machine.choices.clone(),
@@ -378,9 +382,9 @@ pub(super) async fn measure_and_record(
     };
     let candidates = candidates(prepared, tools, names);
     let identical_blocks = options.identical_blocks.unwrap_or(IDENTICAL_BLOCKS);
-    let now = jiff::Timestamp::now().to_string();
     let sessions = options.work.join("sessions");
-    let mut journal = Journal::open(&sessions, &plan_digest(&frame, &testbed, identical_blocks), &now)?;
+    let plan = plan_digest(&frame, &testbed, identical_blocks);
+    let mut journal = Journal::open(&sessions, &plan, context.progress, context.cancel).await?;
     if journal.resumed {
         let kept = journal.len();
         context

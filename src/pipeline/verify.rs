@@ -48,7 +48,7 @@ pub(super) async fn verify(
     execution: &Execution,
     source: &Source,
 ) -> Result<Result<Verified, StageFailure>, PipelineError> {
-    let folder = context.cache.stage()?;
+    let folder = context.scratch()?;
     let outputs: Vec<PathBuf> =
         (0..source.expected.len()).map(|index| folder.path().join(format!("output{index}.npy"))).collect();
     let log = folder.path().join("verify.log");

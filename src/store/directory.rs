@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use crate::files::{self, Draft};
 
 use super::{Change, Files, StoreError};
-
-/// What an unfinished write is called; a kill can leave one, and nobody reads it.
-const UNFINISHED: &str = ".unfinished-";
 
 /// A folder, usually `baselines/` in the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,23 +48,14 @@ impl Directory {
         let folder = path.parent().unwrap_or(&self.root);
         let io = |source| StoreError::Io { action: "write", path: path.clone(), source };
         fs::create_dir_all(folder).map_err(io)?;
-        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder).map_err(io)?;
+        files::sweep_drafts(&path);
+        let mut file = Draft::open(&path).map_err(io)?;
         file.write_all(bytes).map_err(io)?;
-        readable(file.path()).map_err(io)?;
-        file.as_file().sync_all().map_err(io)?;
-        file.persist_noclobber(&path).map_err(|error| match error.error.kind() {
+        file.commit_new().map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => StoreError::Exists { path: name.to_owned() },
-            _ => io(error.error),
-        })?;
-        // The name must survive a power cut as well as the content.
-        fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
+            _ => io(error),
+        })
     }
-}
-
-/// Temporary files are private; a baseline is for everyone who can read the tree.
-fn readable(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
 }
 
 impl Files for Directory {

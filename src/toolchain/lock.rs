@@ -1,8 +1,9 @@
 //! `benchgate.lock`: what the pins resolved to. Written by a machine, reviewed by people.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use crate::files;
 
 use super::ToolchainError;
 use super::lock_text;
@@ -86,20 +87,9 @@ impl Lock {
     /// # Errors
     /// The file can't be written.
     pub fn write(&self) -> Result<(), ToolchainError> {
-        let folder = match self.file.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let write = || {
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(lock_text::render(self).as_bytes())?;
-            // A temporary file is private; this one is for everybody who may read the repository.
-            let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-            file.as_file().set_permissions(permissions)?;
-            file.persist(&self.file)?;
-            Ok(())
-        };
-        write().map_err(ToolchainError::io("write", &self.file))
+        files::sweep_drafts(&self.file);
+        let text = lock_text::render(self);
+        files::write(&self.file, text.as_bytes()).map_err(ToolchainError::io("write", &self.file))
     }
 
     /// Puts in what was just resolved, in place of what was known of the same.

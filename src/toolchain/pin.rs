@@ -14,6 +14,7 @@ use super::python_env::Environment;
 use super::wheel::{Name, Wheel, is_plain_version};
 use super::{LockedPython, LockedTools, ToolchainError};
 use crate::config::Pin;
+use crate::files::{self, Scratch};
 use crate::model::{Event, Progress};
 use crate::process::Cancel;
 
@@ -160,9 +161,10 @@ pub async fn pin_python(
     }
 }
 
-fn workspace(cache: &Path) -> Result<tempfile::TempDir, ToolchainError> {
-    std::fs::create_dir_all(cache).map_err(ToolchainError::io("make", cache))?;
-    tempfile::Builder::new().prefix("pin-").tempdir_in(cache).map_err(ToolchainError::io("write in", cache))
+fn workspace(cache: &Path) -> Result<Scratch, ToolchainError> {
+    const PREFIX: &str = "pin-";
+    files::sweep_scratch(cache, PREFIX);
+    Scratch::new_in(cache, PREFIX).map_err(ToolchainError::io("write in", cache))
 }
 
 /// What pip would install, by its report (the installation report of pip 22.2 and later).

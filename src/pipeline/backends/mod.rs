@@ -54,7 +54,7 @@ pub(super) async fn run(
     let steps = experiments.iter().map(|experiment| experiment.backend.processes as usize).sum();
     context.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
     // The compilers' own caches live as long as the run: the first process of an experiment compiles.
-    let caches = context.cache.stage()?;
+    let caches = context.scratch()?;
     let mut kept: BTreeMap<usize, Vec<Kept>> = BTreeMap::new();
     let most = experiments.iter().map(|experiment| experiment.backend.processes).max().unwrap_or(0);
     for number in 0..most {

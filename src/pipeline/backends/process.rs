@@ -168,7 +168,7 @@ async fn started(
     let context = job.context;
     let packages = package::install(context)?;
     let exporter = super::super::interpreters::install_package(context)?;
-    let staged = context.cache.stage()?;
+    let staged = context.scratch()?;
     let out = staged.path();
     fs::create_dir_all(&job.compiler_cache).map_err(PipelineError::io("create", &job.compiler_cache))?;
     request["out"] = serde_json::json!(out);

@@ -13,6 +13,7 @@ use crate::toolchain::{Environment, Lock, PythonEnv};
 use super::super::cache::{Cache, Digests};
 use super::super::failures::Failures;
 use super::super::interpreters::{self as exporters, Environments};
+use super::super::journal::{Journal, Opening};
 use super::super::plan::{Filter, Planned, plan};
 use super::super::slots::Slots;
 use super::super::targets::Devices;
@@ -84,7 +85,7 @@ fn records_in(
     axes: &[&str],
     environments: &Environments,
 ) -> Vec<BackendRecord> {
-    let cache = Cache::open(&folder.join("cache")).unwrap();
+    let cache = Cache::open(&folder.join("cache"));
     let testbed = Testbed::default();
     let cancel = Cancel::new();
     let context = Context {
@@ -101,6 +102,7 @@ fn records_in(
         paired: false,
         ir: None,
         logs: folder.join("logs"),
+        scratch: folder.join("scratch"),
         cpus: None,
         gpus: Arc::default(),
         choices: Vec::new(),
@@ -108,7 +110,12 @@ fn records_in(
     let axes: Vec<String> = axes.iter().map(|&axis| axis.to_owned()).collect();
     let planned: Vec<Planned<'_>> = plan(side, &Filter::default());
     let experiments = experiments(&planned, &side.config.backends, &Axes::new(&axes).unwrap()).unwrap();
-    let journal = Journal::open(&folder.join("sessions"), &"a".repeat(32), "2026-01-01T00:00:00Z").unwrap();
+    let sessions = folder.join("sessions");
+    let Opening::Opened(journal) =
+        Journal::try_open(&sessions, &"a".repeat(32), "2026-01-01T00:00:00Z").unwrap()
+    else {
+        panic!("nothing else holds it")
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let found = interpreters(&experiments, environments);

@@ -7,12 +7,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use crate::device;
+use crate::files::Draft;
 use crate::process::Cancel;
 use crate::record::{BundleFile, BundledFile};
 
@@ -47,8 +48,7 @@ pub(super) fn pack(
     cancel: &Cancel,
 ) -> Result<Packed, PipelineError> {
     let writing = |error| PipelineError::io("write", output)(error);
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = tempfile::NamedTempFile::new_in(folder).map_err(PipelineError::io("write in", folder))?;
+    let file = Draft::open(output).map_err(writing)?;
     let sink = Hashing::new(BufWriter::with_capacity(BUFFER, file));
     let mut archive = tar::Builder::new(sink);
     let text = manifest.to_json();
@@ -72,10 +72,7 @@ pub(super) fn pack(
     let sink = archive.into_inner().map_err(writing)?;
     let packed = Packed { sha256: hex(&sink.hash.clone().finalize()), bytes: sink.bytes };
     let file = sink.inner.into_inner().map_err(|error| writing(error.into_error()))?;
-    file.as_file().sync_all().map_err(writing)?;
-    // A temporary file is private; this one is to be carried away.
-    file.as_file().set_permissions(fs::Permissions::from_mode(0o644)).map_err(writing)?;
-    file.persist(output).map_err(|error| writing(error.error))?;
+    file.commit().map_err(writing)?;
     Ok(packed)
 }
 

@@ -54,7 +54,7 @@ pub async fn make_bundle(
     };
     let plans: Vec<Vec<Planned<'_>>> = sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
     plan::names(&plans)?;
-    let cache = Cache::open(&options.cache)?;
+    let cache = Cache::open(&options.cache);
     let Needed { tools, exporters, .. } = ready(sides, &plans, lead, &[], options, progress, cancel).await?;
     let machine = Machine::without_devices();
     let context = context(&cache, &machine, lead, options, exporters, progress, cancel);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use crate::config;
+use crate::files::Scratch;
 use crate::model::{Event, Outcome, Progress, SideName, Stage, Testbed, Toolchain, VerifyCode};
 use crate::process::Cancel;
 use crate::record::{BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide};
@@ -32,7 +33,7 @@ use super::archive;
 /// A bundle, unpacked and found whole. Dropped, its files are gone.
 #[derive(Debug)]
 pub struct OpenBundle {
-    folder: tempfile::TempDir,
+    folder: Scratch,
     contents: BundleFile,
     /// Digest by name in the archive.
     digests: BTreeMap<String, String>,
@@ -56,7 +57,7 @@ pub async fn open_bundle(
     expected: Option<&str>,
     cancel: &Cancel,
 ) -> Result<OpenBundle, PipelineError> {
-    let folder = Cache::open(cache)?.stage()?;
+    let folder = Cache::open(cache).stage()?;
     let (contents, sha256) = {
         let (file, folder) = (file.to_owned(), folder.path().to_owned());
         let (expected, cancel) = (expected.map(str::to_owned), cancel.clone());
@@ -226,7 +227,7 @@ pub async fn run_bundle(
         plan.retain(|planned| bundle.benchmark(*planned).is_some());
     }
     let names = plan::names(&plans)?;
-    let cache = Cache::open(&options.cache)?;
+    let cache = Cache::open(&options.cache);
     let machine = Machine::look(&plans, progress);
     let context = context(&cache, &machine, lead, options, Exporters::default(), progress, cancel);
     let context = Context { paired: sides.len() == 2, ..context };

@@ -1,0 +1,94 @@
+//! A lock that is a file: held by a process for as long as that lives, whatever ends it.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use nix::libc::O_NOFOLLOW;
+
+use super::Owner;
+
+/// A lock that this process holds. Dropping it, or dying, gives it back.
+#[derive(Debug)]
+pub struct LockFile {
+    file: File,
+}
+
+/// What came of trying to take a lock.
+#[derive(Debug)]
+pub enum Attempt {
+    Taken(LockFile),
+    /// Another process holds it: this one, if it said so.
+    Held(Option<Owner>),
+}
+
+impl LockFile {
+    /// Takes the lock if nobody holds it, making its file where there is none. The folder must exist.
+    ///
+    /// # Errors
+    /// The file can't be opened, or the file system knows no locks.
+    pub fn try_take(path: &Path) -> io::Result<Attempt> {
+        loop {
+            let open = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .custom_flags(O_NOFOLLOW)
+                .open(path);
+            match Self::try_take_open(open?)? {
+                // Removed by its previous holder between our opening and our locking: a lock on a file
+                // without a name excludes nobody.
+                Attempt::Taken(lock) if !lock.is_at(path) => {}
+                attempt => return Ok(attempt),
+            }
+        }
+    }
+
+    /// The same with a file that is open already.
+    ///
+    /// # Errors
+    /// The file system knows no locks.
+    pub fn try_take_open(file: File) -> io::Result<Attempt> {
+        match file.try_lock() {
+            Ok(()) => {
+                // A message less for those who wait, where the file is not ours to write to.
+                drop(Owner::this_process().record_in(&file));
+                Ok(Attempt::Taken(Self { file }))
+            }
+            Err(TryLockError::WouldBlock) => Ok(Attempt::Held(Owner::recorded_in(&file))),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        let at = std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()));
+        let held = self.file.metadata().map(|held| (held.dev(), held.ino()));
+        matches!((at, held), (Ok(at), Ok(held)) if at == held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_lock_says_who_holds_it_and_a_dropped_one_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let Attempt::Taken(held) = LockFile::try_take(&path).unwrap() else { panic!("nobody holds it") };
+        let Attempt::Held(owner) = LockFile::try_take(&path).unwrap() else { panic!("it is held") };
+        assert_eq!(owner, Some(Owner::this_process()));
+        drop(held);
+        assert!(matches!(LockFile::try_take(&path).unwrap(), Attempt::Taken(_)));
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_lock_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+        assert!(LockFile::try_take(&path).is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! Who holds a lock, as it says so in the lock's file.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest record that is read back: the file may belong to another user, who can write anything into it.
+const RECORD_LIMIT: usize = 1024;
+
+/// A process, named so that it can't be mistaken for another one. A process number alone names a different
+/// process in every container, and after every restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Owner {
+    pub host: String,
+    /// The kernel's id of this start of the machine.
+    pub boot: String,
+    pub pid_namespace: String,
+    pub pid: u32,
+    /// When the process began, in the kernel's ticks since the machine did.
+    pub started: u64,
+}
+
+impl Owner {
+    /// The process that asks.
+    pub fn this_process() -> Self {
+        let text = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned());
+        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        // Whatever the kernel does not show stays empty, and then equals nothing.
+        Self {
+            host: text("/proc/sys/kernel/hostname").unwrap_or_default(),
+            boot: text("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
+            pid_namespace: namespace.to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            started: text("/proc/self/stat").ok().as_deref().and_then(start_time).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it runs under the same kernel, in whichever container: then it uses the same processors.
+    pub fn shares_the_machine_with(&self, other: &Self) -> bool {
+        !self.boot.is_empty() && self.boot == other.boot
+    }
+
+    /// Writes this record into a lock's file, in place of an older one.
+    pub(super) fn record_in(&self, file: &File) -> io::Result<()> {
+        let text = serde_json::to_vec(self).map_err(io::Error::other)?;
+        file.set_len(0)?;
+        file.write_all_at(&text, 0)
+    }
+
+    /// Reads the record of a lock's file. `None` where there is none: its holder has not written it yet, or
+    /// could not.
+    pub fn recorded_in(file: &File) -> Option<Self> {
+        let mut buffer = vec![0; RECORD_LIMIT];
+        let length = file.read_at(&mut buffer, 0).ok()?;
+        serde_json::from_slice(&buffer[..length]).ok()
+    }
+}
+
+/// As seen from this process: `process 4711`, `process 17 in another container (runner-2)`, `process 17 on gpu-3`.
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let here = Self::this_process();
+        // The name comes from a file that others may write to, and goes to a terminal.
+        let host: String =
+            self.host.chars().filter(|c| c.is_ascii_alphanumeric() || "-._".contains(*c)).collect();
+        write!(f, "process {}", self.pid)?;
+        if !self.shares_the_machine_with(&here) {
+            write!(f, " on {host}")
+        } else if self.pid_namespace != here.pid_namespace {
+            write!(f, " in another container ({host})")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The 22nd field of `/proc/PID/stat`. The name before it may hold anything, parentheses too, so fields are
+/// counted from the last one.
+fn start_time(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_number_of_another_container_or_machine_is_not_taken_for_one_here() {
+        let here = Owner::this_process();
+        assert!(here.started > 0);
+        assert_eq!(here.to_string(), format!("process {}", here.pid));
+        let host = "runner-2\u{1b}[2J".to_owned();
+        let container = Owner { pid_namespace: "pid:[1]".into(), host: host.clone(), ..here.clone() };
+        assert!(container.shares_the_machine_with(&here));
+        assert_eq!(container.to_string(), format!("process {} in another container (runner-22J)", here.pid));
+        let elsewhere = Owner { boot: "another".into(), host, ..here.clone() };
+        assert!(!elsewhere.shares_the_machine_with(&here));
+        assert_eq!(elsewhere.to_string(), format!("process {} on runner-22J", here.pid));
+    }
+
+    #[test]
+    fn a_record_is_read_back_and_garbage_is_not() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(Owner::recorded_in(&file), None);
+        let owner = Owner::this_process();
+        file.write_all_at(&[b'x'; 4000], 0).unwrap();
+        assert_eq!(Owner::recorded_in(&file), None);
+        owner.record_in(&file).unwrap();
+        assert_eq!(Owner::recorded_in(&file), Some(owner));
+    }
+}

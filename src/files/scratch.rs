@@ -1,0 +1,147 @@
+//! Temporary folders. A destructor removes them; what a kill left behind is removed by the next process that
+//! looks, which tells the dead from the living by the lock that a living owner holds.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::{Attempt, LockFile};
+
+/// The lock of a temporary folder, in it.
+const LOCK: &str = "lock";
+/// What the owner uses, next to the lock: it can be renamed into place without it.
+const CONTENT: &str = "content";
+
+/// Attempts at a folder that no clean-up takes away while it is being made.
+const ATTEMPTS: usize = 64;
+
+/// A temporary folder of this process. Dropping it removes it.
+#[derive(Debug)]
+pub struct Scratch {
+    content: PathBuf,
+    /// Removed before the lock is given back, so that nobody else sees it unlocked.
+    _folder: tempfile::TempDir,
+    _lock: Option<LockFile>,
+}
+
+impl Scratch {
+    /// Makes a folder whose name begins with `prefix`, and `parent` where it is missing.
+    ///
+    /// # Errors
+    /// The folder can't be made.
+    pub fn new_in(parent: &Path, prefix: &str) -> io::Result<Self> {
+        fs::create_dir_all(parent)?;
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?;
+            match Self::claim(folder) {
+                Ok(Some(scratch)) => return Ok(scratch),
+                Ok(None) => {}
+                // A clean-up saw it before it was locked.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => last = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| io::ErrorKind::ResourceBusy.into()))
+    }
+
+    fn claim(folder: tempfile::TempDir) -> io::Result<Option<Self>> {
+        let lock = match LockFile::try_take(&folder.path().join(LOCK)) {
+            Ok(Attempt::Taken(lock)) => Some(lock),
+            Ok(Attempt::Held(_)) => return Ok(None),
+            Err(error) if knows_no_locks(&error) => None,
+            Err(error) => return Err(error),
+        };
+        let content = folder.path().join(CONTENT);
+        // With the rights that the umask leaves: it may become an entry of a cache that others read.
+        fs::create_dir(&content)?;
+        Ok(Some(Self { content, _folder: folder, _lock: lock }))
+    }
+
+    /// The folder to work in.
+    pub fn path(&self) -> &Path {
+        &self.content
+    }
+}
+
+/// Where locks are unknown, no clean-up can take one either, so nothing is ever removed that is in use.
+fn knows_no_locks(error: &io::Error) -> bool {
+    use nix::libc::{ENOLCK, ENOSYS, EOPNOTSUPP};
+    matches!(error.raw_os_error(), Some(ENOLCK | ENOSYS | EOPNOTSUPP))
+}
+
+/// Removes the temporary folders with this prefix that dead processes of this user left in `parent`. What can't
+/// be removed is left to the next clean-up: several may run at once, and none of them is needed to go on.
+pub fn sweep_scratch(parent: &Path, prefix: &str) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let is_named = entry.file_name().to_string_lossy().starts_with(prefix);
+        if is_named && is_own(&path, fs::Metadata::is_dir) {
+            // Whoever holds the lock is alive, or cleans up already.
+            if let Ok(Attempt::Taken(_lock)) = LockFile::try_take(&path.join(LOCK)) {
+                drop(fs::remove_dir_all(&path));
+            }
+        }
+    }
+}
+
+/// Whether this is of the wanted kind and of this user: shared folders hold those of others.
+pub(super) fn is_own(path: &Path, kind: impl Fn(&fs::Metadata) -> bool) -> bool {
+    fs::symlink_metadata(path)
+        .is_ok_and(|found| kind(&found) && found.uid() == nix::unistd::geteuid().as_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_in_use_survives_a_clean_up_whatever_number_its_owner_has_here() {
+        let parent = tempfile::tempdir().unwrap();
+        let used = Scratch::new_in(parent.path(), "x-").unwrap();
+        sweep_scratch(parent.path(), "x-");
+        assert!(used.path().is_dir());
+        drop(used);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_removed_and_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        for left in ["x-whole/content", "x-cut", "y-another"] {
+            fs::create_dir_all(parent.path().join(left)).unwrap();
+        }
+        fs::write(parent.path().join("x-whole/lock"), "").unwrap();
+        fs::write(parent.path().join("x-file"), "").unwrap();
+        sweep_scratch(parent.path(), "x-");
+        let mut left: Vec<_> =
+            fs::read_dir(parent.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["x-file", "y-another"]);
+    }
+
+    #[test]
+    fn many_may_make_folders_and_clean_up_at_once() {
+        let parent = tempfile::tempdir().unwrap();
+        for number in 0..50 {
+            fs::create_dir_all(parent.path().join(format!("x-{number}/content/deep"))).unwrap();
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        sweep_scratch(parent.path(), "x-");
+                        let mine = Scratch::new_in(parent.path(), "x-").unwrap();
+                        sweep_scratch(parent.path(), "x-");
+                        fs::write(mine.path().join("a"), "mine").unwrap();
+                        assert_eq!(fs::read_to_string(mine.path().join("a")).unwrap(), "mine");
+                    }
+                });
+            }
+        });
+        sweep_scratch(parent.path(), "x-");
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+}
