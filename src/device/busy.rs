@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use super::load::counters;
+
 /// The kernel counts in hundredths of a second (`USER_HZ`), on every architecture it runs on.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -35,7 +37,7 @@ pub struct Usage {
 impl Busy {
     /// Reads the counters of these processors, of all without a list. `None` where there are none.
     pub(super) fn now(cpus: Option<&[usize]>) -> Option<Self> {
-        Self::parse(&fs::read_to_string("/proc/stat").ok()?, cpus, Instant::now())
+        Self::parse(&fs::read_to_string(counters("stat")).ok()?, cpus, Instant::now())
     }
 
     fn parse(stat: &str, cpus: Option<&[usize]>, at: Instant) -> Option<Self> {

@@ -11,6 +11,7 @@ use crate::process::containment;
 
 use super::governance::boost;
 use super::gpu::Gpu;
+use super::load::counters;
 use super::processors::parse_list;
 
 /// Looks at the machine, and at the GPUs that are measured on. What it does not tell is left out, so a
@@ -43,7 +44,7 @@ pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     note(&mut notes, "host-name", read("/proc/sys/kernel/hostname"));
     note(&mut notes, "boot-id", read("/proc/sys/kernel/random/boot_id"));
     note(&mut notes, "microcode", field(&cpuinfo, "microcode"));
-    note(&mut notes, "load-average", read("/proc/loadavg"));
+    note(&mut notes, "load-average", read(counters("loadavg")));
     note(&mut notes, "containment", Some(containment().to_string()));
     note(&mut notes, "gpu-id", listed(gpus.iter().map(|gpu| Some(gpu.id.clone()))));
     Testbed { id: id_of(&facts), facts, notes }
@@ -108,7 +109,7 @@ fn id_of(facts: &BTreeMap<String, String>) -> String {
 }
 
 /// A file of the kernel that holds one line.
-fn read(path: &str) -> Option<String> {
+fn read(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())

@@ -40,6 +40,11 @@ pub fn is_compiled(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.artifact.is_some())
 }
 
+/// Whether a tool was ended from outside while it worked for this side.
+fn was_killed(side: Option<&Benchmark>) -> bool {
+    side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::Killed))
+}
+
 /// `None` where both sides were measured, so that their numbers decide.
 pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
     use Verdict::{Error, Missing, Regressed};
@@ -58,6 +63,13 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
     };
     match (base, head) {
         (Outcome::Ok, Outcome::Ok) => None,
+        // Ended from outside: what that side would have done is not known, whatever the other one did.
+        (_, Outcome::Failed { stage, why }) if was_killed(pair.head) => {
+            Some(Status::fatal(Error, Reason::FailsAtHead { stage, why }))
+        }
+        (Outcome::Failed { stage, why }, _) if was_killed(pair.base) => {
+            Some(Status::fatal(Error, Reason::FailsAtBase { stage, why }))
+        }
         (Outcome::Failed { .. }, Outcome::Failed { stage, why }) => {
             Some(Status::fatal(Error, Reason::FailsOnBoth { stage, why }))
         }

@@ -190,6 +190,9 @@ lint_codes! {
     KernelMoved "kernel-moved" Note,
         "The profiler saw this kernel move most, in processes of its own.",
         "`benchgate explain` lists every kernel of both sides.";
+    Killed "killed" Error,
+        "A tool was ended from outside (the kernel's out-of-memory killer, a signal of another program), which says nothing about the model.",
+        "Find what ended it, give the machine or the container more memory or lower `jobs`, and run again.";
     NoDevice "no-device" Note,
         "The device of this target was not there, so its modules were compiled and not run.",
         "Nothing to do where that is known; where the device must be there, say `required = true` in its [[target]].";

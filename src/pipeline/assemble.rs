@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::config::Measure;
 use crate::gate::Policy;
-use crate::model::{Lint, Metric, Outcome, Run, SideName, Stage, Testbed, Toolchain};
+use crate::model::{Lint, LintCode, Metric, Outcome, Run, SideName, Stage, Testbed, Toolchain};
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, LintRecord, MeasureRecord, MetricRecord,
     Number, OutcomeRecord, RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord,
@@ -142,6 +142,9 @@ fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &J
         (Outcome::Ok, Some(why)) => Outcome::Failed { stage: Stage::Benchmark, why },
         (outcome, _) => outcome.clone(),
     };
+    let killed = entries.iter().filter(|entry| entry.killed).filter_map(|entry| entry.process.failure.clone());
+    let lints: Vec<Lint> =
+        prepared.lints.iter().cloned().chain(killed.map(|why| Lint::new(LintCode::Killed, why))).collect();
     let artifact = prepared.artifact.as_ref().zip(prepared.compiled.as_ref());
     BenchmarkRecord {
         name: prepared.name.as_str().to_owned(),
@@ -168,7 +171,7 @@ fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &J
         // Taken after everything is measured.
         profile: None,
         compiler: prepared.compiled.as_ref().map(|compiled| compiled.statistics.clone()).unwrap_or_default(),
-        lints: prepared.lints.iter().map(LintRecord::from).collect(),
+        lints: lints.iter().map(LintRecord::from).collect(),
     }
 }
 

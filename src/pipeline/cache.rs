@@ -344,10 +344,11 @@ mod tests {
         for number in 0..40 {
             fs::create_dir_all(folder.path().join(format!("staging/999999{number}-x/deep"))).unwrap();
         }
+        let root = folder.path();
         std::thread::scope(|scope| {
             for number in 0..3 {
                 scope.spawn(move || {
-                    let cache = Cache::open(folder.path());
+                    let cache = Cache::open(root);
                     entry_with(&cache, &format!("{number}{KEY}"), "hello");
                 });
             }

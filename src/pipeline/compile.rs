@@ -215,16 +215,17 @@ pub(super) fn failure(finished: &Finished, timeout: Duration, log: Option<PathBu
         .map(shorten);
     let ended = match finished.exit {
         Exit::TimedOut => format!("timed out after {} s", timeout.as_secs_f64()),
-        Exit::Signal(signal) => format!("ended by signal {signal}"),
-        Exit::Code(code) => format!("ended with exit code {code}"),
+        Exit::Signal(_) | Exit::Code(_) => finished.exit.to_string(),
         Exit::Success | Exit::Interrupted => "did not finish".to_owned(),
     };
-    // After a timeout the tool's own last words are rarely the reason.
-    let why = match said {
-        Some(said) if finished.exit != Exit::TimedOut => format!("{ended}: {said}"),
+    let killed = finished.ended_from_outside();
+    // After a timeout, or a signal from outside, the tool's own last words are rarely the reason.
+    let why = match (killed, said) {
+        (Some(cause), _) => format!("{ended}: {cause}"),
+        (None, Some(said)) if finished.exit != Exit::TimedOut => format!("{ended}: {said}"),
         _ => ended,
     };
-    StageFailure { log, took: Some(finished.wall), ..StageFailure::new(why) }
+    StageFailure { log, took: Some(finished.wall), killed: killed.is_some(), ..StageFailure::new(why) }
 }
 
 /// A tool that printed an error and ended with success.

@@ -199,16 +199,19 @@ async fn crashed(session: Session, reply: Reply, stage: &str) -> Result<StageFai
     } else {
         session.finish(Duration::from_secs(5)).await
     };
+    let mut killed = false;
     let how = match (&reply, ended) {
         (Reply::TimedOut, _) => "took too long and was stopped".to_owned(),
         (_, Ok(finished)) => {
-            let last =
-                finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-            format!("{}{}{last}", finished.exit, if last.is_empty() { "" } else { ": " })
+            let last = finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty());
+            let cause = finished.ended_from_outside();
+            killed = cause.is_some();
+            let why = cause.or(last).map(|why| format!(": {why}")).unwrap_or_default();
+            format!("{}{why}", finished.exit)
         }
         (_, Err(error)) => error.to_string(),
     };
-    Ok(StageFailure::new(format!("{stage}: the exporter {how}")))
+    Ok(StageFailure { killed, ..StageFailure::new(format!("{stage}: the exporter {how}")) })
 }
 
 /// Writes the package into the cache, once per version of benchgate.

@@ -28,6 +28,9 @@ pub(super) struct Entry {
     pub(super) slot: u8,
     pub(super) process: ProcessRecord,
     pub(super) context: Option<ContextRecord>,
+    /// Its failure came from outside and says nothing about the benchmark.
+    #[serde(default)]
+    pub(super) killed: bool,
 }
 
 impl Entry {
@@ -383,6 +386,7 @@ mod tests {
             block,
             slot,
             context: None,
+            killed: false,
             process: ProcessRecord {
                 slot: None,
                 order,

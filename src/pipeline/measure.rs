@@ -416,6 +416,7 @@ fn entry(name: &BenchmarkName, step: Step, order: u32, paired: bool, timed: Time
         Err(why) => (Measured::default(), Some(why)),
     };
     Entry {
+        killed: timed.killed,
         benchmark: name.as_str().to_owned(),
         side: step.side.as_str().to_owned(),
         block,

@@ -31,6 +31,9 @@ use super::targets::{Devices, Presence};
 use super::trace::Sources;
 use super::{PipelineError, devices, ir, verify};
 
+/// Less room than this on a disk is none.
+const FULL_DISK_BYTES: u64 = 1 << 20;
+
 /// What every stage needs.
 pub(super) struct Context<'a> {
     pub(super) cache: &'a Cache,
@@ -104,7 +107,10 @@ impl Context<'_> {
 
     /// A tool that failed for want of room says nothing about the model: the run stops instead.
     pub(super) fn fail_on_full_disk(&self, finished: &Finished, folder: &Path) -> Result<(), PipelineError> {
-        if finished.stderr_tail.contains("No space left on device") {
+        // Writing to a mapped file on a full disk is not an error that a program could print.
+        let full = || crate::device::free_bytes(folder).is_some_and(|free| free < FULL_DISK_BYTES);
+        let is_bus_error = finished.exit.is_bus_error();
+        if finished.stderr_tail.contains("No space left on device") || is_bus_error && full() {
             return Err(PipelineError::io("write in", folder)(std::io::ErrorKind::StorageFull.into()));
         }
         Ok(())
@@ -138,11 +144,13 @@ pub(super) struct StageFailure {
     pub(super) took: Option<Duration>,
     /// Declared not to work, or impossible on this machine: not a failure, and not a pass.
     pub(super) unsupported: bool,
+    /// The tool was ended from outside, which says nothing about the model.
+    pub(super) killed: bool,
 }
 
 impl StageFailure {
     pub(super) fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), log: None, took: None, unsupported: false }
+        Self { why: why.into(), log: None, took: None, unsupported: false, killed: false }
     }
 
     pub(super) fn unsupported(reason: impl Into<String>) -> Self {
@@ -429,6 +437,9 @@ pub(super) fn failed(mut prepared: Prepared, stage: Stage, failure: StageFailure
         peak_memory_bytes: None,
         log: failure.log,
     });
+    if failure.killed {
+        prepared.lints.push(Lint::new(LintCode::Killed, format!("{stage}: {}", failure.why)));
+    }
     prepared.outcome = if failure.unsupported {
         Outcome::Unsupported { reason: failure.why }
     } else {

@@ -49,6 +49,8 @@ pub(super) struct Timed {
     pub(super) telemetry: Option<TelemetryRecord>,
     /// What it measured, or why it measured nothing.
     pub(super) result: Result<Measured, String>,
+    /// It was ended from outside, which says nothing about the benchmark.
+    pub(super) killed: bool,
 }
 
 impl Start<'_> {
@@ -73,8 +75,9 @@ impl Start<'_> {
         context.fail_on_full_disk(&finished, &self.raw)?;
         let asked = Asked { function: &ready.execution.function, repetitions: self.timing.repetitions };
         let result = samples(&finished, &self.raw, &self.log, self.timeout, &asked)?;
+        let killed = finished.ended_from_outside().is_some();
         let Finished { wall, peak_memory_bytes, .. } = finished;
-        Ok(Timed { started, wall, peak_memory_bytes, load_avg, telemetry, result })
+        Ok(Timed { started, wall, peak_memory_bytes, load_avg, telemetry, result, killed })
     }
 }
 
@@ -104,8 +107,8 @@ fn samples(
     if finished.exit != Exit::Success {
         // The file says more than stderr where the tool wrote one: the message of the failed row.
         let said = fs::read(raw).ok().and_then(|bytes| row_failure(&bytes));
-        let ended = failure(finished, timeout, None).why;
-        return Ok(Err(said.unwrap_or(ended)));
+        let ended = failure(finished, timeout, None);
+        return Ok(Err(said.filter(|_| !ended.killed).unwrap_or(ended.why)));
     }
     let error = diagnostics::despite_success(finished, log)?;
     let bytes = match (fs::read(raw), &error) {

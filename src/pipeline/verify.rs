@@ -95,7 +95,10 @@ pub(super) async fn verify(
     // Base stands in for the reference where there is none, so its outputs are needed all the same.
     let outputs = if context.paired && verification.code == VerifyCode::VerifierSkipped {
         let known = (!source.expected.is_empty()).then_some(source.expected.len());
-        steady_outputs(context, planned, known, &finished, folder.path(), command).await?
+        match steady_outputs(context, planned, known, &finished, folder.path(), command).await? {
+            Ok(outputs) => outputs,
+            Err(failure) => return Ok(Err(failure)),
+        }
     } else {
         outputs
     };
@@ -123,27 +126,31 @@ async fn steady_outputs(
     first: &Finished,
     folder: &Path,
     command: impl Fn(&[PathBuf]) -> Command,
-) -> Result<Vec<PathBuf>, PipelineError> {
+) -> Result<Result<Vec<PathBuf>, StageFailure>, PipelineError> {
     let text = String::from_utf8_lossy(&first.stdout);
     let results = known.unwrap_or_else(|| text.lines().filter(|line| line.starts_with("result[")).count());
     if results == 0 || (known.is_none() && first.stdout_truncated) {
-        return Ok(Vec::new());
+        return Ok(Ok(Vec::new()));
     }
     let mut calls = Vec::new();
     for call in ["a", "b"] {
         let outputs: Vec<PathBuf> =
             (0..results).map(|index| folder.join(format!("{call}{index}.npy"))).collect();
-        if context.run(&command(&outputs)).await?.exit != Exit::Success {
-            return Ok(Vec::new());
+        let call = command(&outputs);
+        let finished = context.run(&call).await?;
+        if finished.exit != Exit::Success {
+            // It worked a moment ago: without its outputs nothing would be compared, and that is not a pass.
+            context.fail_on_full_disk(&finished, folder)?;
+            return Ok(Err(failure(&finished, call.timeout, None)));
         }
         calls.push(outputs);
     }
-    let (Some(twice), Some(once)) = (calls.pop(), calls.pop()) else { return Ok(Vec::new()) };
-    let (Ok(a), Ok(b)) = (tensors(&once)?, tensors(&twice)?) else { return Ok(Vec::new()) };
+    let (Some(twice), Some(once)) = (calls.pop(), calls.pop()) else { return Ok(Ok(Vec::new())) };
+    let (Ok(a), Ok(b)) = (tensors(&once)?, tensors(&twice)?) else { return Ok(Ok(Vec::new())) };
     let same = numerics::against_base(&a, &b, &planned.side.config.numerics)
         .iter()
         .all(|check| check.code == VerifyCode::Pass);
-    Ok(if same { once } else { Vec::new() })
+    Ok(Ok(if same { once } else { Vec::new() }))
 }
 
 /// A reference that can't be read is the suite's own mistake and fails the stage: with it, nothing would

@@ -95,9 +95,7 @@ fn remove(path: &Path) {
 pub(super) fn base() -> Option<&'static Path> {
     static BASE: OnceLock<Option<PathBuf>> = OnceLock::new();
     BASE.get_or_init(|| {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-        let base = locate(&mounts, &membership)?;
+        let base = own()?;
         sweep(&base);
         let probe = base.join(format!("{PREFIX}{}-probe", std::process::id()));
         std::fs::create_dir(&probe).ok()?;
@@ -105,6 +103,13 @@ pub(super) fn base() -> Option<&'static Path> {
         Some(base)
     })
     .as_deref()
+}
+
+/// The folder of our own cgroup, where it can be seen.
+pub(super) fn own() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    locate(&mounts, &membership)
 }
 
 /// Finds our own cgroup in the text of `/proc/self/mountinfo` and `/proc/self/cgroup`.

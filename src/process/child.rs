@@ -1,19 +1,21 @@
 //! benchgate's end of a tool: the pipes, the orders, and the certainty that it is gone.
 
-use std::ffi::CString;
-use std::io::{self, PipeWriter, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::io::{self, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration;
 
-use nix::sched::CpuSet;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::cgroup::Cgroup;
-use super::supervisor::{self, CgroupPlan, KILL, Plan, Report, TERMINATE};
+use super::init::{self, CgroupPlan, Plan};
+use super::memory::out_of_memory_kills;
+use super::supervisor::{self, KILL, Report, TERMINATE};
 use super::{Command, Exit, ProcessError};
 
 /// A running tool. Dropping it kills the tool with everything it started, and waits for their end.
@@ -23,6 +25,8 @@ pub(super) struct Child {
     control: Option<PipeWriter>,
     report: Option<ChildStdout>,
     cgroup: Option<Cgroup>,
+    /// How many processes had been killed for want of memory before.
+    kills_before: Option<u64>,
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,
     pub(super) stderr: Option<ChildStderr>,
@@ -32,8 +36,8 @@ impl Child {
     /// Starts the tool. When it returns, the program is executing.
     pub(super) async fn start(command: &Command, talks: bool) -> Result<Self, ProcessError> {
         let owned = command.clone();
-        // A fork of a large process takes milliseconds, which the runtime's threads don't have. Should the
-        // caller lose interest meanwhile, the result is dropped, and with it the tool.
+        // Starting two programs takes milliseconds, which the runtime's threads don't have. Should the caller
+        // lose interest meanwhile, the result is dropped, and with it the tool.
         let started = tokio::task::spawn_blocking(move || {
             let cgroup = Cgroup::make();
             let had_cgroup = cgroup.is_some();
@@ -75,6 +79,7 @@ impl Child {
             control: Some(started.control),
             report: None,
             cgroup: started.cgroup,
+            kills_before: started.kills_before,
             stdin: None,
             stdout: None,
             stderr: None,
@@ -112,12 +117,25 @@ impl Child {
             // A supervisor that is gone has done its work.
             drop(control.write_all(&[order]));
         }
+        self.wake();
+    }
+
+    /// Lets a supervisor go on that someone stopped (`kill -STOP`): it could not obey otherwise.
+    fn wake(&self) {
+        // It is our child and not reaped yet, so the number is its own. One that has ended needs no waking.
+        let _ = kill(Pid::from_raw(self.supervisor.id().cast_signed()), Signal::SIGCONT);
+    }
+
+    /// Whether the kernel has killed for want of memory since the tool was started.
+    pub(super) fn memory_ran_out(&self) -> bool {
+        self.kills_before.zip(out_of_memory_kills()).is_some_and(|(before, now)| now > before)
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
         self.control = None;
+        self.wake();
         // Ends within moments: the supervisor bounds how long it waits for the killed.
         drop(self.supervisor.wait());
         if let Some(cgroup) = &self.cgroup {
@@ -136,7 +154,7 @@ pub(super) fn exit_of(status: i32) -> Exit {
     }
 }
 
-/// Peak memory, unless it disappears behind what the fork passed on.
+/// Peak memory, unless it disappears behind what the supervisor passed on.
 pub(super) fn peak_memory_bytes(report: &Report) -> Option<u64> {
     (report.max_rss_kib > report.floor_kib).then_some(report.max_rss_kib * 1024)
 }
@@ -151,50 +169,65 @@ struct Started {
     control: PipeWriter,
     report: io::PipeReader,
     cgroup: Option<Cgroup>,
+    kills_before: Option<u64>,
 }
 
 fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<Started> {
+    init::keep_hook();
+    let kills_before = out_of_memory_kills();
     let (control_end, control) = io::pipe()?;
-    let (report, report_end) = io::pipe()?;
+    let (mut report, report_end) = io::pipe()?;
     let plan = Plan {
         control: control_end.as_raw_fd(),
         report: report_end.as_raw_fd(),
-        cgroup: cgroup.as_ref().map(cgroup_plan).transpose()?,
-        cpus: command.cpus.as_deref().map(cpu_set).transpose()?,
+        cgroup: cgroup.as_ref().map(cgroup_plan),
+        cpus: command.cpus.clone(),
+        env: command.environment(std::env::vars_os()),
+        program: command.program.clone(),
+        args: command.args.clone(),
     };
-    let mut process = std::process::Command::new(&command.program);
+    let mut process = std::process::Command::new(init::SELF);
     process
-        .args(&command.args)
+        .arg0(init::NAME)
+        .args(plan.to_args())
         .env_clear()
-        .envs(command.environment(std::env::vars_os()))
         .stdin(if talks { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if let Some(folder) = &command.cwd {
         process.current_dir(folder);
     }
-    // SAFETY: `split` only makes async-signal-safe calls, and the descriptors of the plan outlive the
-    // spawn below.
+    let inherited = plan.descriptors();
+    // SAFETY: only makes async-signal-safe calls, on descriptors that outlive the spawn below.
     unsafe {
-        process.pre_exec(move || supervisor::split(&plan));
+        process.pre_exec(move || {
+            for fd in &inherited {
+                fcntl(BorrowedFd::borrow_raw(*fd), FcntlArg::F_SETFD(FdFlag::empty()))?;
+            }
+            Ok(())
+        });
     }
-    let supervisor = process.spawn()?;
-    Ok(Started { supervisor, control, report, cgroup })
+    let mut supervisor = process.spawn()?;
+    // Ours are closed, so that the end of the supervisor is the end of its report.
+    drop((control_end, report_end));
+    let mut answer = [0; size_of::<i32>()];
+    let failed = match report.read_exact(&mut answer).map(|()| i32::from_ne_bytes(answer)) {
+        Ok(supervisor::STARTED) => {
+            return Ok(Started { supervisor, control, report, cgroup, kills_before });
+        }
+        Ok(number) => io::Error::from_raw_os_error(number),
+        Err(_) => io::Error::other("its supervisor ended before it could start it"),
+    };
+    drop(control);
+    supervisor.wait()?;
+    Err(failed)
 }
 
-fn cgroup_plan(cgroup: &Cgroup) -> io::Result<CgroupPlan> {
-    Ok(CgroupPlan {
+fn cgroup_plan(cgroup: &Cgroup) -> CgroupPlan {
+    CgroupPlan {
         procs: cgroup.procs.as_raw_fd(),
         kill: cgroup.kill.as_ref().map(AsRawFd::as_raw_fd),
         lock: cgroup.lock.as_raw_fd(),
-        path: CString::new(cgroup.path.as_os_str().as_bytes())?,
-    })
-}
-
-fn cpu_set(cpus: &[usize]) -> io::Result<CpuSet> {
-    let mut set = CpuSet::new();
-    for cpu in cpus {
-        set.set(*cpu)?;
+        path: cgroup.path.clone(),
     }
-    Ok(set)
 }

@@ -6,6 +6,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 /// Variables a tool inherits. Everything else is dropped: tokens and the `GITHUB_*` files through which
 /// a step speaks to its runner must not reach code that a pull request brought along.
 const INHERITED: &[&str] = &[
@@ -180,6 +182,11 @@ impl Exit {
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Success)
     }
+
+    /// Memory that is backed by nothing: above all a mapped file on a full disk.
+    pub const fn is_bus_error(self) -> bool {
+        matches!(self, Self::Signal(nix::libc::SIGBUS))
+    }
 }
 
 /// A fragment that follows a program's name: `iree-compile was killed by signal 11 (SIGSEGV)`.
@@ -188,7 +195,7 @@ impl fmt::Display for Exit {
         match self {
             Self::Success => f.write_str("succeeded"),
             Self::Code(code) => write!(f, "ended with exit code {code}"),
-            Self::Signal(number) => match nix::sys::signal::Signal::try_from(*number) {
+            Self::Signal(number) => match Signal::try_from(*number) {
                 Ok(signal) => write!(f, "was killed by signal {number} ({signal})"),
                 Err(_) => write!(f, "was killed by signal {number}"),
             },
@@ -207,9 +214,8 @@ pub struct Finished {
     /// Processor time of it and of the children it waited for.
     pub user: Duration,
     pub system: Duration,
-    /// Peak resident memory of its largest process (`ru_maxrss`). `None` when it stayed below what
-    /// benchgate itself occupied at the fork: Linux carries that high-water mark over `exec`, so a
-    /// smaller figure can't be told.
+    /// Peak resident memory of its largest process (`ru_maxrss`). `None` where it stayed below what the
+    /// supervisor occupied when it started the tool: Linux carries that mark over `exec`.
     pub peak_memory_bytes: Option<u64>,
     /// Captured stdout; empty unless asked for.
     pub stdout: Vec<u8>,
@@ -219,6 +225,31 @@ pub struct Finished {
     pub stderr_tail: String,
     /// Processes the tool had left running, and that were killed after it.
     pub leftovers: u32,
+    /// The kernel killed a process for want of memory meanwhile, here or, where that is not counted by cgroup,
+    /// on this machine.
+    pub memory_ran_out: bool,
+}
+
+impl Finished {
+    /// Why its end says nothing about the program, where that is so: it did not end by itself.
+    pub fn ended_from_outside(&self) -> Option<&'static str> {
+        if matches!(self.exit, Exit::Success | Exit::TimedOut | Exit::Interrupted) {
+            return None;
+        }
+        if self.memory_ran_out {
+            return Some("the kernel ran out of memory and killed a process");
+        }
+        let Exit::Signal(number) = self.exit else { return None };
+        match Signal::try_from(number).ok()? {
+            Signal::SIGKILL => Some("benchgate did not send it; the usual cause is a limit on memory"),
+            Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT | Signal::SIGPWR => {
+                Some("benchgate did not send it")
+            }
+            Signal::SIGXCPU | Signal::SIGXFSZ => Some("a limit of this user was reached (`ulimit`)"),
+            Signal::SIGBUS => Some("the usual causes are a full disk and failing memory"),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

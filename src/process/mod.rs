@@ -1,16 +1,16 @@
 //! L3: argv in, [`Exit`] out. The only room that starts programs.
 //!
 //! ```text
-//! benchgate ──control pipe──▶ supervisor ──fork, exec──▶ tool ──▶ whatever the tool starts
+//! benchgate ──control pipe──▶ supervisor ──fork, exec──▶ tool ──▶ what the tool starts
 //!           ◀──report pipe──            ◀──SIGCHLD────
 //! ```
 //!
-//! Every tool gets a supervisor of its own: a fork of benchgate that never executes anything, is the
-//! subreaper of all that the tool starts, and outlives benchgate for exactly as long as it takes to
-//! kill it (the control pipe reaches its end when benchgate dies, however it dies). So no way to end
-//! (timeout, Ctrl-C, a dropped future, SIGKILL, a power-hungry OOM killer) leaves an orphan, and nothing
-//! that benchgate did not start is ever signalled. Where a cgroup can be made the tool is put into one
-//! before it executes, and `cgroup.kill` ends what forks faster than it can be listed.
+//! Every tool gets its own supervisor: benchgate's program, started anew so that the tool inherits no peak memory
+//! from benchgate. It is the subreaper of all that the tool starts, and outlives benchgate for exactly as long as
+//! it takes to kill that (the control pipe reaches its end when benchgate dies, however it dies). So no way to end
+//! (timeout, Ctrl-C, a dropped future, SIGKILL, the OOM killer) leaves an orphan, and nothing that benchgate did
+//! not start is ever signalled. Where a cgroup can be made the tool is put into one before it executes, and
+//! `cgroup.kill` ends what forks faster than it can be listed.
 
 mod cancel;
 mod cgroup;
@@ -18,6 +18,8 @@ mod child;
 mod command;
 mod containment;
 mod error;
+mod init;
+mod memory;
 mod output;
 mod run;
 mod session;

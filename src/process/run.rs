@@ -76,11 +76,17 @@ pub async fn run(command: &Command, cancel: &Cancel) -> Result<Finished, Process
     }
     let lost = || ProcessError::SupervisorLost { program: command.program.clone() };
     let report = report.flatten().ok_or_else(lost)?;
-    Ok(finished(&report, stopped, head, tail))
+    Ok(finished(&report, stopped, child.memory_ran_out(), head, tail))
 }
 
 /// Puts the pieces together.
-pub(super) fn finished(report: &Report, stopped: Option<Exit>, head: Head, tail: Tail) -> Finished {
+pub(super) fn finished(
+    report: &Report,
+    stopped: Option<Exit>,
+    memory_ran_out: bool,
+    head: Head,
+    tail: Tail,
+) -> Finished {
     Finished {
         exit: stopped.unwrap_or_else(|| exit_of(report.status)),
         wall: wall(report),
@@ -91,6 +97,7 @@ pub(super) fn finished(report: &Report, stopped: Option<Exit>, head: Head, tail:
         stdout_truncated: head.truncated,
         stderr_tail: tail.into_text(),
         leftovers: report.leftovers,
+        memory_ran_out,
     }
 }
 

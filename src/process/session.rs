@@ -148,6 +148,7 @@ impl Session {
 
     async fn conclude(self, report: Option<Report>) -> Result<Finished, ProcessError> {
         let Self { command, child, stderr, stopped, .. } = self;
+        let memory_ran_out = child.memory_ran_out();
         drop(child);
         let program = command.program;
         let tail = match timeout(GRACE, stderr).await {
@@ -156,7 +157,7 @@ impl Session {
             Ok(Err(_)) | Err(_) => Tail::default(),
         };
         let report = report.ok_or(ProcessError::SupervisorLost { program })?;
-        Ok(finished(&report, stopped, Head::default(), tail))
+        Ok(finished(&report, stopped, memory_ran_out, Head::default(), tail))
     }
 }
 

@@ -1,18 +1,17 @@
-//! What runs between the fork and the end of a tool, in the process between benchgate and the tool.
+//! The process between benchgate and a tool: it starts the tool, watches it, and kills what is left of it.
 //!
-//! Everything here runs in a fork of a process with many threads, where only async-signal-safe calls are
-//! allowed: no allocation, no lock, no panic. It is system calls on values prepared before the fork.
-//!
-//! The control pipe carries orders: [`TERMINATE`], [`KILL`], or its end, which means that benchgate is
-//! gone. The report pipe carries one [`Report`].
+//! It is benchgate's own program, started anew ([`super::init`]): one thread, no runtime, nothing of benchgate's
+//! memory. The control pipe carries orders: [`TERMINATE`], [`KILL`], or its end, which means that benchgate is
+//! gone. The report pipe carries a [`STARTED`] and then one [`Report`].
 
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl, open};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -21,7 +20,12 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::Mode;
-use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, read, setpgid, setsid, write};
+use nix::unistd::{Pid, getpid, getppid, read, setpgid, setsid, write};
+
+use super::init::Plan;
+
+/// The first message of a supervisor: the number of the error that kept the tool from starting, or this.
+pub(super) const STARTED: i32 = 0;
 
 /// Order: SIGTERM to the group, a moment of grace, then kill.
 pub(super) const TERMINATE: u8 = b'T';
@@ -36,23 +40,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// and waiting longer for that would hang benchgate too.
 const DEATH: Duration = Duration::from_secs(5);
 
-/// Descriptors and settings, prepared before the fork.
-pub(super) struct Plan {
-    pub(super) control: RawFd,
-    pub(super) report: RawFd,
-    pub(super) cgroup: Option<CgroupPlan>,
-    pub(super) cpus: Option<CpuSet>,
-}
-
-/// The tool's cgroup, as descriptors and a path that need no allocation.
-pub(super) struct CgroupPlan {
-    pub(super) procs: RawFd,
-    pub(super) kill: Option<RawFd>,
-    pub(super) lock: RawFd,
-    pub(super) path: std::ffi::CString,
-}
-
-/// What the supervisor saw, as it travels through the report pipe.
+/// What the supervisor saw, as it goes through the report pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Report {
     /// As `wait4` gave it.
@@ -62,7 +50,7 @@ pub(super) struct Report {
     pub(super) user_us: u64,
     pub(super) system_us: u64,
     pub(super) max_rss_kib: u64,
-    /// The high-water mark that the tool inherited from the fork.
+    /// The high-water mark that the tool inherited from the supervisor.
     pub(super) floor_kib: u64,
 }
 
@@ -106,31 +94,51 @@ impl Report {
     }
 }
 
-/// Splits the calling process in two. In the tool it returns, ready for `exec`; in the supervisor it
-/// never does.
-///
-/// # Errors
-/// A system call failed; whoever called ends the process.
-pub(super) fn split(plan: &Plan) -> io::Result<()> {
-    // Of its own session: neither the terminal's Ctrl-C nor its end reaches the tool except through us.
-    setsid()?;
-    prctl::set_child_subreaper(true)?;
-    let mut before = SigSet::empty();
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
-    let supervisor = getpid();
+/// Does all that a supervisor does, and ends the process.
+pub(super) fn supervise(plan: &Plan) -> ! {
     let started = Instant::now();
-    // SAFETY: the child only makes async-signal-safe calls until it executes or ends.
-    match unsafe { fork() }? {
-        ForkResult::Child => {
-            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
-            become_tool(plan, supervisor)
+    let floor_kib = private_memory_kib();
+    match start(plan) {
+        Ok(tool) => {
+            let _ = write(borrowed(&plan.report), &STARTED.to_ne_bytes());
+            watch_over(plan, tool, started, floor_kib)
         }
-        ForkResult::Parent { child } => supervise(plan, child, started),
+        Err(error) => {
+            let number = error.raw_os_error().unwrap_or(libc::EIO);
+            let _ = write(borrowed(&plan.report), &number.to_ne_bytes());
+            // SAFETY: ends this process before its `main` has begun.
+            unsafe { libc::_exit(0) }
+        }
     }
 }
 
-fn become_tool(plan: &Plan, supervisor: Pid) -> io::Result<()> {
-    setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+/// Starts the tool. When it returns, the program is executing.
+fn start(plan: &Plan) -> io::Result<Pid> {
+    // The tool gets none of the descriptors that benchgate opened for us.
+    for fd in plan.descriptors() {
+        fcntl(borrowed(&fd), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    }
+    // Of its own session: neither the terminal's Ctrl-C nor its end reaches the tool except through us.
+    setsid()?;
+    prctl::set_child_subreaper(true)?;
+    // A supervisor that someone stopped must notice that benchgate is gone.
+    prctl::set_pdeathsig(Signal::SIGCONT)?;
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
+    let supervisor = getpid();
+    let procs = plan.cgroup.as_ref().map(|cgroup| cgroup.procs);
+    let cpus = plan.cpus.as_deref().map(cpu_set).transpose()?;
+    let mut tool = std::process::Command::new(&plan.program);
+    // The standard library unblocks the signals that are blocked here.
+    tool.args(&plan.args).env_clear().envs(&plan.env).process_group(0);
+    // SAFETY: `confine` only makes async-signal-safe calls.
+    unsafe {
+        tool.pre_exec(move || confine(supervisor, procs, cpus.as_ref()));
+    }
+    Ok(Pid::from_raw(tool.spawn()?.id().cast_signed()))
+}
+
+/// In the tool, before it executes.
+fn confine(supervisor: Pid, procs: Option<RawFd>, cpus: Option<&CpuSet>) -> io::Result<()> {
     // The supervisor has one thread, so its death is the death of the parent thread.
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     if getppid() != supervisor {
@@ -138,18 +146,38 @@ fn become_tool(plan: &Plan, supervisor: Pid) -> io::Result<()> {
     }
     // A segfault is data here; a core file would only fill the disk.
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
-    if let Some(cgroup) = &plan.cgroup {
-        write(borrowed(&cgroup.procs), b"0")?;
+    if let Some(procs) = procs {
+        write(borrowed(&procs), b"0")?;
     }
-    if let Some(cpus) = &plan.cpus {
+    if let Some(cpus) = cpus {
         sched_setaffinity(Pid::from_raw(0), cpus)?;
     }
     Ok(())
 }
 
+fn cpu_set(cpus: &[usize]) -> io::Result<CpuSet> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(*cpu)?;
+    }
+    Ok(set)
+}
+
+/// What a fork of this process copies, and what a tool then inherits as its own peak: the memory that is not
+/// a file's.
+fn private_memory_kib() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: Vec<u64> = pages.split_ascii_whitespace().map_while(|count| count.parse().ok()).collect();
+    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096);
+    match *pages {
+        [_, resident, shared, ..] => resident.saturating_sub(shared) * page.unsigned_abs() / 1024,
+        _ => 0,
+    }
+}
+
 /// A descriptor of the plan.
 fn borrowed(fd: &RawFd) -> BorrowedFd<'_> {
-    // SAFETY: the descriptors of a plan were opened before the fork and stay open in this process.
+    // SAFETY: the descriptors of a plan were inherited and stay open in this process.
     unsafe { BorrowedFd::borrow_raw(*fd) }
 }
 
@@ -164,8 +192,8 @@ const CGROUP_LOCK: RawFd = 3;
 fn keep_only(plan: &Plan) {
     let kill = plan.cgroup.as_ref().and_then(|cgroup| cgroup.kill);
     let lock = plan.cgroup.as_ref().map(|cgroup| cgroup.lock);
-    // SAFETY: plain descriptor calls in a process of one thread. The sources are above 2 (the standard
-    // library opens 0 to 2 at start), so no copy overwrites a source that is still needed.
+    // SAFETY: plain descriptor calls in a process of one thread. The sources are above 2 (0 to 2 are the tool's
+    // standard streams), so no copy overwrites a source that is still needed.
     unsafe {
         libc::dup2(plan.control, CONTROL);
         libc::dup2(plan.report, REPORT);
@@ -192,6 +220,7 @@ fn keep_only(plan: &Plan) {
 struct Tree {
     tool: Pid,
     started: Instant,
+    floor_kib: u64,
     /// Set once the tool itself has been reaped.
     report: Option<Report>,
     /// Processes that were reaped after they had to be killed.
@@ -199,14 +228,15 @@ struct Tree {
     can_kill_cgroup: bool,
 }
 
-fn supervise(plan: &Plan, tool: Pid, started: Instant) -> ! {
-    // Both sides set the group, so that it exists whoever runs first.
+fn watch_over(plan: &Plan, tool: Pid, started: Instant, floor_kib: u64) -> ! {
+    // Both sides set the group, so that it exists whichever runs first.
     let _ = setpgid(tool, tool);
     keep_only(plan);
     let _ = prctl::set_name(c"benchgate-init");
     let mut tree = Tree {
         tool,
         started,
+        floor_kib,
         report: None,
         killed: 0,
         can_kill_cgroup: plan.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill.is_some()),
@@ -227,16 +257,15 @@ fn end(plan: &Plan, tree: &Tree) -> ! {
     if let Some(cgroup) = &plan.cgroup {
         // A cgroup can be busy for a moment after its last member died.
         for _ in 0..100 {
-            // SAFETY: the path is a C string that was made before the fork.
-            if unsafe { libc::rmdir(cgroup.path.as_ptr()) } == 0 || Errno::last() == Errno::ENOENT {
-                break;
+            match std::fs::remove_dir(&cgroup.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => pause(Duration::from_millis(2)),
+                _ => break,
             }
-            pause(Duration::from_millis(2));
         }
     }
     if let Some(report) = tree.report {
         let bytes = Report { leftovers: tree.killed, ..report }.encode();
-        // Smaller than PIPE_BUF, so it arrives whole; nobody to report to is no reason to stay.
+        // Smaller than PIPE_BUF, so it arrives whole. Where benchgate is gone, so is the supervisor's work.
         let _ = write(borrowed(&REPORT), &bytes);
     }
     // SAFETY: ends this process without running anything that belongs to benchgate.
@@ -313,12 +342,6 @@ impl Tree {
     fn describe(&self, status: i32, usage: &libc::rusage) -> Report {
         let micros =
             |time: libc::timeval| time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_usec.cast_unsigned();
-        // SAFETY: zeroes are a valid rusage, and the pointer is to it.
-        let own = unsafe {
-            let mut own: libc::rusage = std::mem::zeroed();
-            libc::getrusage(libc::RUSAGE_SELF, &raw mut own);
-            own
-        };
         Report {
             status,
             leftovers: 0,
@@ -326,7 +349,7 @@ impl Tree {
             user_us: micros(usage.ru_utime),
             system_us: micros(usage.ru_stime),
             max_rss_kib: usage.ru_maxrss.cast_unsigned(),
-            floor_kib: own.ru_maxrss.cast_unsigned(),
+            floor_kib: self.floor_kib,
         }
     }
 

@@ -85,14 +85,13 @@ pub(super) fn reason(row: &Row) -> Words {
             Words::new(format!("{stage} fails"), format!("it worked at base, and {stage} fails at head"))
                 .with(why)
         }
-        Reason::FailsAtHead { stage, why } => Words::new(
-            format!("{stage} fails"),
-            format!("{stage} fails at head, and base has nothing that worked"),
-        )
-        .with(why),
+        Reason::FailsAtHead { stage, why } => {
+            Words::new(format!("{stage} fails"), format!("{stage} fails at head, so it can't be compared"))
+                .with(why)
+        }
         Reason::FailsAtBase { stage, why } => Words::new(
             format!("{stage} failed at base"),
-            format!("{stage} fails at base and works at head, so there is nothing to compare head with"),
+            format!("{stage} fails at base, so there is nothing to compare head with"),
         )
         .with(why),
         Reason::FailsOnBoth { stage, why } => {

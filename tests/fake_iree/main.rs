@@ -12,7 +12,8 @@
 //! | `output-file=A.npy,B.npy` | the outputs are these files, below the folder the tool is started in |
 //! | `random-output=1` | the one output differs from call to call |
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
-//! | `crash=1` | the benchmark is ended by a signal |
+//! | `crash=1` | the benchmark is ended by a signal that it caused |
+//! | `kill-compile=N`, `kill-run=N`, `kill-benchmark=N` | the tool is ended by this signal, as from outside |
 //! | `pause-ms=N` | the benchmark takes this long |
 //! | `burn-ms=N` | the benchmark computes for this long |
 //! | `disk-full=1` | the benchmark finds no room on the disk |
@@ -91,6 +92,13 @@ fn directives(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
+fn end_if_asked(known: &BTreeMap<String, String>, key: &str) {
+    if let Some(number) = known.get(key) {
+        let signal = nix::sys::signal::Signal::try_from(number.parse::<i32>().unwrap()).unwrap();
+        nix::sys::signal::raise(signal).unwrap();
+    }
+}
+
 fn forever() -> ! {
     loop {
         std::thread::sleep(Duration::from_secs(3600));
@@ -123,6 +131,7 @@ fn compile(args: &[String]) {
             known.extend(directives(&format!("// fake {directive}")));
         }
     }
+    end_if_asked(&known, "kill-compile");
     if let Some(repeats) = value(args, "--iree-hal-benchmark-dispatch-repeat-count=") {
         writeln!(module, "\n// fake repeats={repeats}").unwrap();
     }
@@ -218,6 +227,7 @@ fn run_module(args: &[String]) {
     }
     let known = module(args);
     println!("EXEC @{}", value(args, "--function=").unwrap());
+    end_if_asked(&known, "kill-run");
     if let Some(error) = known.get("run-error") {
         eprintln!("fake.c:1: INVALID_ARGUMENT; {error}");
         std::process::exit(1);
@@ -289,6 +299,7 @@ fn benchmark(args: &[String]) {
     if known.contains_key("benchmark-hang") {
         forever();
     }
+    end_if_asked(&known, "kill-benchmark");
     if known.contains_key("crash") {
         std::process::abort();
     }

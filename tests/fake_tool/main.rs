@@ -52,6 +52,7 @@ fn main() {
             }
         }
         "segfault" => segfault(),
+        "kill-oneself" => raise(Signal::try_from(arg(1).parse::<i32>().unwrap()).unwrap()).unwrap(),
         "memory" => {
             let bytes = vec![1u8; arg(1).parse::<usize>().unwrap() << 20];
             println!("{}", std::hint::black_box(&bytes).len());

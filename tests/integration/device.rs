@@ -79,6 +79,7 @@ fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_
     let mut child = suite
         .world
         .command(["gate", "--warn-only"])
+        .env_remove("BENCHGATE_PROC_DIR")
         .stderr(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

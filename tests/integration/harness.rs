@@ -14,10 +14,15 @@ pub struct World {
 impl World {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["home", "cache", "work", "locks"] {
+        for name in ["home", "cache", "work", "locks", "proc"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
-        Self { folder }
+        let world = Self { folder };
+        // An idle machine: what else runs where the tests do must not decide how they end.
+        let processors: String = (0..1024).map(|cpu| format!("cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n")).collect();
+        world.counters("stat", &format!("cpu 0 0 0 0 0 0 0 0 0 0\n{processors}"));
+        world.counters("loadavg", "0.10 0.10 0.10 1/100 1000\n");
+        world
     }
 
     /// The folder commands run in.
@@ -33,6 +38,11 @@ impl World {
     /// The folder of the machine's locks, as the binary sees it: a world waits for no other.
     pub fn locks(&self) -> PathBuf {
         self.folder.path().join("locks")
+    }
+
+    /// Writes what the binary sees as a file of counters of the kernel (`/proc/loadavg`, `/proc/stat`).
+    pub fn counters(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join("proc").join(name), text).unwrap();
     }
 
     /// Writes a file below the working folder, and its parents.
@@ -65,6 +75,7 @@ impl World {
             .env("HOME", self.folder.path().join("home"))
             .env("XDG_CACHE_HOME", self.cache())
             .env("BENCHGATE_LOCK_DIR", self.locks())
+            .env("BENCHGATE_PROC_DIR", self.folder.path().join("proc"))
             .env("LC_ALL", "C.UTF-8");
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
@@ -138,6 +149,21 @@ impl Outcome {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
+}
+
+/// Puts a program where it will be started. A process of its own writes it: while this one had it open for
+/// writing, a program that another thread starts at that moment would inherit the open file, and starting what is
+/// open for writing fails ("Text file busy").
+pub fn install_program(program: &Path, to: &Path) {
+    let done = Command::new("install").args(["-m", "755"]).args([program, to]).status().unwrap();
+    assert!(done.success(), "install {} {}", program.display(), to.display());
+}
+
+/// Writes a script that will be started.
+pub fn install_script(path: &Path, text: &str) {
+    let source = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(source.path(), text).unwrap();
+    install_program(source.path(), path);
 }
 
 /// The shared library of an example.

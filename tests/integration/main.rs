@@ -20,6 +20,8 @@ mod harness;
 mod ingest;
 mod init;
 mod inputs;
+mod killed;
+mod leftovers;
 mod no_false_green;
 mod noise;
 mod numerics;

@@ -113,6 +113,65 @@ async fn resource_use_is_that_of_the_tool() {
 }
 
 #[tokio::test]
+async fn a_tool_smaller_than_benchgate_is_reported_with_its_own_peak_memory() {
+    // Touched, so that this process is far larger than the tool.
+    let ballast = std::hint::black_box(vec![1u8; 300 << 20]);
+    let peaks: Vec<u64> = [
+        ran(&fake(&["memory", "20"])).await.peak_memory_bytes.unwrap(),
+        ran(&fake(&["memory", "60"])).await.peak_memory_bytes.unwrap(),
+    ]
+    .into();
+    assert!((20 << 20..40 << 20).contains(&peaks[0]), "{peaks:?}");
+    assert!((60 << 20..80 << 20).contains(&peaks[1]), "{peaks:?}");
+    drop(ballast);
+}
+
+#[tokio::test]
+async fn a_small_tool_has_a_peak_memory_too() {
+    let peak = ran(&fake(&["exit", "0"])).await.peak_memory_bytes.unwrap();
+    assert!(peak < 16 << 20, "{peak}");
+}
+
+#[tokio::test]
+async fn a_signal_that_benchgate_did_not_send_is_from_outside_and_a_crash_is_not() {
+    let killed = ran(&fake(&["kill-oneself", "9"])).await;
+    assert_eq!(killed.exit, Exit::Signal(9));
+    assert!(killed.ended_from_outside().is_some());
+    let crashed = ran(&fake(&["segfault"])).await;
+    // Unless the machine ran out of memory at this very moment, which would be said.
+    assert!(crashed.memory_ran_out || crashed.ended_from_outside().is_none());
+    let mut hung = fake(&["hang", "/dev/null"]);
+    hung.timeout = Duration::from_millis(200);
+    assert_eq!(ran(&hung).await.ended_from_outside(), None);
+}
+
+/// The processes that this one started, by its threads.
+fn children(pid: u32) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn a_stopped_supervisor_does_not_keep_benchgate_from_ending() {
+    use nix::sys::signal::{Signal, kill};
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("pids");
+    let mut benchgate = contained(&["hang", note.to_str().unwrap()]);
+    wait_for_note(&note);
+    let supervisors = children(benchgate.id());
+    assert_eq!(supervisors.len(), 1);
+    kill(nix::unistd::Pid::from_raw(supervisors[0]), Signal::SIGSTOP).unwrap();
+    kill(nix::unistd::Pid::from_raw(benchgate.id().cast_signed()), Signal::SIGTERM).unwrap();
+    let until = Instant::now() + LONG;
+    while benchgate.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until, "it waits for a supervisor that can't obey");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_gone(&note, Duration::ZERO);
+}
+
+#[tokio::test]
 async fn the_environment_is_an_allow_list() {
     let finished = ran(&fake(&["environment"]).env("GIVEN", "1").capture_stdout()).await;
     let names = String::from_utf8(finished.stdout).unwrap();
@@ -134,7 +193,7 @@ async fn a_tool_that_hangs_is_ended_at_its_time_limit() {
     command.timeout = Duration::from_millis(200);
     let finished = ran(&command).await;
     assert_eq!(finished.exit, Exit::TimedOut);
-    assert!(finished.wall < Duration::from_secs(2), "{:?}", finished.wall);
+    assert!(finished.wall < LONG, "{:?}", finished.wall);
 }
 
 #[tokio::test]

@@ -129,10 +129,9 @@ fn removing_leaves_the_rest() {
 
 /// Plays a protected branch, until the file is removed.
 fn protect(server: &GitServer) -> std::path::PathBuf {
-    use std::os::unix::fs::PermissionsExt;
     let hook = server.repository().join("hooks/update");
-    std::fs::write(&hook, "#!/bin/sh\necho 'GH006: Protected branch update failed.' >&2\nexit 1\n").unwrap();
-    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "#!/bin/sh\necho 'GH006: Protected branch update failed.' >&2\nexit 1\n";
+    crate::harness::install_script(&hook, script);
     hook
 }
 

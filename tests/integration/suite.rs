@@ -13,7 +13,7 @@ pub fn install_fake_tools(folder: &Path) {
     for tool in
         ["iree-compile", "iree-run-module", "iree-benchmark-module", "iree-dump-module", "iree-profile"]
     {
-        std::fs::copy(crate::harness::built_example("fake_iree"), folder.join(tool)).unwrap();
+        crate::harness::install_program(&crate::harness::built_example("fake_iree"), &folder.join(tool));
     }
     std::fs::write(folder.join("version.py"), format!("REVISIONS = {{\"IREE\": \"{COMMIT}\"}}\n")).unwrap();
 }

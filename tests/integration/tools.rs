@@ -345,8 +345,9 @@ fn a_local_tree_is_used_where_it_lies() {
     let suite = Suite::new(COMMIT, COMMIT);
     let script = format!("#!/bin/sh\necho 'IREE compiler version 9.9.9 @ {COMMIT}'\n");
     for tool in ["iree-compile", "iree-run-module", "iree-benchmark-module", "iree-dump-module"] {
-        let path = suite.world.write(&format!("build/tools/{tool}"), &script);
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Makes the folder.
+        let path = suite.world.write(&format!("build/tools/{tool}"), "");
+        crate::harness::install_script(&path, &script);
     }
     suite.configure("path = \"build\"");
     let said = suite.succeed("install").stderr;

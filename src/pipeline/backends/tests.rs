@@ -1,12 +1,12 @@
 //! Experiments with a fake interpreter: real processes, no torch.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::{self, BackendKind, ModelSource};
 use crate::model::{Event, Outcome, Progress, SideName, Testbed, VerifyCode};
-use crate::process::Cancel;
+use crate::process::{Cancel, Command};
 use crate::record::BackendRecord;
 use crate::toolchain::{Environment, Lock, PythonEnv};
 
@@ -59,8 +59,13 @@ impl Progress for Quiet {
 
 fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
     let fake = folder.join("python");
-    std::fs::write(&fake, FAKE).unwrap();
-    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let source = folder.join("python.source");
+    std::fs::write(&source, FAKE).unwrap();
+    // Another process writes it: what this one has open for writing, another thread's child may hold open when
+    // it is to be started.
+    let install = Command::new("install", Duration::from_secs(60)).args(["-m", "755"]).args([&source, &fake]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert!(runtime.block_on(crate::process::run(&install, &Cancel::new())).unwrap().exit.is_success());
     let text = format!(
         "[suite]\nname = \"s\"\n[toolchain]\nversion = \"1.0\"\ncommit = \"{}\"\n\
          [[model]]\nname = \"m\"\nsource = \"models.py:{symbol}\"\noptions = {{ width = 4 }}\n\

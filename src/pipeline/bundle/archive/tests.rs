@@ -1,3 +1,4 @@
+use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::record::BundleFile;
 

@@ -1,0 +1,119 @@
+//! What runs leave on disk and share there: outputs, caches, sessions.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::suite::Suite;
+
+#[test]
+fn an_output_that_is_a_pipe_is_written_to_and_not_replaced() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    let pipe = suite.world.work().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for command in [
+        &["run", "--output", "pipe"][..],
+        &["convert", "run.json", "pipe", "--to", "csv"],
+        &["compare", "run.json", "run.json", "--format", "json", "--output", "pipe", "--warn-only"],
+    ] {
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read_to_string(pipe).unwrap()
+        });
+        let outcome = suite.world.run(command);
+        assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo(), "{command:?} replaced it: {}", outcome.stderr);
+        assert!(!reader.join().unwrap().is_empty(), "{command:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn results_and_cache_entries_have_the_rights_that_the_umask_leaves() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    let plain = suite.world.write("plain", "");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&suite.world.work().join("run.json")), mode(&plain));
+    for path in below(&suite.world.cache()) {
+        let is_folder = path.is_dir();
+        assert_eq!(mode(&path) & 0o444, 0o444 & mode(&plain), "{}", path.display());
+        assert!(!is_folder || mode(&path) & 0o100 != 0);
+    }
+}
+
+#[test]
+fn a_run_that_finds_all_it_needs_does_not_write_to_the_cache() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    // A folder's time changes when anything in it is made or removed, for however short.
+    let times = || {
+        let all = below(&suite.world.cache()).into_iter();
+        all.map(|path| (std::fs::metadata(&path).unwrap().mtime_nsec(), path)).collect::<Vec<_>>()
+    };
+    let before = times();
+    suite.world.run(["run"]).expect_code(0);
+    assert_eq!(times(), before);
+}
+
+#[test]
+fn the_next_run_removes_what_a_kill_left() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    let left = suite.world.write(".benchgate-Xy12Zz", "half of a run");
+    let scratch = suite.world.write(".benchgate/scratch/dead/content/output0.npy", "half of an output");
+    suite.world.run(["run"]).expect_code(0);
+    assert!(!left.exists());
+    assert!(!scratch.exists());
+}
+
+/// Two jobs that see one working folder and not each other's locks, as two containers do.
+#[test]
+fn jobs_that_share_a_working_folder_and_no_lock_do_not_share_a_session() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000", "pause-ms=50"])
+        .model("b", &["latency-us=2000", "pause-ms=50"])
+        .measure("")
+        .write();
+    let jobs: Vec<_> = ["one", "two"]
+        .map(|name| {
+            let locks = suite.world.work().join(format!("locks-{name}"));
+            std::fs::create_dir(&locks).unwrap();
+            let mut command = suite.world.command(["run", "--output", &format!("{name}.json")]);
+            command.env("BENCHGATE_LOCK_DIR", locks).stderr(Stdio::null()).stdout(Stdio::null());
+            command.spawn().unwrap()
+        })
+        .into();
+    for mut job in jobs {
+        assert!(job.wait().unwrap().success());
+    }
+    let runs = ["one.json", "two.json"].map(|name| serde_json::from_str::<Value>(&suite.world.read(name)).unwrap());
+    assert_ne!(runs[0]["session"], runs[1]["session"]);
+    let mut seen = Vec::new();
+    for run in &runs {
+        for benchmark in run["sides"][0]["benchmarks"].as_array().unwrap() {
+            for process in benchmark["processes"].as_array().unwrap() {
+                assert!(!seen.contains(&process["samples"]), "one process under two benchmarks");
+                seen.push(process["samples"].clone());
+            }
+        }
+    }
+    assert_eq!(seen.len(), 8, "two processes of two benchmarks, twice");
+}
+
+/// All files and folders below a folder, sorted.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path.clone());
+            }
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
