@@ -65,6 +65,7 @@ mod tests {
             stdout_truncated: false,
             stderr_tail: stderr.to_owned(),
             leftovers: 0,
+            memory_ran_out: false,
         }
     }
 

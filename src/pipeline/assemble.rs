@@ -142,7 +142,8 @@ fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &J
         (Outcome::Ok, Some(why)) => Outcome::Failed { stage: Stage::Benchmark, why },
         (outcome, _) => outcome.clone(),
     };
-    let killed = entries.iter().filter(|entry| entry.killed).filter_map(|entry| entry.process.failure.clone());
+    let killed =
+        entries.iter().filter(|entry| entry.killed).filter_map(|entry| entry.process.failure.clone());
     let lints: Vec<Lint> =
         prepared.lints.iter().cloned().chain(killed.map(|why| Lint::new(LintCode::Killed, why))).collect();
     let artifact = prepared.artifact.as_ref().zip(prepared.compiled.as_ref());

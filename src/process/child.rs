@@ -1,12 +1,13 @@
 //! benchgate's end of a tool: the pipes, the orders, and the certainty that it is gone.
 
 use std::io::{self, PipeWriter, Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::AsyncReadExt;
@@ -117,13 +118,7 @@ impl Child {
             // A supervisor that is gone has done its work.
             drop(control.write_all(&[order]));
         }
-        self.wake();
-    }
-
-    /// Lets a supervisor go on that someone stopped (`kill -STOP`): it could not obey otherwise.
-    fn wake(&self) {
-        // It is our child and not reaped yet, so the number is its own. One that has ended needs no waking.
-        let _ = kill(Pid::from_raw(self.supervisor.id().cast_signed()), Signal::SIGCONT);
+        wake(&self.supervisor);
     }
 
     /// Whether the kernel has killed for want of memory since the tool was started.
@@ -135,13 +130,22 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.control = None;
-        self.wake();
+        wake(&self.supervisor);
         // Ends within moments: the supervisor bounds how long it waits for the killed.
         drop(self.supervisor.wait());
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }
     }
+}
+
+/// How long a supervisor may take to start its tool before it is woken.
+const WAKE_MS: u16 = 1000;
+
+/// Lets a supervisor go on that was stopped (`kill -STOP`): it could not obey otherwise.
+fn wake(supervisor: &std::process::Child) {
+    // It is our child and not reaped yet, so the number is its own. One that has ended needs no waking.
+    let _ = kill(Pid::from_raw(supervisor.id().cast_signed()), Signal::SIGCONT);
 }
 
 /// How the tool ended by itself.
@@ -210,6 +214,10 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
     let mut supervisor = process.spawn()?;
     // Ours are closed, so that the end of the supervisor is the end of its report.
     drop((control_end, report_end));
+    // One that was stopped before it could answer (`kill -STOP`) could not be asked to end either.
+    while poll(&mut [PollFd::new(report.as_fd(), PollFlags::POLLIN)], PollTimeout::from(WAKE_MS)) == Ok(0) {
+        wake(&supervisor);
+    }
     let mut answer = [0; size_of::<i32>()];
     let failed = match report.read_exact(&mut answer).map(|()| i32::from_ne_bytes(answer)) {
         Ok(supervisor::STARTED) => {

@@ -51,7 +51,8 @@ pub(super) struct CgroupPlan {
 impl Plan {
     /// The descriptors that the supervisor inherits.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
-        let cgroup = self.cgroup.iter().flat_map(|cgroup| [Some(cgroup.procs), cgroup.kill, Some(cgroup.lock)]);
+        let cgroup =
+            self.cgroup.iter().flat_map(|cgroup| [Some(cgroup.procs), cgroup.kill, Some(cgroup.lock)]);
         [self.control, self.report].into_iter().chain(cgroup.flatten()).collect()
     }
 
@@ -59,7 +60,8 @@ impl Plan {
     pub(super) fn to_args(&self) -> Vec<OsString> {
         let number = |fd: Option<RawFd>| fd.map_or_else(|| NONE.to_owned(), |fd| fd.to_string());
         let cgroup = self.cgroup.as_ref();
-        let cpus = self.cpus.as_ref().map(|cpus| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
+        let cpus =
+            self.cpus.as_ref().map(|cpus| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
         let mut args: Vec<OsString> = [
             number(Some(self.control)),
             number(Some(self.report)),
@@ -88,7 +90,8 @@ impl Plan {
             digits => digits.parse().ok().map(Some),
         };
         let (control, report) = (number()??, number()??);
-        let (procs, kill, lock): (Option<RawFd>, Option<RawFd>, Option<RawFd>) = (number()?, number()?, number()?);
+        let (procs, kill, lock): (Option<RawFd>, Option<RawFd>, Option<RawFd>) =
+            (number()?, number()?, number()?);
         let path = PathBuf::from(args.next()?);
         let cpus = args.next()?.into_string().ok()?;
         let cpus = match cpus.as_str() {
@@ -167,7 +170,13 @@ mod tests {
 
     #[test]
     fn another_program_s_command_line_is_no_plan() {
-        for line in [&b"benchgate\0gate\0"[..], b"benchgate-initial\0", b"benchgate-init\0", b"benchgate-init\01\0x\0", b""] {
+        for line in [
+            &b"benchgate\0gate\0"[..],
+            b"benchgate-initial\0",
+            b"benchgate-init\0",
+            b"benchgate-init\01\0x\0",
+            b"",
+        ] {
             assert_eq!(plan_of(line), None);
         }
     }

@@ -123,22 +123,24 @@ fn start(plan: &Plan) -> io::Result<Pid> {
     prctl::set_child_subreaper(true)?;
     // A supervisor that someone stopped must notice that benchgate is gone.
     prctl::set_pdeathsig(Signal::SIGCONT)?;
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
+    let mut before = SigSet::empty();
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
     let supervisor = getpid();
     let procs = plan.cgroup.as_ref().map(|cgroup| cgroup.procs);
     let cpus = plan.cpus.as_deref().map(cpu_set).transpose()?;
     let mut tool = std::process::Command::new(&plan.program);
-    // The standard library unblocks the signals that are blocked here.
     tool.args(&plan.args).env_clear().envs(&plan.env).process_group(0);
     // SAFETY: `confine` only makes async-signal-safe calls.
     unsafe {
-        tool.pre_exec(move || confine(supervisor, procs, cpus.as_ref()));
+        tool.pre_exec(move || confine(supervisor, &before, procs, cpus.as_ref()));
     }
     Ok(Pid::from_raw(tool.spawn()?.id().cast_signed()))
 }
 
 /// In the tool, before it executes.
-fn confine(supervisor: Pid, procs: Option<RawFd>, cpus: Option<&CpuSet>) -> io::Result<()> {
+fn confine(supervisor: Pid, signals: &SigSet, procs: Option<RawFd>, cpus: Option<&CpuSet>) -> io::Result<()> {
+    // Blocked signals are inherited over `exec`.
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(signals), None)?;
     // The supervisor has one thread, so its death is the death of the parent thread.
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     if getppid() != supervisor {

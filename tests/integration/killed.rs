@@ -13,7 +13,10 @@ fn judged(base: &str, head: &str) -> (Option<i32>, Vec<String>) {
     let run = suite.run_json();
     let lints = run["sides"].as_array().unwrap().iter().flat_map(|side| {
         let lints = side["benchmarks"][0]["lints"].as_array().cloned().unwrap_or_default();
-        lints.into_iter().filter(|lint| lint["code"] == "killed").map(|lint| lint["detail"].as_str().unwrap().to_owned())
+        lints
+            .into_iter()
+            .filter(|lint| lint["code"] == "killed")
+            .map(|lint| lint["detail"].as_str().unwrap().to_owned())
     });
     (outcome.code, lints.collect())
 }

@@ -24,7 +24,11 @@ fn an_output_that_is_a_pipe_is_written_to_and_not_replaced() {
             move || std::fs::read_to_string(pipe).unwrap()
         });
         let outcome = suite.world.run(command);
-        assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo(), "{command:?} replaced it: {}", outcome.stderr);
+        assert!(
+            std::fs::metadata(&pipe).unwrap().file_type().is_fifo(),
+            "{command:?} replaced it: {}",
+            outcome.stderr
+        );
         assert!(!reader.join().unwrap().is_empty(), "{command:?}: {}", outcome.stderr);
     }
 }
@@ -87,7 +91,8 @@ fn jobs_that_share_a_working_folder_and_no_lock_do_not_share_a_session() {
     for mut job in jobs {
         assert!(job.wait().unwrap().success());
     }
-    let runs = ["one.json", "two.json"].map(|name| serde_json::from_str::<Value>(&suite.world.read(name)).unwrap());
+    let runs =
+        ["one.json", "two.json"].map(|name| serde_json::from_str::<Value>(&suite.world.read(name)).unwrap());
     assert_ne!(runs[0]["session"], runs[1]["session"]);
     let mut seen = Vec::new();
     for run in &runs {

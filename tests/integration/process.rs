@@ -149,7 +149,9 @@ async fn a_signal_that_benchgate_did_not_send_is_from_outside_and_a_crash_is_not
 fn children(pid: u32) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>()).collect()
+    lists
+        .flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]

@@ -1,6 +1,6 @@
-use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::record::BundleFile;
+use std::os::unix::fs::PermissionsExt;
 
 /// A manifest with these files and nothing else of interest.
 fn manifest(files: &[(&str, &[u8])]) -> BundleFile {
