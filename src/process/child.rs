@@ -14,8 +14,9 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::cgroup::Cgroup;
-use super::init::{self, CgroupPlan, Plan};
+use super::init;
 use super::memory::out_of_memory_kills;
+use super::plan::{CgroupPlan, Plan};
 use super::supervisor::{self, KILL, Report, TERMINATE};
 use super::{Command, Exit, ProcessError};
 

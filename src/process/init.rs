@@ -7,12 +7,10 @@
 //! Any program that links this library can be started that way, tests included: the hook below runs before
 //! `main` and takes over where the program was started under the supervisor's name.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::os::fd::RawFd;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
+use super::plan::Plan;
 use super::supervisor::supervise;
 
 /// What a supervisor is called in a list of processes.
@@ -20,94 +18,6 @@ pub(super) const NAME: &str = "benchgate-init";
 
 /// The program that runs, whatever became of its file.
 pub(super) const SELF: &str = "/proc/self/exe";
-
-/// Stands for a value that is absent.
-const NONE: &str = "-";
-
-/// What a supervisor is to do: descriptors that were opened for it, and the tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// Orders come in here.
-    pub(super) control: RawFd,
-    /// Reports go out here.
-    pub(super) report: RawFd,
-    pub(super) cgroup: Option<CgroupPlan>,
-    pub(super) cpus: Option<Vec<usize>>,
-    /// The tool's whole environment. The supervisor itself has none: a variable for the tool can't change it.
-    pub(super) env: BTreeMap<OsString, OsString>,
-    pub(super) program: PathBuf,
-    pub(super) args: Vec<OsString>,
-}
-
-/// The tool's cgroup.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CgroupPlan {
-    pub(super) procs: RawFd,
-    pub(super) kill: Option<RawFd>,
-    pub(super) lock: RawFd,
-    pub(super) path: PathBuf,
-}
-
-impl Plan {
-    /// The descriptors that the supervisor inherits.
-    pub(super) fn descriptors(&self) -> Vec<RawFd> {
-        let cgroup =
-            self.cgroup.iter().flat_map(|cgroup| [Some(cgroup.procs), cgroup.kill, Some(cgroup.lock)]);
-        [self.control, self.report].into_iter().chain(cgroup.flatten()).collect()
-    }
-
-    /// As arguments of the supervisor.
-    pub(super) fn to_args(&self) -> Vec<OsString> {
-        let number = |fd: Option<RawFd>| fd.map_or_else(|| NONE.to_owned(), |fd| fd.to_string());
-        let cgroup = self.cgroup.as_ref();
-        let cpus =
-            self.cpus.as_ref().map(|cpus| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
-        let mut args: Vec<OsString> = [
-            number(Some(self.control)),
-            number(Some(self.report)),
-            number(cgroup.map(|cgroup| cgroup.procs)),
-            number(cgroup.and_then(|cgroup| cgroup.kill)),
-            number(cgroup.map(|cgroup| cgroup.lock)),
-        ]
-        .map(OsString::from)
-        .into();
-        args.push(cgroup.map_or_else(|| NONE.into(), |cgroup| cgroup.path.clone().into()));
-        args.push(cpus.unwrap_or_else(|| NONE.to_owned()).into());
-        args.push(self.env.len().to_string().into());
-        for (name, value) in &self.env {
-            args.extend([name.clone(), value.clone()]);
-        }
-        args.push(self.program.clone().into());
-        args.extend(self.args.iter().cloned());
-        args
-    }
-
-    /// The other way. `None` where these are not the arguments of a supervisor.
-    fn from_args(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
-        let mut text = || args.next()?.into_string().ok();
-        let mut number = || match text()?.as_str() {
-            NONE => Some(None),
-            digits => digits.parse().ok().map(Some),
-        };
-        let (control, report) = (number()??, number()??);
-        let (procs, kill, lock): (Option<RawFd>, Option<RawFd>, Option<RawFd>) =
-            (number()?, number()?, number()?);
-        let path = PathBuf::from(args.next()?);
-        let cpus = args.next()?.into_string().ok()?;
-        let cpus = match cpus.as_str() {
-            NONE => None,
-            list => Some(list.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>().ok()?),
-        };
-        let variables: usize = args.next()?.into_string().ok()?.parse().ok()?;
-        let mut env = BTreeMap::new();
-        for _ in 0..variables {
-            env.insert(args.next()?, args.next()?);
-        }
-        let program = PathBuf::from(args.next()?);
-        let cgroup = procs.zip(lock).map(|(procs, lock)| CgroupPlan { procs, kill, lock, path });
-        Some(Self { control, report, cgroup, cpus, env, program, args: args.collect() })
-    }
-}
 
 /// Run by the C library before `main`.
 #[used]
@@ -139,12 +49,17 @@ fn plan_of(line: &[u8]) -> Option<Plan> {
 /// The command line of a supervisor, as the kernel shows it.
 #[cfg(test)]
 fn command_line(plan: &Plan) -> Vec<u8> {
+    use std::ffi::OsString;
     let words = std::iter::once(NAME.into()).chain(plan.to_args());
     words.flat_map(|word: OsString| word.as_bytes().iter().copied().chain([0]).collect::<Vec<u8>>()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::ffi::OsString;
+
+    use super::super::plan::CgroupPlan;
     use super::*;
 
     fn plan() -> Plan {

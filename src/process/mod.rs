@@ -21,6 +21,7 @@ mod error;
 mod init;
 mod memory;
 mod output;
+mod plan;
 mod run;
 mod session;
 mod supervisor;

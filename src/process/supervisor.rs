@@ -22,7 +22,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, getpid, getppid, read, setpgid, setsid, write};
 
-use super::init::Plan;
+use super::plan::Plan;
 
 /// The first message of a supervisor: the number of the error that kept the tool from starting, or this.
 pub(super) const STARTED: i32 = 0;

@@ -95,6 +95,9 @@ fn directives(text: &str) -> BTreeMap<String, String> {
 fn end_if_asked(known: &BTreeMap<String, String>, key: &str) {
     if let Some(number) = known.get(key) {
         let signal = nix::sys::signal::Signal::try_from(number.parse::<i32>().unwrap()).unwrap();
+        // Rust's own handler swallows some. Not every signal can have one.
+        // SAFETY: the default action is no handler.
+        let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
         nix::sys::signal::raise(signal).unwrap();
     }
 }

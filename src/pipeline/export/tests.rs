@@ -70,7 +70,7 @@ impl World {
         let python =
             PythonEnv { python: self.path("python"), packages: PathBuf::new(), digest: "d".to_owned() };
         let environments: Environments = [(Environment::Torch, Ok(python))].into();
-        let cache = Cache::open(&self.path("cache")).unwrap();
+        let cache = Cache::open(&self.path("cache"));
         let (testbed, cancel) = (Testbed::default(), Cancel::new());
         let context = Context {
             cache: &cache,
@@ -86,6 +86,7 @@ impl World {
             paired: false,
             ir: None,
             logs: self.path("logs"),
+            scratch: self.path("scratch"),
             cpus: None,
             gpus: Arc::default(),
             choices: Vec::new(),
