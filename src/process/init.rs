@@ -88,7 +88,7 @@ mod tests {
             &b"benchgate\0gate\0"[..],
             b"benchgate-initial\0",
             b"benchgate-init\0",
-            b"benchgate-init\01\0x\0",
+            b"benchgate-init\x001\0x\0",
             b"",
         ] {
             assert_eq!(plan_of(line), None);
