@@ -1,7 +1,7 @@
 //! `benchgate compare`.
 
 use crate::exit_code::ExitCode;
-use crate::gate::{CompareOptions, compare};
+use crate::gate::{CompareOptions, Policy, compare};
 use crate::ingest::Format;
 use crate::model::{Consequence, LintCode};
 
@@ -97,7 +97,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     args.policy.resolve()?;
     let destination = args.report.open()?;
     let (mut base, mut head) = load(args)?;
-    let mut policy = args.policy.again(head.recorded.take())?;
+    let recorded = head.recorded.take();
+    let foreign = recorded.as_ref().is_some_and(|recorded| recorded.policy != Policy::default());
+    let mut policy = args.policy.again(recorded)?;
     let notes = args.select.apply(&mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions { seed: args.seed, today: today() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
@@ -105,6 +107,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
     }
     comparison.notes.extend(notes);
+    if foreign && args.policy.policy.is_none() {
+        // The file may come from a fork: what it says about its own judging must not pass unseen.
+        let note = "the run file carries a policy that is not the default one, and it judged; --policy FILE names another";
+        comparison.notes.push(note.to_owned());
+    }
     args.policy.soften(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     // At a terminal the command stands just above; a report travels without it.

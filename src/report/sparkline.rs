@@ -31,7 +31,7 @@ mod tests {
     fn a_step_is_seen_and_noise_is_flat() {
         let all = |values: &[f64]| sparkline(&values.iter().map(|&v| Some(v)).collect::<Vec<_>>(), 40);
         assert_eq!(all(&[1.0, 1.0, 2.0, 2.0]), "▁▁██");
-        assert_eq!(all(&[1.0, 1.002, 0.999]), "▅▅▄");
+        assert_eq!(all(&[1.0, 1.004, 0.999]), "▄▅▄");
         assert_eq!(all(&[5.0]), "▅");
         assert_eq!(all(&[]), "");
     }

@@ -149,7 +149,7 @@ fn a_suite_that_the_merge_base_lacks_has_no_base() {
 #[test]
 fn an_unknown_base_says_what_to_fetch() {
     let (suite, _repository) = repository();
-    let outcome = suite.world.run(["gate", "--base", "origin/main"]).expect_code(12);
+    let outcome = suite.world.run(["gate", "--base", "origin/main"]).expect_code(2);
     assert!(outcome.stderr.contains("git fetch"), "{}", outcome.stderr);
 }
 

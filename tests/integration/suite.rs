@@ -74,7 +74,7 @@ impl Suite {
             base: None,
             head: String::new(),
             measure:
-                "repetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 4\nmax-blocks = 6\n\
+                "repetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 4\nmax-blocks = 12\n\
                       processes = 2\ntimeout = \"20s\"\ncompile-timeout = \"20s\"\n"
                     .to_owned(),
         }
