@@ -32,7 +32,7 @@ mod tests {
         let all = |values: &[f64]| sparkline(&values.iter().map(|&v| Some(v)).collect::<Vec<_>>(), 40);
         assert_eq!(all(&[1.0, 1.0, 2.0, 2.0]), "▁▁██");
         assert_eq!(all(&[1.0, 1.004, 0.999]), "▄▅▄");
-        assert_eq!(all(&[5.0]), "▅");
+        assert_eq!(all(&[5.0]), "▄");
         assert_eq!(all(&[]), "");
     }
 
