@@ -10,35 +10,72 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
 fail() { printf '::error title=benchgate::%s\n' "$1"; exit 20; }
 
+# First of all: a pull request can commit a result, and whatever fails below must not leave it to be uploaded.
+case ${BENCHGATE_INPUT_COMMAND:-gate} in
+    gate | run)
+        run=${BENCHGATE_INPUT_RUN:-run.json}
+        if ! rm -f -- "$run" || [[ -e $run || -L $run ]]; then
+            fail "the previous file of measurements can't be removed"
+        fi
+        ;;
+esac
+
 own_version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$source_root/Cargo.toml" | head -n 1)
 version=${BENCHGATE_VERSION:-$own_version}
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "the input version is not a version"
 
+# The release of this version, from a verified archive.
+released() {
+    local archive=$1 sum=$2
+    local folder="${RUNNER_TOOL_CACHE:-${RUNNER_TEMP:?}}/benchgate/$version"
+    mkdir -p "$folder" || return 1
+    if ! printf '%s  %s\n' "$sum" "$folder/$archive" | sha256sum --check --status 2>/dev/null; then
+        curl --fail --silent --show-error --location --proto '=https' --retry 3 \
+            --output "$folder/$archive.part" \
+            "https://github.com/${GITHUB_ACTION_REPOSITORY:-benchgate/benchgate}/releases/download/v$version/$archive" >&2 \
+            || { echo "download of $archive failed; binary-path needs none" >&2; return 1; }
+        printf '%s  %s\n' "$sum" "$folder/$archive.part" | sha256sum --check --status \
+            || { rm -f "$folder/$archive.part"; echo "$archive is not what was released" >&2; return 1; }
+        mv "$folder/$archive.part" "$folder/$archive" || return 1
+    fi
+    tar -xzf "$folder/$archive" -C "$folder" --no-same-owner || return 1
+    echo "$folder/benchgate"
+}
+
+# A build of this action's own sources. Cargo and rustup look for configuration in the folder they run in and in
+# the folders above it, so they run in /, with a new cargo home: the workspace can't choose a compiler or a wrapper.
+# The folder is this job's own and is named by the content of the sources. No other job can have left a binary there.
+built() {
+    local sources folder name
+    local -a allowed=()
+    sources=$(cd "$source_root" && find Cargo.toml Cargo.lock build.rs src python schemas -type f -print0 2>/dev/null \
+        | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1) || return 1
+    folder="${RUNNER_TEMP:?}/benchgate-build/$sources"
+    if ! (cd "$folder" 2>/dev/null && sha256sum --check --status --strict benchgate.sha256 2>/dev/null); then
+        rm -rf "$folder" && mkdir -p "$folder/cargo-home" || return 1
+        for name in PATH HOME TMPDIR RUSTUP_HOME RUSTUP_TOOLCHAIN HTTPS_PROXY https_proxy SSL_CERT_FILE SSL_CERT_DIR; do
+            [[ -z ${!name:-} ]] || allowed+=("$name=${!name}")
+        done
+        echo "no release of $version for $(uname -m) is committed: building it (minutes, once a job)" >&2
+        (cd / && env -i "${allowed[@]}" CARGO_HOME="$folder/cargo-home" \
+            cargo build --release --locked --quiet --manifest-path "$source_root/Cargo.toml" \
+            --target-dir "$folder/build") >&2 || return 1
+        mv "$folder/build/release/benchgate" "$folder/benchgate" || return 1
+        (cd "$folder" && sha256sum benchgate >benchgate.sha256) || return 1
+    fi
+    echo "$folder/benchgate"
+}
+
 installed() {
     # A token has no business in anything that installs.
-    local archive sum folder
+    local archive sum
     unset GITHUB_TOKEN
     archive="benchgate-$version-$(uname -m)-unknown-linux-gnu.tar.gz"
-    folder="${RUNNER_TOOL_CACHE:-${RUNNER_TEMP:?}}/benchgate/$version"
     sum=$(awk -v name="$archive" '$2 == name { print $1 }' "$here/releases.sha256")
     if [[ -n $sum ]]; then
-        mkdir -p "$folder" || return 1
-        if ! printf '%s  %s\n' "$sum" "$folder/$archive" | sha256sum --check --status 2>/dev/null; then
-            curl --fail --silent --show-error --location --proto '=https' --retry 3 \
-                --output "$folder/$archive.part" \
-                "https://github.com/${GITHUB_ACTION_REPOSITORY:-benchgate/benchgate}/releases/download/v$version/$archive" >&2 \
-                || { echo "download of $archive failed; binary-path needs none" >&2; return 1; }
-            printf '%s  %s\n' "$sum" "$folder/$archive.part" | sha256sum --check --status \
-                || { rm -f "$folder/$archive.part"; echo "$archive is not what was released" >&2; return 1; }
-            mv "$folder/$archive.part" "$folder/$archive" || return 1
-        fi
-        tar -xzf "$folder/$archive" -C "$folder" --no-same-owner || return 1
-        echo "$folder/benchgate"
+        released "$archive" "$sum"
     elif [[ $version == "$own_version" ]] && command -v cargo >/dev/null; then
-        echo "no release of $version for $(uname -m) is committed: building it (minutes, once a version)" >&2
-        cargo build --release --locked --quiet --manifest-path "$source_root/Cargo.toml" \
-            --target-dir "$folder/build" >&2 || return 1
-        echo "$folder/build/release/benchgate"
+        built
     else
         echo "there is no release $version for $(uname -m), and no cargo to build it; name one with binary-path" >&2
         return 1
@@ -47,7 +84,9 @@ installed() {
 
 if [[ -n ${BENCHGATE_BINARY_PATH:-} ]]; then
     binary=$BENCHGATE_BINARY_PATH
-    [[ -x $binary ]] || fail "binary-path names no program that can be run"
+    # Without a slash it would be looked for on the PATH, and that may be another one than was tested here.
+    [[ $binary == */* ]] || binary=./$binary
+    [[ -f $binary && -x $binary ]] || fail "binary-path names no program that can be run"
 else
     # A subshell: what it unset is still there afterwards.
     binary=$(installed) || fail "benchgate could not be installed; the log says why"

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
-use crate::github::{Event, Job};
+use crate::github::{Event, Job, Origin};
 
 use super::announce::{Story, Texts};
 use super::reporting::Reporting;
-use super::{CliError, Terminal, job, paths};
+use super::{CliError, Terminal, job, paths, reporting, secrets};
 
 /// Run the command that the inputs of the GitHub Action ask for
 ///
@@ -38,13 +38,15 @@ pub struct Args {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Order {
     arguments: Vec<String>,
-    /// The code that is measured is a stranger's.
-    untrusted: bool,
+    /// Where the code that is measured comes from; merged where nothing is measured.
+    origin: Origin,
+    /// The file of measurements, where the command writes one.
+    measurements: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let arguments = match arguments_of_this_job() {
-        Ok(arguments) => arguments,
+    let order = match order_of_this_job() {
+        Ok(order) => order,
         Err(error) if args.print => return Err(error),
         Err(error) => {
             // A job whose inputs make no sense has no verdict, and says so where the others say theirs.
@@ -53,28 +55,60 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             return Err(error);
         }
     };
-    let line = format!("benchgate {}", arguments.join(" "));
+    let line = format!("benchgate {}", order.arguments.join(" "));
     if args.print {
         terminal.print(&format!("{}\n", crate::report::harmless(&line)));
         return Ok(ExitCode::Pass);
     }
     terminal.note(&line);
-    let arguments = std::iter::once("benchgate".to_owned()).chain(arguments).map(OsString::from);
-    Ok(super::main(arguments))
+    if let Some(file) = &order.measurements {
+        paths::remove_output(file)?;
+    }
+    let arguments = std::iter::once("benchgate".to_owned()).chain(order.arguments).map(OsString::from);
+    let code = super::main(arguments);
+    // It was removed above, so it is this attempt's.
+    if let Some(file) = order.measurements.filter(|file| file.is_file()) {
+        // Later steps run in another folder.
+        let file = std::path::absolute(&file).unwrap_or(file);
+        reporting::output("run-json", file.display().to_string())?;
+    }
+    Ok(code)
 }
 
-fn arguments_of_this_job() -> Result<Vec<String>, CliError> {
-    let inputs = Inputs::read(&|name| std::env::var(name).ok());
+fn order_of_this_job() -> Result<Order, CliError> {
+    let inputs = Inputs::read(&|name| match name {
+        "GITHUB_TOKEN" => secrets::get(name),
+        _ => std::env::var(name).ok(),
+    });
     let job = job::current()?;
     let hosted = std::env::var("RUNNER_ENVIRONMENT").is_ok_and(|found| found == "github-hosted");
     let merged = job.as_ref().and_then(|job| merged_onto(job, Path::new(".")));
-    let mut order = order(&inputs, job.as_ref(), merged.as_deref(), hosted)?;
-    if order.untrusted {
-        // What a stranger's code compiled must never be found by a trusted run.
+    let origin = job.as_ref().map_or(Origin::Merged, |job| origin(job, Path::new(".")));
+    let mut order = order(&inputs, job.as_ref(), origin, merged.as_deref(), hosted)?;
+    if let Some(layer) = layer(order.origin) {
         let cache = paths::cache_dir(std::env::var_os("BENCHGATE_CACHE").map(PathBuf::from).as_deref())?;
-        order.arguments.extend(["--cache-dir".to_owned(), cache.join("untrusted").display().to_string()]);
+        order.arguments.extend(["--cache-dir".to_owned(), cache.join(layer).display().to_string()]);
     }
-    Ok(order.arguments)
+    Ok(order)
+}
+
+/// The folder of the cache for code of this origin: a run never finds what less trusted code made.
+fn layer(origin: Origin) -> Option<&'static str> {
+    match origin {
+        Origin::Merged => None,
+        Origin::Proposed => Some("proposed"),
+        Origin::Unknown => Some("untrusted"),
+    }
+}
+
+/// Where the code that lies here comes from. A checkout of another commit than the event's may be anyone's.
+fn origin(job: &Job, folder: &Path) -> Origin {
+    let head = Repository::open(folder).ok().and_then(|repository| repository.resolve("HEAD").ok());
+    let known = [job.commit.as_str(), job.head().as_str()];
+    match head {
+        Some(head) if !known.contains(&head.as_str()) => Origin::Unknown,
+        _ => job.origin(),
+    }
 }
 
 /// The commit that GitHub merged a pull request onto, where that merge is what lies here. The base that
@@ -155,14 +189,26 @@ const CHOICES: [(&str, &[&str]); 5] = [
 ];
 
 /// The arguments that the inputs ask for, or every problem with them at once.
-fn order(inputs: &Inputs, job: Option<&Job>, merged: Option<&str>, hosted: bool) -> Result<Order, CliError> {
+fn order(
+    inputs: &Inputs,
+    job: Option<&Job>,
+    origin: Origin,
+    merged: Option<&str>,
+    hosted: bool,
+) -> Result<Order, CliError> {
     let command = inputs.get("command").unwrap_or("gate");
     let mut problems = problems(inputs, command);
-    let untrusted = measures(command) && job.is_some_and(Job::is_strangers);
-    if untrusted && !hosted && inputs.get("fork-runner") != Some("ephemeral") {
+    let origin = if measures(command) { origin } else { Origin::Merged };
+    if origin == Origin::Unknown && !hosted && inputs.get("fork-runner") != Some("ephemeral") {
         problems.push(
-            "a fork's code is not run on a self-hosted runner that is kept: declare one that is thrown away after \
-             the job with `fork-runner: ephemeral`"
+            "code that may be a fork's is not run on a self-hosted runner that is kept: declare one that is thrown \
+             away after the job with `fork-runner: ephemeral`"
+                .to_owned(),
+        );
+    }
+    if origin == Origin::Unknown && inputs.get("github-token").is_some() {
+        problems.push(
+            "code that may be a fork's is not measured in a job with a token: leave github-token out"
                 .to_owned(),
         );
     }
@@ -182,7 +228,8 @@ fn order(inputs: &Inputs, job: Option<&Job>, merged: Option<&str>, hosted: bool)
             hint: Some("docs/action.md describes every input".to_owned()),
         });
     }
-    Ok(Order { arguments: arguments(inputs, command, job, merged), untrusted })
+    let measurements = measures(command).then(|| PathBuf::from(inputs.get("run").unwrap_or("run.json")));
+    Ok(Order { arguments: arguments(inputs, command, job, merged), origin, measurements })
 }
 
 /// Whether a command runs what the repository says.
@@ -283,11 +330,15 @@ mod tests {
     }
 
     fn line(given: &[(&'static str, &str)], job: Option<&Job>) -> String {
-        order(&inputs(given), job, None, true).unwrap().arguments.join(" ")
+        order(&inputs(given), job, from(job), None, true).unwrap().arguments.join(" ")
     }
 
     fn refused(given: &[(&'static str, &str)], job: Option<&Job>, hosted: bool) -> String {
-        order(&inputs(given), job, None, hosted).unwrap_err().to_string()
+        order(&inputs(given), job, from(job), None, hosted).unwrap_err().to_string()
+    }
+
+    fn from(job: Option<&Job>) -> Origin {
+        job.map_or(Origin::Merged, Job::origin)
     }
 
     const BASE: &str = "1111111111111111111111111111111111111111";
@@ -343,11 +394,43 @@ mod tests {
     fn a_forks_code_runs_only_where_the_runner_is_thrown_away() {
         let fork = pull_request(2);
         assert!(refused(&[], Some(&fork), false).contains("fork-runner: ephemeral"));
-        let declared = order(&inputs(&[("fork-runner", "ephemeral")]), Some(&fork), None, false).unwrap();
-        assert!(declared.untrusted);
-        assert!(order(&inputs(&[]), Some(&fork), None, true).unwrap().untrusted);
+        let origin = |given: &[(&'static str, &str)], hosted| {
+            order(&inputs(given), Some(&fork), fork.origin(), None, hosted).unwrap().origin
+        };
+        assert_eq!(origin(&[("fork-runner", "ephemeral")], false), Origin::Unknown);
+        assert_eq!(origin(&[], true), Origin::Unknown);
         // Publishing runs nothing of it.
-        assert!(!order(&inputs(&[("command", "publish")]), Some(&fork), None, false).unwrap().untrusted);
+        assert_eq!(origin(&[("command", "publish")], false), Origin::Merged);
+    }
+
+    #[test]
+    fn an_event_without_a_rule_is_treated_as_a_fork() {
+        for event in ["issue_comment", "pull_request_review", "repository_dispatch", "discussion"] {
+            let job = job(event, serde_json::json!({"repository": {"id": 1, "private": true}}));
+            assert_eq!(job.origin(), Origin::Unknown, "{event}");
+            assert!(refused(&[], Some(&job), false).contains("fork-runner: ephemeral"), "{event}");
+            assert!(
+                refused(&[("github-token", "given")], Some(&job), true).contains("github-token"),
+                "{event}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_code_of_the_default_branch_uses_the_trusted_cache() {
+        let repository = serde_json::json!({"id": 1, "default_branch": "main"});
+        let on = |event: &str, branch: &'static str| {
+            let mut job = job(event, serde_json::json!({"repository": repository}));
+            job.on_default_branch = branch == "main";
+            layer(job.origin())
+        };
+        assert_eq!(on("push", "main"), None);
+        assert_eq!(on("schedule", "main"), None);
+        assert_eq!(on("workflow_dispatch", "main"), None);
+        assert_eq!(on("push", "change"), Some("proposed"));
+        assert_eq!(on("workflow_dispatch", "change"), Some("proposed"));
+        assert_eq!(layer(pull_request(1).origin()), Some("proposed"));
+        assert_eq!(layer(pull_request(2).origin()), Some("untrusted"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
 use crate::model::SideName;
 use crate::pipeline::recorded_policy;
-use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
+use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View, harmless};
 use crate::store::{self, Acceptance, Fault, Files, Lineage, Shelf, StoreError, Updated, Writing};
 
@@ -16,7 +16,7 @@ use super::policy_args::PolicyArgs;
 use super::rendering::ReportArgs;
 use super::session::{MeasureArgs, side};
 use super::store_args::{StoreArgs, runner};
-use super::{CliError, Terminal, baseline_show};
+use super::{CliError, Terminal, baseline_show, inputs, reading};
 
 /// Store runs, look at them, and say which change is the new normal
 #[derive(Debug, clap::Args)]
@@ -161,11 +161,6 @@ fn update(
     repository: Option<&Repository>,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let label = args.run.display();
-    let input = |message: String| CliError::Input {
-        message,
-        hint: Some("`benchgate run` writes one; --run names another".to_owned()),
-    };
     // Options that contradict each other are said before anything is measured.
     args.policy.resolve()?;
     if args.measure {
@@ -173,13 +168,13 @@ fn update(
         let head: Vec<_> = side(SideName::Head, &config)?.into_iter().collect();
         args.measuring.measure(&head, &args.run, terminal)?;
     }
-    let bytes =
-        std::fs::read(&args.run).map_err(|error| input(format!("failed to read {label}: {error}")))?;
-    let file =
-        RunFile::from_slice(&bytes).map_err(|error| input(format!("failed to read {label}: {error}")))?;
+    let label = args.run.to_string_lossy();
+    let file = inputs::run_file(reading::file(&args.run)?, &label)?;
     // The suite's own, which the run carries: measuring and storing in two steps is the same as in one.
-    let recorded = recorded_policy(&file)
-        .map_err(|why| input(format!("failed to read the policy in {label}: {why}")))?;
+    let recorded = recorded_policy(&file).map_err(|why| CliError::Input {
+        message: format!("failed to read the policy in {label}: {why}"),
+        hint: Some("`benchgate run` writes one; --run names another".to_owned()),
+    })?;
     let policy = args.policy.over(recorded)?;
     if repository.is_none() {
         terminal.note("note: there is no git repository here, so every stored session counts as history");

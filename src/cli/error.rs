@@ -1,5 +1,6 @@
 //! What a command can fail with. Hints live here and only here; the exit code comes from one match.
 
+use crate::device::DeviceError;
 use crate::exit_code::ExitCode;
 use crate::pipeline::PipelineError;
 use crate::toolchain::ToolchainError;
@@ -115,6 +116,12 @@ impl From<PipelineError> for CliError {
             PipelineError::CannotTravel(_) => {
                 Self::Usage { message, hint: Some("docs/bundles.md says what a bundle can hold".to_owned()) }
             }
+            PipelineError::Device(DeviceError::Held { .. }) => Self::Failed {
+                message,
+                hint: Some(
+                    "wait for that process or end it; --lock-timeout sets how long to wait".to_owned(),
+                ),
+            },
             PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
                 Self::Failed { message, hint }
             }

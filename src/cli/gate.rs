@@ -76,6 +76,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Half::UntilCompile(bundle) = args.halves.half() {
         return pack(args, bundle, terminal);
     }
+    super::paths::remove_output(&args.run_output)?;
     if args.publish {
         posting::one_job()?;
     }
@@ -96,10 +97,17 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             Err(_) => args.measure.load().map(|config| (config.suite, config.github)).unwrap_or_default(),
         };
         let github = args.post.over(configured);
-        let situation = Situation::find(&github, None, false)?;
         if let Err(error) = &judged {
             terminal.error(error);
         }
+        let situation = match Situation::find(&github, None, false) {
+            Ok(situation) => situation,
+            Err(error) => {
+                // GitHub can't be asked; the job's own summary still has the verdict.
+                args.github.reporting().tell(&Texts::new(&story, None, true), None, None, terminal)?;
+                return Err(error);
+            }
+        };
         return posting::publish(&story, &suite, &github, &situation, args.github.out.clone(), terminal);
     }
     args.github.reporting().tell(&Texts::new(&story, None, true), None, None, terminal)?;

@@ -1,7 +1,6 @@
 //! Results from files: which file, which side of it, and several files as the processes of one side.
 
 use std::borrow::Cow;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::gate::{Policy, SequentialPolicy};
@@ -10,7 +9,7 @@ use crate::model::{Run, SideName};
 use crate::pipeline::{recorded_blocks, recorded_policy};
 use crate::record::{RunFile, RunSchema};
 
-use super::{CliError, folder};
+use super::{CliError, folder, reading};
 
 /// What stands for stdin.
 const STDIN: &str = "-";
@@ -225,8 +224,7 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
 /// # Errors
 /// Input that can't be read or has one side only.
 pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loaded), CliError> {
-    let bytes = read(&input.path)?;
-    let bytes = contents(&bytes, &input.path)?;
+    let bytes = read_contents(&input.path)?;
     let one_side = |what: String| CliError::Usage {
         message: what,
         hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
@@ -234,40 +232,50 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
     if input.side.is_some() || format_of(&bytes, format) != Some(Format::RunJson) {
         return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
     }
-    let file = file_of(&bytes, &input.path)?;
+    let file = complete(run_file(bytes, &input.path)?, &input.path)?;
     let policy = recorded_policy(&file).map_err(|why| CliError::Input {
         message: format!("failed to read the policy in {}: {why}", input.path),
         hint: Some("name the policy that judges: `--policy benchgate.toml`".to_owned()),
     })?;
-    let mut runs = file.runs(&input.path);
+    let recorded = Recorded { policy, blocks: recorded_blocks(&file) };
+    let (base, head) = both_sides(file, &input.path)?;
+    let loaded = |run, recorded| Loaded { run, notes: Vec::new(), recorded };
+    Ok((loaded(base, None), loaded(head, Some(recorded))))
+}
+
+/// Base and head of a two-sided run.
+///
+/// # Errors
+/// A run with one side.
+pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
+    let mut runs = file.into_runs(label);
     match (runs.pop(), runs.pop()) {
-        (Some((SideName::Head, head)), Some((SideName::Base, base))) => {
-            let loaded = |run, recorded| Loaded { run, notes: Vec::new(), recorded };
-            let recorded = Recorded { policy, blocks: recorded_blocks(&file) };
-            Ok((loaded(base, None), loaded(head, Some(recorded))))
-        }
-        _ => Err(one_side(format!("{} holds one side", input.path))),
+        (Some((SideName::Head, head)), Some((SideName::Base, base))) => Ok((base, head)),
+        _ => Err(CliError::Usage {
+            message: format!("{label} holds one side"),
+            hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
+        }),
     }
 }
 
-/// Both sides of a run.json and of nothing else: a stranger's file is not guessed at.
+/// A complete run.json and nothing else: the format of an untrusted file is not guessed.
 ///
 /// # Errors
-/// As [`load_both`].
-pub fn load_two_sided(path: &Path) -> Result<(Loaded, Loaded), CliError> {
-    load_both(
-        &Input { path: path.to_string_lossy().into_owned(), side: None, optional: false },
-        Some(Format::RunJson),
-    )
+/// A file that can't be read, is not a run.json, or is an interrupted run.
+pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
+    let label = path.to_string_lossy();
+    complete(run_file(reading::file(path)?, &label)?, &label)
 }
 
 /// `None` for a folder's file that no format claims.
 fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
-    let bytes = read(&input.path)?;
-    let bytes = contents(&bytes, &input.path)?;
+    let bytes = read_contents(&input.path)?;
     let run = match format_of(&bytes, format) {
         None if input.optional => return Ok(None),
-        Some(Format::RunJson) => pick(runs_of(&bytes, &input.path)?, input),
+        Some(Format::RunJson) => {
+            let file = complete(run_file(bytes, &input.path)?, &input.path)?;
+            pick(file.into_runs(&input.path), input)
+        }
         Some(_) if input.side.is_some() => Err(CliError::Usage {
             message: format!("{} is not a run.json, so it has no sides to choose from", input.path),
             hint: None,
@@ -291,12 +299,15 @@ fn is_record(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().first() == Some(&b'{') && bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
-fn runs_of(bytes: &[u8], label: &str) -> Result<Vec<(SideName, Run)>, CliError> {
-    Ok(file_of(bytes, label)?.runs(label))
-}
+/// Benchmarks of a run, over its sides. A suite of 5,000 on two sides has half of it.
+const MOST_BENCHMARKS: usize = 20_000;
 
-fn file_of(bytes: &[u8], label: &str) -> Result<RunFile, CliError> {
-    let file = RunFile::from_slice(bytes).map_err(|error| {
+/// The content of a run.json. The bytes are freed before anything is made of it.
+///
+/// # Errors
+/// Bytes that are not a run.json, and more benchmarks than a suite can have.
+pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
+    let file = RunFile::from_slice(&bytes).map_err(|error| {
         use crate::record::RecordError;
         let hint = match &error {
             RecordError::Truncated { .. } => {
@@ -313,13 +324,28 @@ fn file_of(bytes: &[u8], label: &str) -> Result<RunFile, CliError> {
             hint: Some(hint.to_owned()),
         }
     })?;
-    if !file.complete {
-        return Err(CliError::Failed {
-            message: format!("{label} is an interrupted run; it can't be judged"),
-            hint: Some("run the suite again: it resumes where it stopped".to_owned()),
+    drop(bytes);
+    let benchmarks: usize = file.sides.iter().map(|side| side.benchmarks.len()).sum();
+    if benchmarks > MOST_BENCHMARKS {
+        return Err(CliError::Input {
+            message: format!(
+                "failed to read {label}: it has {benchmarks} benchmarks (the limit is {MOST_BENCHMARKS})"
+            ),
+            hint: Some("split the suite".to_owned()),
         });
     }
     Ok(file)
+}
+
+/// Refuses an interrupted run.
+fn complete(file: RunFile, label: &str) -> Result<RunFile, CliError> {
+    if file.complete {
+        return Ok(file);
+    }
+    Err(CliError::Failed {
+        message: format!("{label} is an interrupted run; it can't be judged"),
+        hint: Some("run the suite again: it resumes where it stopped".to_owned()),
+    })
 }
 
 /// The side that was asked for, or the only one.
@@ -369,16 +395,21 @@ pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliErr
 }
 
 /// The bytes of a file, or of stdin where it is `-`.
+///
+/// # Errors
+/// As [`reading::file`].
 pub fn read(path: &str) -> Result<Vec<u8>, CliError> {
-    let mut bytes = Vec::new();
-    let result = if path == STDIN {
-        std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
-    } else {
-        std::fs::read(path).map(|content| bytes = content)
+    if path == STDIN { reading::stdin() } else { reading::file(Path::new(path)) }
+}
+
+/// As [`read`], without a compression around them.
+fn read_contents(path: &str) -> Result<Vec<u8>, CliError> {
+    let bytes = read(path)?;
+    let unpacked = match contents(&bytes, path)? {
+        Cow::Owned(unpacked) => Some(unpacked),
+        Cow::Borrowed(_) => None,
     };
-    result
-        .map(|()| bytes)
-        .map_err(|error| CliError::Input { message: format!("failed to read {path}: {error}"), hint: None })
+    Ok(unpacked.unwrap_or(bytes))
 }
 
 /// # Errors

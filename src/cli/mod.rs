@@ -26,12 +26,15 @@ mod paths;
 mod policy_args;
 mod posting;
 mod progress;
+mod provenance;
 mod publish;
+mod reading;
 mod rendering;
 mod report;
 mod reporting;
 mod run;
 mod runtime;
+mod secrets;
 mod select;
 mod session;
 mod store_args;
@@ -112,6 +115,7 @@ pub enum Command {
 
 /// Parses the arguments, runs the command, and says how it ended.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    secrets::take();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {

@@ -25,6 +25,24 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
         })
 }
 
+/// Removes what an earlier attempt left at `output`, or what a pull request committed there, so that nothing
+/// but this attempt's own result is ever found there. Devices and pipes stay.
+///
+/// # Errors
+/// A file that can't be removed.
+pub fn remove_output(output: &Path) -> Result<(), CliError> {
+    let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(()) };
+    // `/dev/stdout` is a link, and belongs to the system.
+    let own_link = found.is_symlink() && !output.starts_with("/dev") && !output.starts_with("/proc");
+    if !found.is_file() && !own_link {
+        return Ok(());
+    }
+    std::fs::remove_file(output).map_err(|error| CliError::Usage {
+        message: format!("failed to remove the previous {}: {error}", output.display()),
+        hint: Some("name another file, in a folder that can be written to".to_owned()),
+    })
+}
+
 /// Fails before an hour of measuring rather than after it.
 pub fn check_writable(output: &Path) -> Result<(), CliError> {
     let failed = |why: String| CliError::Usage {

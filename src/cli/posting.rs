@@ -6,13 +6,14 @@ use crate::config::{CommentWhen, GitHub};
 use crate::exit_code::ExitCode;
 use crate::github::{
     Attempt, Check, Client, Commenting, Conclusion, Event, GitHubError, Job, Marker, Patience, Posted,
-    PullRequest, Token,
+    PullRequest, Sha, Token, WorkflowRun,
 };
 use crate::report::Source;
 
 use super::announce::{Story, Texts};
+use super::provenance::Commits;
 use super::reporting::Reporting;
-use super::{CliError, Terminal, job, runtime};
+use super::{CliError, Terminal, job, runtime, secrets};
 
 /// Where the verdict comes from and goes to.
 pub struct Situation {
@@ -36,7 +37,14 @@ impl Situation {
             current => job::needed(current)?,
         };
         if !dry_run {
-            situation.token = job::variable("GITHUB_TOKEN").and_then(|text| Token::new(&text));
+            let given = secrets::get("GITHUB_TOKEN");
+            situation.token = given.as_deref().and_then(Token::new);
+            if situation.token.is_none() && given.is_some_and(|text| !text.trim().is_empty()) {
+                return Err(CliError::GitHub {
+                    message: "failed to use GITHUB_TOKEN: it holds a character that no token has".to_owned(),
+                    hint: Some("give `${{ github.token }}`, with nothing around it".to_owned()),
+                });
+            }
             if situation.token.is_none() {
                 situation.silent = Some("GITHUB_TOKEN is empty, so nothing is posted".to_owned());
             }
@@ -51,14 +59,20 @@ impl Situation {
                         hint: Some("leave it out: the event names the pull request".to_owned()),
                     });
                 }
-                situation.pull_request = Some(pull);
+                // Measuring takes time, and the event is as old as the job.
+                let current =
+                    situation.ask(async |client| client.is_still_at(pull.number, &pull.head).await)?;
+                if current == Some(false) {
+                    situation.silent = Some(moved_on(&pull.head));
+                } else {
+                    situation.pull_request = Some(pull);
+                }
             }
             Event::WorkflowRun(run) => {
                 run.accept(&config.workflow)?;
                 let found = situation.ask(async |client| client.pull_request_of(&run, named).await)?;
                 if let Some(None) = found {
-                    let why = format!("no open pull request is at {} any more", run.head.short());
-                    situation.silent = Some(why);
+                    situation.silent = Some(moved_on(&run.head));
                 }
                 situation.pull_request = found.flatten();
             }
@@ -69,6 +83,54 @@ impl Situation {
             | Event::Other(_) => {}
         }
         Ok(situation)
+    }
+
+    /// The commits that a result may be about, as far as the event and GitHub say. `measured` is the commit
+    /// that the result names as its head.
+    ///
+    /// # Errors
+    /// GitHub failing, and a measured commit that is neither what was proposed nor its merge.
+    pub fn commits(&self, measured: Option<&str>) -> Result<Commits, CliError> {
+        let (Some(job), pull) = (&self.job, &self.pull_request) else { return Ok(Commits::default()) };
+        let (Some(pull), Some(measured)) = (pull, measured.and_then(Sha::parse)) else {
+            return Ok(Commits::of(job));
+        };
+        let base = self.ask(async |client| client.base_of(&measured, job.head(), &pull.base_ref).await)?;
+        match base {
+            // Nothing is posted without a token.
+            None => Ok(Commits::of(job)),
+            Some(Some(base)) => {
+                Ok(Commits { head: vec![measured.as_str().to_owned()], base: vec![base.as_str().to_owned()] })
+            }
+            Some(None) => Err(CliError::Failed {
+                message: format!(
+                    "failed to accept the result: its head {} is neither {} nor GitHub's merge of it onto {}",
+                    measured.short(),
+                    job.head().short(),
+                    pull.base_ref
+                ),
+                hint: Some(
+                    "run the measuring workflow again, on the pull request's present commit".to_owned(),
+                ),
+            }),
+        }
+    }
+
+    /// The run that a workflow_run event reports.
+    pub fn reported(&self) -> Option<&WorkflowRun> {
+        match &self.job.as_ref()?.event {
+            Event::WorkflowRun(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// Whether a verdict has a place at the commit that it is about: with a pull request, only while that
+    /// is open and at this commit.
+    fn may_check(&self) -> bool {
+        let proposed = self.job.as_ref().is_some_and(|job| {
+            matches!(job.event, Event::PullRequest(_) | Event::PullRequestTarget(_) | Event::WorkflowRun(_))
+        });
+        !proposed || self.pull_request.is_some()
     }
 
     /// Talks to GitHub, where there is a token to talk with.
@@ -104,7 +166,7 @@ impl Situation {
     }
 
     fn reports_another_run(&self) -> bool {
-        self.job.as_ref().is_some_and(|job| matches!(job.event, Event::WorkflowRun(_)))
+        self.reported().is_some()
     }
 
     /// The command that measures the same change again.
@@ -124,6 +186,10 @@ impl Situation {
     }
 }
 
+fn moved_on(head: &Sha) -> String {
+    format!("no open pull request is at {} any more, so nothing is posted", head.short())
+}
+
 /// Everything that is to be posted.
 pub struct Plan {
     marker: Marker,
@@ -139,14 +205,21 @@ impl Plan {
         let job = situation.job.as_ref();
         let attempt = job.map_or(Attempt { run: 0, attempt: 0 }, Job::measured);
         let marker = Marker::new(suite, attempt);
-        let check = job.filter(|_| config.check_run).map(|job| Check {
-            name: format!("benchgate: {}", crate::report::clean(suite)),
-            head: job.head().clone(),
-            conclusion: conclusion(texts),
-            title: texts.headline.clone(),
-            summary: texts.check.clone(),
-            id: marker.id(),
-            page: Some(job.run_page()),
+        let check = job.filter(|_| config.check_run && situation.may_check()).map(|job| {
+            // One commit may be proposed to several branches, and each has its own verdict.
+            let base =
+                situation.pull_request.as_ref().map(|pull| pull.base_ref.as_str()).or(job.base_branch());
+            let base = base.map(|base| format!(" ({})", crate::report::clean(base))).unwrap_or_default();
+            let name = format!("benchgate: {}{base}", crate::report::clean(suite));
+            Check {
+                marker: Marker::new(&name, attempt),
+                name,
+                head: job.head().clone(),
+                conclusion: conclusion(texts),
+                title: texts.headline.clone(),
+                summary: texts.check.clone(),
+                page: Some(job.run_page()),
+            }
         });
         Self {
             comment: marker.comment(&texts.comment),
@@ -180,7 +253,11 @@ impl Plan {
         }
         if let Some(check) = &self.check {
             let posted = situation.ask(async |client| client.check(check).await);
-            told.check = allowed(posted, "check run", terminal)?.is_some();
+            let posted = allowed(posted, "check run", terminal)?;
+            if posted == Some(false) {
+                terminal.note("a later run has already posted its check run");
+            }
+            told.check = posted.is_some();
         }
         Ok(told)
     }
@@ -256,10 +333,11 @@ pub fn publish(
     }
 }
 
-/// Refuses to measure beside a token that can write where strangers may propose changes.
+/// Refuses to measure in a job with a token, except for events whose code was written by people who may
+/// write to the repository anyway. Every event that is not listed is refused.
 ///
 /// # Errors
-/// An event that brings a stranger's code, or no job of GitHub Actions.
+/// An event that is not listed, or no job of GitHub Actions.
 pub fn one_job() -> Result<(), CliError> {
     let job = job::needed(job::current()?)?;
     let refused = |why: &str| {
@@ -268,15 +346,18 @@ pub fn one_job() -> Result<(), CliError> {
             hint: Some("measure in one job and publish in another: `benchgate init` writes both".to_owned()),
         })
     };
-    match job.event {
-        Event::PullRequest(_) if job.private != Some(true) => {
-            refused("this repository is not private, and a pull request's code would run beside the token")
+    let private = job.private == Some(true);
+    match &job.event {
+        // Already merged, or pushed by someone who may write.
+        Event::Push { .. } | Event::Schedule => Ok(()),
+        Event::PullRequest(pull) if pull.fork => refused("a fork's code would run in a job with the token"),
+        Event::PullRequest(_) | Event::MergeGroup { .. } | Event::WorkflowDispatch if private => Ok(()),
+        Event::PullRequest(_) | Event::MergeGroup { .. } | Event::WorkflowDispatch => {
+            refused("this repository is not private, and proposed code would run in a job with the token")
         }
-        Event::PullRequest(pull) if pull.fork => refused("a fork's code would run beside the token"),
-        Event::PullRequestTarget(_) | Event::WorkflowRun(_) => refused(
-            "this event brings a token that can write, and nothing of a pull request may run beside it",
-        ),
-        _ => Ok(()),
+        Event::PullRequestTarget(_) | Event::WorkflowRun(_) | Event::Other(_) => {
+            refused("with this event nothing may be measured in a job with a token")
+        }
     }
 }
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config, ConfigError, GitHub};
 use crate::exit_code::ExitCode;
-use crate::gate::{CompareOptions, Comparison, compare};
-use crate::model::Disclose;
+use crate::gate::{CompareOptions, Comparison, compare_untrusted};
+use crate::model::{Disclose, SideName};
+use crate::pipeline;
 
 use super::announce::{Story, Texts};
 use super::github_args::PostArgs;
@@ -14,18 +15,20 @@ use super::policy_args::PolicyArgs;
 use super::posting::{self, Plan, Situation};
 use super::rendering::disclose_parser;
 use super::reporting::Reporting;
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, provenance};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
 ///
 /// The trusted half of a pull request's check: it runs beside a token that can write, so it runs nothing
-/// of the pull request. RUN.json is read as hostile input, the verdict is computed again from its samples
-/// under the policy of the configuration that lies here (check out the base), and posted as one comment
-/// that is kept up to date, a check run, a job summary, annotations and outputs.
+/// of the pull request. RUN.json is read as hostile input: its commits, times, tools, benchmarks and schedule
+/// must agree with the event, GitHub and the configuration that lies here (check out the base). The verdict is
+/// computed again from its samples under that configuration's policy, and posted as one comment that is kept
+/// up to date, a check run, a job summary, annotations and outputs.
 ///
 /// The token comes from GITHUB_TOKEN. Without one, or where it may only read, there is a summary and no
 /// comment. After a workflow_run event the reported run must be one of the pull request workflow (its
-/// path, event and head commit are checked) and the pull request must still be at that commit.
+/// path, event and head commit are checked), and the pull request must still be open and at that commit;
+/// otherwise nothing is posted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -77,8 +80,16 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let configured = config.as_ref().map(|config| config.github.clone()).unwrap_or_default();
     let mut github = args.post.over(configured);
     github.workflow = args.workflow.clone().unwrap_or(github.workflow);
-    let situation = Situation::find(&github, args.pull_request, args.dry_run)?;
-    let judged = judge(args, config.as_ref());
+    let situation = match Situation::find(&github, args.pull_request, args.dry_run) {
+        Ok(situation) => situation,
+        Err(error) => {
+            // The job's summary says why there is nothing on the pull request.
+            let texts = Texts::new(&Story::Failed(&error), None, github.annotations);
+            Reporting { job: !args.dry_run, out: args.out.clone() }.tell(&texts, None, None, terminal)?;
+            return Err(error);
+        }
+    };
+    let judged = judge(args, config.as_ref(), &situation);
     if let Err(error) = &judged {
         terminal.error(error);
     }
@@ -119,7 +130,7 @@ fn dry_run(
 }
 
 /// The verdict, from the samples and the base's policy.
-fn judge(args: &Args, config: Option<&Config>) -> Result<Comparison, CliError> {
+fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<Comparison, CliError> {
     let Some(config) = config else {
         return Err(CliError::BaselineMissing {
             message: format!("the base has no {}, so nothing can be judged yet", args.config.display()),
@@ -133,27 +144,46 @@ fn judge(args: &Args, config: Option<&Config>) -> Result<Comparison, CliError> {
             hint: Some("its log says why".to_owned()),
         });
     }
-    let (base, head) = inputs::load_two_sided(&args.run)?;
-    for side in [&base, &head] {
-        same_suite(side.run.suite.as_deref(), config, &args.run)?;
-    }
+    let file = inputs::load_run(&args.run)?;
+    same_suite(&file.suite, config, &args.run)?;
+    let expected = pipeline::expected(config);
+    let head = file.side(SideName::Head).and_then(|side| side.commit.as_deref());
+    let commits = situation.commits(head)?;
+    provenance::check(&file, config, &expected, &commits, situation.reported())?;
+    let (base, head) = inputs::both_sides(file, &args.run.to_string_lossy())?;
     let options = CompareOptions { today: super::compare::today(), ..CompareOptions::default() };
-    let mut comparison = compare(&base.run, &head.run, &policy, &options);
+    let mut comparison = compare_untrusted(&base, &head, &expected, &policy, &options);
+    ended_alike(&comparison, situation)?;
     args.policy.soften(&mut comparison);
     crate::report::withhold(&mut comparison, args.disclose.unwrap_or(config.disclose));
     Ok(comparison)
 }
 
+/// A run that failed has no result that passes: the result is not the one that the run judged.
+fn ended_alike(comparison: &Comparison, situation: &Situation) -> Result<(), CliError> {
+    let Some(run) = situation.reported() else { return Ok(()) };
+    let conclusion = run.conclusion.as_deref().unwrap_or("unknown");
+    if conclusion == "success" || comparison.exit_code != ExitCode::Pass {
+        return Ok(());
+    }
+    Err(CliError::Failed {
+        message: format!(
+            "failed to accept the result: its verdict is {}, and the run that measured it ended with {conclusion}",
+            comparison.verdict
+        ),
+        hint: Some("the log of the measuring run says why it failed".to_owned()),
+    })
+}
+
 /// A result of another suite would be judged by a policy that was never meant for it.
-fn same_suite(found: Option<&str>, config: &Config, run: &Path) -> Result<(), CliError> {
-    if found == Some(config.suite.as_str()) {
+fn same_suite(found: &str, config: &Config, run: &Path) -> Result<(), CliError> {
+    if found == config.suite {
         return Ok(());
     }
     Err(CliError::Input {
         message: format!(
-            "{} is a result of the suite {}, and {} describes {}",
+            "{} is a result of the suite {found:?}, and {} describes {:?}",
             run.display(),
-            found.unwrap_or("without a name"),
             config.file.display(),
             config.suite
         ),

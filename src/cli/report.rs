@@ -9,7 +9,7 @@ use crate::ingest::{self, ExportFormat, Format};
 use crate::record::RunFile;
 use crate::report::{self, DrawnRun, Picture, Theme};
 
-use super::{CliError, Terminal, inputs};
+use super::{CliError, Terminal, inputs, reading};
 
 /// Pictures and a page from any runs
 ///
@@ -102,11 +102,9 @@ fn load(path: &str) -> Result<RunFile, CliError> {
         message: format!("failed to read {path}: {why}"),
         hint: hint.map(str::to_owned),
     };
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string(), None))?;
+    let bytes = reading::file(Path::new(path))?;
     match Format::detect(&bytes) {
-        Some(Format::RunJson) => {
-            RunFile::from_slice(&bytes).map_err(|error| unreadable(error.to_string(), None))
-        }
+        Some(Format::RunJson) => inputs::run_file(bytes, path),
         Some(format) => {
             let run = ingest::read(&bytes, format, path)
                 .map_err(|error| CliError::Input { message: format!("failed to {error}"), hint: None })?;

@@ -61,6 +61,14 @@ impl Reporting {
     }
 }
 
+/// Sets one output of the job's step.
+///
+/// # Errors
+/// A file that can't be written.
+pub fn output(name: &str, value: String) -> Result<(), CliError> {
+    append("GITHUB_OUTPUT", &github::outputs(&[(name, value)], &delimiter()?))
+}
+
 fn outputs(texts: &Texts, report: Option<&Path>, comment_url: Option<&str>) -> Vec<(&'static str, String)> {
     vec![
         ("verdict", texts.verdict.to_string()),

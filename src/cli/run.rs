@@ -55,6 +55,9 @@ fn parse_side(text: &str) -> Result<SideName, String> {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if !matches!(args.halves.half(), Half::UntilCompile(_)) {
+        super::paths::remove_output(&args.output)?;
+    }
     if let Half::FromVerify(bundle) = args.halves.half() {
         return from_bundle(args, bundle, terminal);
     }

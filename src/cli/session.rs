@@ -38,6 +38,9 @@ pub struct MeasureArgs {
     /// A calibration that `benchgate noise` wrote [default: the one it kept for this suite and machine]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+    /// Longest wait for another job that measures on this machine, for example 30m [default: no limit]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub lock_timeout: Option<Duration>,
     /// Most blocks (ABBA quadruples) of a benchmark; fewer where the answer is clear
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
@@ -62,6 +65,10 @@ fn at_least_one<T: std::str::FromStr + PartialEq + From<bool>>(text: &str) -> Re
         Ok(count) if count != T::from(false) => Ok(count),
         _ => Err("expected a whole number of at least 1".to_owned()),
     }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    config::parse_duration(text).ok_or_else(|| "expected a time like 90s, 30m or 2h".to_owned())
 }
 
 impl MeasureArgs {
@@ -220,6 +227,7 @@ impl MeasureArgs {
             work,
             output: output.to_owned(),
             filter,
+            lock_timeout: self.lock_timeout,
             identical_blocks,
             calibration,
             dump_ir: self.dump_ir,
@@ -281,6 +289,16 @@ fn check_processors(config: &Config) -> Result<(), CliError> {
 
 /// The working folder ignores itself, so that a run never makes a repository dirty.
 fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
+    // A link can be committed, and would put sessions and logs outside the repository.
+    let inside = ["sessions", "logs", "profiles", "ir", ".gitignore"].map(|name| work.join(name));
+    if let Some(link) =
+        std::iter::once(work).chain(inside.iter().map(PathBuf::as_path)).find(|p| p.is_symlink())
+    {
+        return Err(CliError::Usage {
+            message: format!("failed to use the working folder: {} is a symbolic link", link.display()),
+            hint: Some("remove the link, or name the folder itself with --work-dir".to_owned()),
+        });
+    }
     let ignore = work.join(".gitignore");
     std::fs::create_dir_all(work)
         .and_then(|()| if ignore.exists() { Ok(()) } else { std::fs::write(&ignore, "*\n") })

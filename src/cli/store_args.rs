@@ -124,7 +124,7 @@ impl Place {
 
 /// BENCHGATE_TOKEN goes where the command line says; GITHUB_TOKEN only to the GitHub that gave it.
 fn token_for(url: &str) -> Option<Token> {
-    let variable = |name: &str| std::env::var(name).ok().and_then(|text| Token::new(&text));
+    let variable = |name: &str| super::secrets::get(name).and_then(|text| Token::new(&text));
     if let Some(token) = variable("BENCHGATE_TOKEN") {
         return Some(token);
     }

@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::libc::O_NOFOLLOW;
 
@@ -31,6 +31,8 @@ pub enum DeviceError {
     Lock { device: String, path: PathBuf, source: io::Error },
     #[error("lock {device}: interrupted")]
     Interrupted { device: String },
+    #[error("lock {device}: {holder} still holds {} after {} s", path.display(), waited.as_secs())]
+    Held { device: String, path: PathBuf, holder: String, waited: Duration },
 }
 
 /// The right to measure. Dropping it, or dying, gives it back.
@@ -39,20 +41,30 @@ pub struct HostLock {
     _file: File,
 }
 
-/// Waits for the right to measure on this machine's processors.
+/// Waits for the right to measure on this machine's processors, at most for `limit`: any user of the machine can
+/// hold the lock for as long as they like.
 ///
 /// # Errors
-/// The lock file can't be used, or `cancel` was raised.
-pub async fn lock_host(progress: &dyn Progress, cancel: &Cancel) -> Result<HostLock, DeviceError> {
-    lock("host", progress, cancel).await
+/// The lock file can't be used, `cancel` was raised, or another process still holds it after `limit`.
+pub async fn lock_host(
+    limit: Option<Duration>,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<HostLock, DeviceError> {
+    lock("host", limit, progress, cancel).await
 }
 
 /// Waits for the right to measure on a device, saying whom it waits for.
 ///
 /// # Errors
 /// As [`lock_host`].
-pub async fn lock(device: &str, progress: &dyn Progress, cancel: &Cancel) -> Result<HostLock, DeviceError> {
-    lock_in(&shared_folder(), device, progress, cancel).await
+pub async fn lock(
+    device: &str,
+    limit: Option<Duration>,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<HostLock, DeviceError> {
+    lock_in(&shared_folder(), device, limit, progress, cancel).await
 }
 
 /// The folder that every user of this machine sees.
@@ -67,6 +79,7 @@ pub(super) fn shared_folder() -> PathBuf {
 async fn lock_in(
     folder: &Path,
     device: &str,
+    limit: Option<Duration>,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<HostLock, DeviceError> {
@@ -75,6 +88,7 @@ async fn lock_in(
     let failed = |source| DeviceError::Lock { device: device.to_owned(), path: path.clone(), source };
     let file = open(&path).map_err(failed)?;
     let mut announced = None;
+    let started = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(HostLock { _file: file }),
@@ -82,9 +96,13 @@ async fn lock_in(
             Err(TryLockError::WouldBlock) => {}
         }
         let holder = holder(&file);
+        let who = holder.map_or_else(|| "a process of another container".to_owned(), described);
+        if limit.is_some_and(|limit| started.elapsed() >= limit) {
+            let waited = started.elapsed();
+            return Err(DeviceError::Held { device: device.to_owned(), path, holder: who, waited });
+        }
         if announced != Some(holder) {
             announced = Some(holder);
-            let who = holder.map_or_else(|| "another job".to_owned(), |pid| format!("process {pid}"));
             progress.on(Event::Note(&format!("{who} is measuring on this {device}; waiting for it")));
         }
         tokio::select! {
@@ -125,9 +143,20 @@ pub fn measuring_now() -> Option<String> {
     // Dropping the file gives back what a moment's look may have taken.
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
-            Some(holder(&file).map_or_else(|| "another job".to_owned(), |pid| format!("process {pid}")))
+            Some(holder(&file).map_or_else(|| "a process of another container".to_owned(), described))
         }
         Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
+/// A process in words: its number, its program and its user, as far as the system shows them.
+fn described(pid: u32) -> String {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let name = std::fs::read_to_string(proc.join("comm")).unwrap_or_default();
+    let name: String = name.trim().chars().filter(|letter| !letter.is_control()).collect();
+    match std::fs::metadata(&proc) {
+        Ok(found) if !name.is_empty() => format!("process {pid} ({name}, user {})", found.uid()),
+        _ => format!("process {pid}"),
     }
 }
 
@@ -170,26 +199,38 @@ mod tests {
     async fn the_second_job_waits_says_for_whom_and_gets_its_turn() {
         let folder = tempfile::tempdir().unwrap();
         let cancel = Cancel::new();
-        let first = lock_in(folder.path(), "host", &Quiet, &cancel).await.unwrap();
+        let first = lock_in(folder.path(), "host", None, &Quiet, &cancel).await.unwrap();
         let notes = Notes::default();
-        let second = lock_in(folder.path(), "host", &notes, &cancel);
+        let second = lock_in(folder.path(), "host", None, &notes, &cancel);
         tokio::pin!(second);
         let early = tokio::time::timeout(Duration::from_millis(300), &mut second).await;
         assert!(early.is_err());
         drop(first);
         second.await.unwrap();
-        let expected = format!("process {} is measuring on this host; waiting for it", std::process::id());
+        let expected = format!("{} is measuring on this host; waiting for it", described(std::process::id()));
         assert_eq!(*notes.0.lock().unwrap(), [expected]);
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_is_held_for_too_long_is_an_error_that_names_its_holder() {
+        let folder = tempfile::tempdir().unwrap();
+        let cancel = Cancel::new();
+        let _first = lock_in(folder.path(), "host", None, &Quiet, &cancel).await.unwrap();
+        let limit = Some(Duration::from_millis(250));
+        let error = lock_in(folder.path(), "host", limit, &Quiet, &cancel).await.unwrap_err();
+        let DeviceError::Held { holder, .. } = &error else { panic!("{error}") };
+        assert!(holder.starts_with(&format!("process {} (", std::process::id())), "{holder}");
+        assert!(error.to_string().contains("benchgate-host.lock"), "{error}");
     }
 
     #[tokio::test]
     async fn devices_do_not_wait_for_each_other_and_waiting_can_be_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let cancel = Cancel::new();
-        let _host = lock_in(folder.path(), "host", &Quiet, &cancel).await.unwrap();
-        let _gpu = lock_in(folder.path(), "cuda://GPU-1/..", &Quiet, &cancel).await.unwrap();
+        let _host = lock_in(folder.path(), "host", None, &Quiet, &cancel).await.unwrap();
+        let _gpu = lock_in(folder.path(), "cuda://GPU-1/..", None, &Quiet, &cancel).await.unwrap();
         cancel.request();
-        let stopped = lock_in(folder.path(), "host", &Quiet, &cancel).await.unwrap_err();
+        let stopped = lock_in(folder.path(), "host", None, &Quiet, &cancel).await.unwrap_err();
         assert_eq!(stopped.to_string(), "lock host: interrupted");
     }
 
@@ -197,7 +238,7 @@ mod tests {
     async fn a_link_in_place_of_the_lock_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("benchgate-host.lock")).unwrap();
-        assert!(lock_in(folder.path(), "host", &Quiet, &Cancel::new()).await.is_err());
+        assert!(lock_in(folder.path(), "host", None, &Quiet, &Cancel::new()).await.is_err());
     }
 
     #[test]

@@ -299,7 +299,7 @@ fn doubt(row: &mut Row, cut: Option<&Lint>) {
 }
 
 /// A waiver that still holds takes the row out of the whole verdict; its own verdict stays visible.
-fn waive(row: &mut Row, rules: &Rules<'_>) {
+pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
     if matches!(row.verdict, Verdict::Pass | Verdict::Improved) || !row.fatal {
         return;
     }

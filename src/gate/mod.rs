@@ -28,6 +28,7 @@ mod sequential;
 mod series;
 mod status;
 mod typical;
+mod untrusted;
 
 pub use anchor::anchored;
 pub use common_row::ALL_BENCHMARKS;
@@ -45,3 +46,4 @@ pub use policy::{
 pub use sequential::{OpenRows, open_in, open_rows};
 pub use series::described;
 pub use typical::{Latency, Typical};
+pub use untrusted::{Expected, compare_untrusted};

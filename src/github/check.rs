@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::{Client, Created};
-use super::{GitHubError, Sha};
+use super::{GitHubError, Marker, Sha};
 
 /// How a check run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +33,9 @@ pub struct Check {
     pub conclusion: Conclusion,
     pub title: String,
     pub summary: String,
-    /// Names the try that posts it, so that a repeated try finds its own.
-    pub id: String,
+    /// Names the check and the attempt that posts it, so that a repeated attempt finds its own and an older
+    /// one replaces nothing.
+    pub marker: Marker,
     pub page: Option<String>,
 }
 
@@ -46,7 +47,7 @@ impl Check {
             "head_sha": self.head.as_str(),
             "status": "completed",
             "conclusion": self.conclusion.as_str(),
-            "external_id": self.id,
+            "external_id": self.marker.id(),
             "output": { "title": self.title, "summary": self.summary },
         });
         if let Some(page) = &self.page {
@@ -66,31 +67,35 @@ struct CheckRun {
 const POSTS: u32 = 3;
 
 impl Client {
-    /// Posts a check run; the same try posts one.
+    /// Posts a check run, or updates the one that an earlier attempt posted. `false` where a later attempt
+    /// has already posted one.
     ///
     /// # Errors
     /// Everything that GitHub refuses or that keeps failing.
-    pub async fn check(&self, check: &Check) -> Result<(), GitHubError> {
+    pub async fn check(&self, check: &Check) -> Result<bool, GitHubError> {
         let path = self.path("check-runs");
         for post in 1..=POSTS {
-            if let Some(known) = self.known(check).await? {
+            if let Some((known, marker)) = self.known(check).await? {
+                if marker.is_later_than(&check.marker) {
+                    return Ok(false);
+                }
                 let path = format!("{path}/{}", known.id);
                 let mut body = check.body();
                 // A check run stays at its commit.
                 if let Some(fields) = body.as_object_mut() {
                     fields.remove("head_sha");
                 }
-                return self.patch::<CheckRun>("update the check run", &path, &body).await.map(drop);
+                return self.patch::<CheckRun>("update the check run", &path, &body).await.map(|_| true);
             }
             match self.post::<CheckRun>("post the check run", &path, &check.body()).await? {
-                Created::Certainly(_) => return Ok(()),
+                Created::Certainly(_) => return Ok(true),
                 Created::Perhaps if post < POSTS => tokio::time::sleep(self.pause()).await,
                 Created::Perhaps => {}
             }
         }
         // The last try may have worked without an answer.
         if self.known(check).await?.is_some() {
-            return Ok(());
+            return Ok(true);
         }
         Err(GitHubError::Unreachable {
             what: "post the check run".to_owned(),
@@ -98,11 +103,15 @@ impl Client {
         })
     }
 
-    /// The check run that this try has already posted.
-    async fn known(&self, check: &Check) -> Result<Option<CheckRun>, GitHubError> {
+    /// The latest check run of the same name that benchgate has already posted at this commit.
+    async fn known(&self, check: &Check) -> Result<Option<(CheckRun, Marker)>, GitHubError> {
         let path = self.path(&format!("commits/{}/check-runs", check.head.as_str()));
         let inside = |mut content: Value| content.get_mut("check_runs").map(Value::take);
         let all: Vec<CheckRun> = self.list("list the check runs", &path, inside).await?;
-        Ok(all.into_iter().find(|run| run.external_id.as_deref() == Some(&check.id)))
+        let ours = all.into_iter().filter_map(|run| {
+            let marker = Marker::of_id(run.external_id.as_deref()?)?;
+            marker.is_of_same(&check.marker).then_some((run, marker))
+        });
+        Ok(ours.reduce(|one, other| if other.1.is_later_than(&one.1) { other } else { one }))
     }
 }

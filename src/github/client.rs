@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 use http_body_util::{BodyExt, Limited};
 use octocrab::Octocrab;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -30,10 +30,11 @@ const MOST_PAGES: u32 = 100;
 pub struct Token(SecretString);
 
 impl Token {
-    /// Nothing where the text is empty, as an absent secret of a workflow is.
+    /// Nothing where the text is empty, as an absent secret of a workflow is, or can't be sent in a header.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
-        (!text.is_empty()).then(|| Self(SecretString::from(text.to_owned())))
+        let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        sendable.then(|| Self(SecretString::from(text.to_owned())))
     }
 }
 
@@ -48,6 +49,8 @@ pub struct Client {
     crab: Octocrab,
     repository: Repository,
     patience: Patience,
+    /// Taken out of every answer: a server may echo what it was asked.
+    token: SecretString,
 }
 
 impl fmt::Debug for Client {
@@ -97,7 +100,7 @@ impl Client {
             .personal_token(token.0.clone())
             .build_with_reqwest(http)
             .map_err(|error| GitHubError::Setup(deepest(&error)))?;
-        Ok(Self { crab, repository, patience })
+        Ok(Self { crab, repository, patience, token: token.0.clone() })
     }
 
     /// A path inside this repository.
@@ -227,12 +230,21 @@ impl Client {
     }
 
     fn gives_up(&self, failures: u32, waited: Duration, wait: Duration) -> bool {
-        failures + 1 >= self.patience.tries || waited + wait > self.patience.longest
+        failures + 1 >= self.patience.tries || waited.saturating_add(wait) > self.patience.longest
     }
 
     /// The wait before looking whether something was created: listings lag behind.
     pub(super) fn pause(&self) -> Duration {
         self.patience.first
+    }
+
+    fn without_token(&self, body: Vec<u8>) -> Vec<u8> {
+        let token = self.token.expose_secret();
+        match std::str::from_utf8(&body) {
+            Ok(text) if text.contains(token) => text.replace(token, "…").into_bytes(),
+            // A message is only read from text.
+            _ => body,
+        }
     }
 
     async fn once(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Answer, Lost> {
@@ -247,7 +259,8 @@ impl Client {
         let (parts, body) = response.into_parts();
         let whole = Limited::new(body, LARGEST_ANSWER).collect().await;
         let whole = whole.map_err(|error| Lost { sent: true, why: deepest(error.as_ref()) })?;
-        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: whole.to_bytes().to_vec() })
+        let body = self.without_token(whole.to_bytes().to_vec());
+        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
     }
 }
 

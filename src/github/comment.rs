@@ -33,6 +33,25 @@ impl Marker {
         format!("benchgate/v1/{}/{}/{}", self.key, self.attempt.run, self.attempt.attempt)
     }
 
+    /// The marker of a check run's id.
+    pub fn of_id(id: &str) -> Option<Self> {
+        let mut parts = id.strip_prefix("benchgate/v1/")?.split('/');
+        let key = parts.next()?.to_owned();
+        let run = parts.next()?.parse().ok()?;
+        let attempt = parts.next()?.parse().ok()?;
+        let whole = parts.next().is_none() && key.len() == KEY_DIGITS;
+        whole.then_some(Self { key, attempt: Attempt { run, attempt } })
+    }
+
+    /// Whether both are about the same suite.
+    pub fn is_of_same(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+
+    pub fn is_later_than(&self, other: &Self) -> bool {
+        self.attempt > other.attempt
+    }
+
     /// The line.
     pub fn line(&self) -> String {
         let Attempt { run, attempt } = self.attempt;
@@ -259,7 +278,8 @@ mod tests {
     fn a_marker_is_read_back() {
         let marker = Marker::new("quickstart", FIRST);
         assert_eq!(Marker::of(&format!("{}\nmore", marker.line())), Some(marker.clone()));
-        assert_eq!(Marker::of(&format!("{}\r\nmore", marker.line())), Some(marker));
+        assert_eq!(Marker::of(&format!("{}\r\nmore", marker.line())), Some(marker.clone()));
+        assert_eq!(Marker::of_id(&marker.id()), Some(marker));
     }
 
     #[test]

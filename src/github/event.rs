@@ -107,6 +107,12 @@ pub struct WorkflowRun {
     pub fork: bool,
     /// Numbers that the event itself names; none for forks.
     pub pull_requests: Vec<u64>,
+    /// How it ended: `success`, `failure`, `cancelled`, `timed_out` …
+    pub conclusion: Option<String>,
+    /// When this attempt started, RFC 3339.
+    pub started: Option<String>,
+    /// When it last changed: its end, RFC 3339.
+    pub updated: Option<String>,
 }
 
 /// What started the job.
@@ -118,6 +124,8 @@ pub enum Event {
     MergeGroup {
         head: Sha,
         base: Sha,
+        /// The branch that is merged into.
+        base_ref: Option<String>,
     },
     Push {
         /// What the branch pointed at before; none where it is new.
@@ -128,6 +136,17 @@ pub enum Event {
     WorkflowRun(WorkflowRun),
     /// An event that benchgate has no rules for: it gets a summary and nothing is posted.
     Other(String),
+}
+
+/// Who has agreed to the code of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It is on the default branch.
+    Merged,
+    /// Someone who may write to the repository proposes it.
+    Proposed,
+    /// It may be a fork's.
+    Unknown,
 }
 
 /// The job this runs in.
@@ -143,6 +162,8 @@ pub struct Job {
     pub attempt: Attempt,
     /// GITHUB_SHA.
     pub commit: Sha,
+    /// Whether GITHUB_REF is the repository's default branch.
+    pub on_default_branch: bool,
     pub event: Event,
 }
 
@@ -169,6 +190,11 @@ impl Job {
         let failed = |why: String| EventError::Payload { event: name.clone(), why };
         let payload: Payload = serde_json::from_slice(payload).map_err(|error| failed(error.to_string()))?;
         let private = payload.repository.as_ref().and_then(|repository| repository.private);
+        let default = payload.repository.as_ref().and_then(|repository| repository.default_branch.as_deref());
+        let reference = variable("GITHUB_REF");
+        let on_default_branch = default.is_some_and(|default| {
+            reference.as_deref().and_then(|text| text.strip_prefix("refs/heads/")) == Some(default)
+        });
         let event = payload.event(&name).map_err(|what| failed(format!("it has no {what}")))?;
         Ok(Self {
             repository,
@@ -177,6 +203,7 @@ impl Job {
             server: address(needed("GITHUB_SERVER_URL")?, "GITHUB_SERVER_URL")?,
             attempt: Attempt { run: number("GITHUB_RUN_ID")?, attempt: number("GITHUB_RUN_ATTEMPT")? },
             commit,
+            on_default_branch,
             event,
         })
     }
@@ -209,16 +236,29 @@ impl Job {
         }
     }
 
-    /// Whether the code that the event brings is somebody's who may not write here.
-    pub fn is_strangers(&self) -> bool {
+    /// Where the code of this event comes from. An event that is not listed may bring anyone's code.
+    pub fn origin(&self) -> Origin {
         match &self.event {
-            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => pull.fork,
-            Event::WorkflowRun(run) => run.fork,
-            Event::MergeGroup { .. }
+            Event::PullRequest(pull) | Event::PullRequestTarget(pull) if pull.fork => Origin::Unknown,
+            Event::WorkflowRun(run) if run.fork => Origin::Unknown,
+            Event::Schedule => Origin::Merged,
+            Event::Push { .. } | Event::WorkflowDispatch if self.on_default_branch => Origin::Merged,
+            Event::PullRequest(_)
+            | Event::PullRequestTarget(_)
+            | Event::WorkflowRun(_)
+            | Event::MergeGroup { .. }
             | Event::Push { .. }
-            | Event::Schedule
-            | Event::WorkflowDispatch
-            | Event::Other(_) => false,
+            | Event::WorkflowDispatch => Origin::Proposed,
+            Event::Other(_) => Origin::Unknown,
+        }
+    }
+
+    /// The branch that the event proposes to change, where it names one.
+    pub fn base_branch(&self) -> Option<&str> {
+        match &self.event {
+            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => Some(&pull.base_ref),
+            Event::MergeGroup { base_ref, .. } => base_ref.as_deref(),
+            _ => None,
         }
     }
 
@@ -258,6 +298,7 @@ struct Payload {
 struct RepositoryPart {
     id: u64,
     private: Option<bool>,
+    default_branch: Option<String>,
     owner: Option<OwnerPart>,
 }
 
@@ -275,10 +316,15 @@ pub(super) struct PullRequestPart {
 }
 
 impl PullRequestPart {
+    /// Whether this pull request is still open and at the commit that an event named.
+    pub(super) fn is_still_at(&self, head: &Sha) -> bool {
+        self.state == "open" && self.head.sha == *head
+    }
+
     /// Whether this open pull request is at the commit that a run measured, in the repository it came from.
     pub(super) fn is_of(&self, run: &WorkflowRun) -> bool {
         let repository = self.head.repo.as_ref().map(|repository| repository.id);
-        self.state == "open" && self.head.sha == run.head && repository == run.head_repository
+        self.is_still_at(&run.head) && repository == run.head_repository
     }
 }
 
@@ -301,6 +347,7 @@ struct BasePart {
 struct MergeGroupPart {
     head_sha: Sha,
     base_sha: Sha,
+    base_ref: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -315,6 +362,9 @@ struct WorkflowRunPart {
     head_repository: Option<RepositoryPart>,
     #[serde(default)]
     pull_requests: Vec<NumberPart>,
+    conclusion: Option<String>,
+    run_started_at: Option<String>,
+    updated_at: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -331,7 +381,11 @@ impl Payload {
             "pull_request_target" => Event::PullRequestTarget(pull(self.pull_request)?),
             "merge_group" => {
                 let group = self.merge_group.ok_or("merge_group")?;
-                Event::MergeGroup { head: group.head_sha, base: group.base_sha }
+                let base_ref = group.base_ref.map(|text| match text.strip_prefix("refs/heads/") {
+                    Some(branch) => branch.to_owned(),
+                    None => text,
+                });
+                Event::MergeGroup { head: group.head_sha, base: group.base_sha, base_ref }
             }
             "push" => {
                 // A branch that is new was at no commit: only zeros.
@@ -354,6 +408,9 @@ impl Payload {
                     head_owner: run.head_repository.and_then(|head| head.owner).map(|owner| owner.login),
                     fork: elsewhere,
                     pull_requests: run.pull_requests.into_iter().map(|pull| pull.number).collect(),
+                    conclusion: run.conclusion,
+                    started: run.run_started_at,
+                    updated: run.updated_at,
                 })
             }
             other => Event::Other(other.to_owned()),

@@ -18,7 +18,7 @@ pub use check::{Check, Conclusion};
 pub use client::{Client, Token};
 pub use comment::{Commenting, Marker, Posted};
 pub use error::GitHubError;
-pub use event::{Attempt, Event, EventError, Job, PullRequest, Repository, Sha, WorkflowRun};
+pub use event::{Attempt, Event, EventError, Job, Origin, PullRequest, Repository, Sha, WorkflowRun};
 pub use outputs::outputs;
 pub use patience::Patience;
 pub use workflow::{Permissions, Step, Workflow, WorkflowJob};

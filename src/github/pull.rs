@@ -1,9 +1,11 @@
 //! Which pull request a reported run was about. The run's own event names none for a fork, and what its
 //! artifact says is a stranger's word: a pull request is believed when its head is the measured commit.
 
+use serde::Deserialize;
+
 use super::client::Client;
 use super::event::PullRequestPart;
-use super::{GitHubError, PullRequest, WorkflowRun};
+use super::{GitHubError, PullRequest, Sha, WorkflowRun};
 
 impl WorkflowRun {
     /// Refuses a run that is not one of `workflow`, started by a pull request.
@@ -53,6 +55,80 @@ impl Client {
             (Some(only), None) => Ok(Some(only.into())),
             // Two pull requests of one commit: which one was measured, only the event could say.
             _ => Ok(None),
+        }
+    }
+}
+
+/// A commit, as far as its place in the history matters.
+#[derive(Debug, Deserialize)]
+struct CommitPart {
+    parents: Vec<ParentPart>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ParentPart {
+    sha: Sha,
+}
+
+/// Two commits compared.
+#[derive(Debug, Deserialize)]
+struct ComparedPart {
+    status: String,
+    merge_base_commit: ParentPart,
+}
+
+impl Client {
+    /// Whether a pull request is still open and at this commit.
+    ///
+    /// # Errors
+    /// Everything that GitHub refuses or that keeps failing.
+    pub async fn is_still_at(&self, number: u64, head: &Sha) -> Result<bool, GitHubError> {
+        let path = self.path(&format!("pulls/{number}"));
+        match self.get::<PullRequestPart>("read the pull request", &path).await {
+            Ok(found) => Ok(found.is_still_at(head)),
+            Err(error) if error.is_absent() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The commit of `base_ref` that `measured` is compared with, where `measured` is `proposed` itself or
+    /// GitHub's merge of it onto that branch. None where it is something else.
+    ///
+    /// # Errors
+    /// Everything that GitHub refuses or that keeps failing.
+    pub async fn base_of(
+        &self,
+        measured: &Sha,
+        proposed: &Sha,
+        base_ref: &str,
+    ) -> Result<Option<Sha>, GitHubError> {
+        if measured == proposed {
+            let compared = self.compared(base_ref, proposed).await?;
+            return Ok(compared.map(|compared| compared.merge_base_commit.sha));
+        }
+        let path = self.path(&format!("git/commits/{}", measured.as_str()));
+        let commit: CommitPart = match self.get("read the measured commit", &path).await {
+            Ok(commit) => commit,
+            Err(error) if error.is_absent() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let [base, head] = commit.parents.as_slice() else { return Ok(None) };
+        if head.sha != *proposed {
+            return Ok(None);
+        }
+        // A fork can make a merge onto anything; only a commit of the branch is a base.
+        let compared = self.compared(base_ref, &base.sha).await?;
+        let on_branch =
+            compared.is_some_and(|found| ["behind", "identical"].contains(&found.status.as_str()));
+        Ok(on_branch.then(|| base.sha.clone()))
+    }
+
+    async fn compared(&self, branch: &str, commit: &Sha) -> Result<Option<ComparedPart>, GitHubError> {
+        let path = self.path(&format!("compare/{}...{}?per_page=1", encoded(branch), commit.as_str()));
+        match self.get("compare the measured commit with the branch", &path).await {
+            Ok(compared) => Ok(Some(compared)),
+            Err(error) if error.is_absent() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }

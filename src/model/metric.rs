@@ -100,4 +100,22 @@ impl Metric {
     /// Items processed per second, as Google Benchmark's `items_per_second`.
     pub const THROUGHPUT: Self =
         Self::known("items-per-second", Unit::PerSecond, Better::Higher, MetricKind::Noisy);
+
+    /// Every metric that benchgate itself defines.
+    pub const BUILT_IN: [Self; 8] = [
+        Self::LATENCY,
+        Self::CPU_TIME,
+        Self::COMPILE_TIME,
+        Self::VMFB_SIZE,
+        Self::DISPATCH_COUNT,
+        Self::PEAK_HOST_MEMORY,
+        Self::PEAK_DEVICE_MEMORY,
+        Self::THROUGHPUT,
+    ];
+
+    /// The built-in metric of this name. Its unit, direction and kind are facts of this program, so a file
+    /// that describes it differently is wrong.
+    pub fn built_in(name: &str) -> Option<Self> {
+        Self::BUILT_IN.into_iter().find(|metric| metric.name == name)
+    }
 }

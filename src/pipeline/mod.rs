@@ -46,6 +46,7 @@ pub use cache::Cache;
 pub use calibration::{CalibrationSource, keep_calibration};
 pub use error::PipelineError;
 pub use interpreters::ExporterSource;
-pub use plan::{Filter, SideInput};
+pub use plan::{Filter, SideInput, expected};
 pub use recorded_policy::{recorded_blocks, recorded_policy};
+pub use schedule::sides_of_round;
 pub use session::{Options, Session, run};

@@ -2,7 +2,8 @@
 
 use regex::Regex;
 
-use crate::config::{Config, Model, Side, Target};
+use crate::config::{Config, Model, ModelSource, Side, Target};
+use crate::gate::Expected;
 use crate::model::{BenchmarkName, SideName};
 use crate::toolchain::Lock;
 
@@ -45,21 +46,35 @@ pub(super) struct Planned<'a> {
 
 impl Planned<'_> {
     pub(super) fn name(&self) -> BenchmarkName {
-        BenchmarkName::from_parts(&self.model.name, &self.target.name, &self.model.function)
+        name(self.model, self.target)
     }
+}
+
+fn name(model: &Model, target: &Target) -> BenchmarkName {
+    BenchmarkName::from_parts(&model.name, &target.name, &model.function)
+}
+
+/// Every benchmark that a configuration declares, in its order.
+fn declared(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
+    let pairs =
+        config.models.iter().flat_map(|model| config.targets.iter().map(move |target| (model, target)));
+    pairs.filter(|(model, target)| model.targets.is_empty() || model.targets.contains(&target.name))
+}
+
+/// What a result of this configuration has to hold, in the configuration's order.
+pub fn expected(config: &Config) -> Vec<Expected> {
+    let expected = declared(config).map(|(model, target)| Expected {
+        benchmark: name(model, target),
+        on_gpu: !target.device.starts_with("local-"),
+        has_reference: !matches!(model.source, ModelSource::Mlir(_)) || !model.expected.is_empty(),
+    });
+    expected.collect()
 }
 
 /// Every selected benchmark of a side, in the order of its configuration.
 pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<Planned<'a>> {
-    let config = &side.config;
-    config
-        .models
-        .iter()
-        .flat_map(|model| config.targets.iter().map(move |target| Planned { side, model, target }))
-        .filter(|planned| {
-            let wanted = &planned.model.targets;
-            wanted.is_empty() || wanted.contains(&planned.target.name)
-        })
+    declared(&side.config)
+        .map(|(model, target)| Planned { side, model, target })
         .filter(|planned| filter.selects(planned.name().as_str()))
         .collect()
 }

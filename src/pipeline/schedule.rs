@@ -29,17 +29,12 @@ fn generator(seed: u64, round: u32) -> ChaCha8Rng {
 /// from favouring a side over many blocks. The order of one round does not depend on which
 /// benchmarks are still open, so stopping some of them early moves no other.
 pub(super) fn paired_round(benchmarks: &[usize], all: usize, round: u32, seed: u64) -> Vec<Step> {
-    use SideName::{Base, Head};
-    let mut random = generator(seed, round);
-    let mut order: Vec<usize> = (0..all).collect();
-    order.shuffle(&mut random);
-    let mirrored: Vec<bool> = (0..all).map(|_| rand::RngExt::random(&mut random)).collect();
+    let (order, sides) = drawn(all, round, seed);
     order
         .into_iter()
         .filter(|benchmark| benchmarks.contains(benchmark))
         .flat_map(|benchmark| {
-            let sides = if mirrored[benchmark] { [Head, Base, Base, Head] } else { [Base, Head, Head, Base] };
-            sides.into_iter().enumerate().map(move |(slot, side)| Step {
+            sides[benchmark].into_iter().enumerate().map(move |(slot, side)| Step {
                 benchmark,
                 side,
                 // A quadruple has slots 0 to 3.
@@ -47,6 +42,24 @@ pub(super) fn paired_round(benchmarks: &[usize], all: usize, round: u32, seed: u
             })
         })
         .collect()
+}
+
+/// Which side each slot of this round's block belongs to, for each of `all` benchmarks.
+pub fn sides_of_round(all: usize, round: u32, seed: u64) -> Vec<[SideName; 4]> {
+    drawn(all, round, seed).1
+}
+
+/// The order of the benchmarks in one round, and the sides of each one's four slots.
+fn drawn(all: usize, round: u32, seed: u64) -> (Vec<usize>, Vec<[SideName; 4]>) {
+    use SideName::{Base, Head};
+    let mut random = generator(seed, round);
+    let mut order: Vec<usize> = (0..all).collect();
+    order.shuffle(&mut random);
+    let sides = (0..all).map(|_| {
+        if rand::RngExt::random(&mut random) { [Head, Base, Base, Head] } else { [Base, Head, Head, Base] }
+    });
+    let sides = sides.collect();
+    (order, sides)
 }
 
 /// One process of every benchmark of a run with one side, in random order.

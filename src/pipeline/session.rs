@@ -46,6 +46,8 @@ pub struct Options {
     /// Where `run.json` goes.
     pub output: PathBuf,
     pub filter: Filter,
+    /// How long to wait for another job that measures on this machine; `None` is as long as it takes.
+    pub lock_timeout: Option<Duration>,
     /// Blocks of rows whose sides execute the same bytes: `None` is one, a calibration wants many.
     pub identical_blocks: Option<u32>,
     pub calibration: CalibrationSource,
@@ -352,7 +354,7 @@ pub(super) async fn measure_and_record(
     beside: &Beside<'_>,
     options: &Options,
 ) -> Result<Session, PipelineError> {
-    let alone = device::lock_host(context.progress, context.cancel).await?;
+    let alone = device::lock_host(options.lock_timeout, context.progress, context.cancel).await?;
     devices::undo_leftovers(&context.gpus, context.progress, &alone);
     let asked = lead.config.measure.lock_clocks;
     // Held until this function ends, however it does.

@@ -9,11 +9,21 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 /// Variables a tool inherits. Everything else is dropped: tokens and the `GITHUB_*` files through which
-/// a step speaks to its runner must not reach code that a pull request brought along.
+/// a step speaks to its runner must not reach code that a pull request brought along. Whole names only: a
+/// prefix such as `SSL_` also matches `SSL_CLIENT_KEY_PASSWORD`.
 const INHERITED: &[&str] = &[
     "PATH",
     "HOME",
     "LANG",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
     "TMPDIR",
     "TZ",
     "USER",
@@ -29,9 +39,6 @@ const INHERITED: &[&str] = &[
     "NVIDIA_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
 ];
-
-/// Families of variables a tool inherits: certificates and the language of messages.
-const INHERITED_PREFIXES: &[&str] = &["SSL_", "LC_"];
 
 /// A program to run: where, with what, for how long at most.
 #[derive(Clone)]
@@ -149,9 +156,7 @@ impl fmt::Display for Command {
 }
 
 fn is_inherited(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| {
-        INHERITED.contains(&name) || INHERITED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-    })
+    name.to_str().is_some_and(|name| INHERITED.contains(&name))
 }
 
 fn quoted(word: &OsStr) -> String {
@@ -280,6 +285,8 @@ mod tests {
                 "AWS_SECRET_ACCESS_KEY",
                 "PIP_INDEX_URL",
                 "LD_PRELOAD",
+                "SSL_CLIENT_KEY_PASSWORD",
+                "LC_TOKEN",
             ],
         );
         assert_eq!(seen, ["GIVEN", "HOME", "LC_ALL", "PATH", "SSL_CERT_FILE"]);

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{SideName, Stage};
+use crate::model::{Metric, SideName, Stage};
 
 use super::{
-    BackendRecord, BaselineFile, BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord, RecordError,
-    RunFile,
+    BackendRecord, BaselineFile, BenchmarkRecord, MetricRecord, OutcomeRecord, OutcomeStatus, ProcessRecord,
+    RecordError, RunFile,
 };
 
 fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
@@ -19,12 +19,7 @@ const SLOTS: u8 = 4;
 /// Refuses a file that contradicts itself; the first contradiction is named.
 pub(super) fn run(file: &RunFile) -> Result<(), RecordError> {
     timestamp("created", &file.created)?;
-    let mut metrics = BTreeSet::new();
-    for metric in &file.metrics {
-        if !metrics.insert(metric.name.as_str()) {
-            return Err(wrong("metrics", format!("{:?} is described twice", metric.name)));
-        }
-    }
+    let metrics = described(&file.metrics)?;
     match file.sides.iter().map(|side| side.name.0).collect::<Vec<_>>().as_slice() {
         [_] | [SideName::Base, SideName::Head] => {}
         _ => return Err(wrong("sides", "neither one side nor base followed by head")),
@@ -56,6 +51,27 @@ pub(super) fn run(file: &RunFile) -> Result<(), RecordError> {
         }
     }
     Ok(())
+}
+
+/// The names of the metrics that a file describes. A file that calls latency a throughput would turn a
+/// regression into an improvement.
+fn described(metrics: &[MetricRecord]) -> Result<BTreeSet<&str>, RecordError> {
+    let mut names = BTreeSet::new();
+    for metric in metrics {
+        if !names.insert(metric.name.as_str()) {
+            return Err(wrong("metrics", format!("{:?} is described twice", metric.name)));
+        }
+        if let Some(known) = Metric::built_in(&metric.name)
+            && known != Metric::from(metric)
+        {
+            let what = format!(
+                "{:?} is a built-in metric in {}, and the file describes it differently",
+                metric.name, known.unit
+            );
+            return Err(wrong("metrics", what));
+        }
+    }
+    Ok(names)
 }
 
 fn backend(at: &str, backend: &BackendRecord) -> Result<(), RecordError> {
@@ -138,12 +154,7 @@ pub(super) fn date(at: &str, text: &str) -> Result<(), RecordError> {
 /// Refuses a file of a baseline that contradicts itself.
 pub(super) fn baseline(file: &BaselineFile) -> Result<(), RecordError> {
     timestamp("created", &file.created)?;
-    let mut metrics = BTreeSet::new();
-    for metric in &file.metrics {
-        if !metrics.insert(metric.name.as_str()) {
-            return Err(wrong("metrics", format!("{:?} is described twice", metric.name)));
-        }
-    }
+    let metrics = described(&file.metrics)?;
     let mut names = BTreeSet::new();
     for (at, benchmark) in file.benchmarks.iter().enumerate() {
         let at = format!("benchmarks[{at}]");

@@ -23,6 +23,19 @@ impl RunFile {
         self.sides.iter().map(|side| (side.name.0, self.run(side, label))).collect()
     }
 
+    /// As [`RunFile::runs`]; each record is freed as soon as it is converted, so that a large file is never in
+    /// memory twice.
+    pub fn into_runs(mut self, label: &str) -> Vec<(SideName, Run)> {
+        let sides = std::mem::take(&mut self.sides);
+        let runs = sides.into_iter().map(|mut side| {
+            let records = std::mem::take(&mut side.benchmarks);
+            let mut run = self.run(&side, label);
+            run.benchmarks = records.into_iter().map(|record| benchmark(&record, &self.metrics)).collect();
+            (side.name.0, run)
+        });
+        runs.collect()
+    }
+
     fn run(&self, side: &SideRecord, label: &str) -> Run {
         Run {
             anchor: None,

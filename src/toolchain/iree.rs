@@ -127,7 +127,7 @@ async fn check(pin: &Pin, wanted: &Wanted, place: &Place) -> Result<Installed, T
     let look = move || {
         let manifest = Manifest::read(&root)?
             .ok_or_else(|| ToolchainError::MissingTool { tool: "a manifest".into(), root: root.clone() })?;
-        manifest.check(&root, Look::Closely)?;
+        manifest.check(&root, Look::Closely, Scope::Binaries)?;
         Ok::<_, ToolchainError>(manifest)
     };
     let manifest = blocking(&place.root, look).await?;

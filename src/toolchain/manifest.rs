@@ -4,6 +4,7 @@
 //! that overwrites another, not against someone who may write to the cache and wishes to deceive: such a
 //! person owns the cache, and that is why untrusted runs have a cache of their own.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -77,8 +78,13 @@ pub(super) enum Scope {
 impl Manifest {
     /// Hashes the files below `root`.
     pub(super) fn take(root: &Path, what: String, scope: Scope) -> Result<Self, ToolchainError> {
-        let mut found = Vec::new();
-        walk(root, scope, &mut found)?;
+        let mut met = Vec::new();
+        walk(root, &mut met)?;
+        let counts = |path: &Path, metadata: &Metadata| {
+            metadata.is_file() && (scope == Scope::Everything || is_binary(path, metadata))
+        };
+        let mut found: Vec<PathBuf> =
+            met.into_iter().filter(|(path, metadata)| counts(path, metadata)).map(|(path, _)| path).collect();
         found.sort();
         let digests = sha256_of_all(&found);
         let mut files = Vec::with_capacity(found.len());
@@ -117,8 +123,9 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Compares the files below `root` with what was installed.
-    pub(super) fn check(&self, root: &Path, look: Look) -> Result<(), ToolchainError> {
+    /// Compares the files below `root` with what was installed. `scope` is the one it was taken with.
+    pub(super) fn check(&self, root: &Path, look: Look, scope: Scope) -> Result<(), ToolchainError> {
+        self.check_added(root, scope)?;
         let mut entries = Vec::new();
         for entry in &self.files {
             let path = root.join(&entry.path);
@@ -138,13 +145,35 @@ impl Manifest {
         Ok(())
     }
 
+    /// Refuses code that nobody installed: a `.pth` file runs whenever Python starts. Data that a package keeps
+    /// in its own folder is none.
+    fn check_added(&self, root: &Path, scope: Scope) -> Result<(), ToolchainError> {
+        let known: BTreeSet<&Path> = self.files.iter().map(|entry| entry.path.as_path()).collect();
+        let mut found = Vec::new();
+        walk(root, &mut found)?;
+        for (path, metadata) in found {
+            let is_code = match scope {
+                Scope::Binaries => is_binary(&path, &metadata),
+                Scope::Everything => is_binary(&path, &metadata) || is_python(&path),
+            };
+            // A link has the mode of every link. Its name says whether anything would load it.
+            let is_code = if metadata.is_symlink() { is_python(&path) || is_library(&path) } else { is_code };
+            if is_code && !known.contains(path.strip_prefix(root).unwrap_or(&path)) {
+                let found = "a file that was not installed".to_owned();
+                return Err(ToolchainError::Tampered { path, expected: "of no file".to_owned(), found });
+            }
+        }
+        Ok(())
+    }
+
     /// Bytes of all files that count.
     pub(super) fn size(&self) -> u64 {
         self.files.iter().map(|entry| entry.stamp.size).sum()
     }
 }
 
-fn walk(folder: &Path, scope: Scope, found: &mut Vec<PathBuf>) -> Result<(), ToolchainError> {
+/// Every file and link below a folder.
+fn walk(folder: &Path, found: &mut Vec<(PathBuf, Metadata)>) -> Result<(), ToolchainError> {
     let entries = fs::read_dir(folder).map_err(ToolchainError::io("list", folder))?;
     for entry in entries {
         let entry = entry.map_err(ToolchainError::io("list", folder))?;
@@ -152,17 +181,26 @@ fn walk(folder: &Path, scope: Scope, found: &mut Vec<PathBuf>) -> Result<(), Too
         // Not followed: a link's target is either inside, and met there, or the system's own.
         let metadata = fs::symlink_metadata(&path).map_err(ToolchainError::io("look at", &path))?;
         if metadata.is_dir() {
-            walk(&path, scope, found)?;
-        } else if metadata.is_file() && (scope == Scope::Everything || is_binary(&path, &metadata)) {
-            found.push(path);
+            walk(&path, found)?;
+        } else {
+            found.push((path, metadata));
         }
     }
     Ok(())
 }
 
 fn is_binary(path: &Path, metadata: &Metadata) -> bool {
+    metadata.permissions().mode() & 0o111 != 0 || is_library(path)
+}
+
+fn is_library(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    metadata.permissions().mode() & 0o111 != 0 || name.ends_with(".so") || name.contains(".so.")
+    name.ends_with(".so") || name.contains(".so.")
+}
+
+/// What Python loads by itself or by name.
+fn is_python(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["py", "pyc", "pth"].iter().any(|known| extension == *known))
 }
 
 /// One digest of some files, by content, for trees that benchgate did not install.
@@ -198,18 +236,49 @@ mod tests {
         manifest.write(root).unwrap();
         assert_eq!(Manifest::read(root).unwrap().as_ref(), Some(&manifest));
         for look in [Look::Closely, Look::AtStamps] {
-            manifest.check(root, look).unwrap();
+            manifest.check(root, look, Scope::Binaries).unwrap();
         }
         fs::write(root.join("notes.txt"), "changed").unwrap();
-        manifest.check(root, Look::Closely).unwrap();
+        manifest.check(root, Look::Closely, Scope::Binaries).unwrap();
         // The same length, so only content and change time tell.
         fs::write(root.join("bin/tool"), "bin/TOOL").unwrap();
         for look in [Look::Closely, Look::AtStamps] {
-            let error = manifest.check(root, look).unwrap_err();
+            let error = manifest.check(root, look, Scope::Binaries).unwrap_err();
             assert!(
                 matches!(&error, ToolchainError::Tampered { path, .. } if path.ends_with("bin/tool")),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn added_code_is_noticed_and_added_data_is_not() {
+        for (name, scope) in [
+            ("site-packages/evil.pth", Scope::Everything),
+            ("site-packages/torch/__pycache__/x.cpython-312.pyc", Scope::Everything),
+            ("sitecustomize.py", Scope::Everything),
+            ("lib/libevil.so.1", Scope::Binaries),
+        ] {
+            let folder = tree();
+            let root = folder.path();
+            let manifest = Manifest::take(root, "tools".into(), scope).unwrap();
+            manifest.write(root).unwrap();
+            fs::write(root.join("kernels.cache"), "data").unwrap();
+            manifest.check(root, Look::AtStamps, scope).unwrap();
+            fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+            for link in [false, true] {
+                if link {
+                    std::os::unix::fs::symlink("/etc/passwd", root.join(name)).unwrap();
+                } else {
+                    fs::write(root.join(name), "import os").unwrap();
+                }
+                let error = manifest.check(root, Look::AtStamps, scope).unwrap_err();
+                assert!(
+                    matches!(&error, ToolchainError::Tampered { path, .. } if path.ends_with(name)),
+                    "{error}"
+                );
+                fs::remove_file(root.join(name)).unwrap();
+            }
         }
     }
 
@@ -219,7 +288,8 @@ mod tests {
         let root = folder.path();
         let manifest = Manifest::take(root, "tools".into(), Scope::Everything).unwrap();
         fs::remove_file(root.join("lib.so")).unwrap();
-        assert!(manifest.check(root, Look::AtStamps).unwrap_err().to_string().contains("no readable file"));
+        let error = manifest.check(root, Look::AtStamps, Scope::Everything).unwrap_err();
+        assert!(error.to_string().contains("no readable file"));
         fs::write(root.join(FILE), "{").unwrap();
         assert!(matches!(Manifest::read(root), Err(ToolchainError::Tampered { .. })));
         assert_eq!(Manifest::read(&root.join("nothing")).unwrap(), None);

@@ -133,7 +133,7 @@ pub async fn ensure_python(
     let root = place.root.clone();
     blocking(&place.root, move || {
         let missing = || ToolchainError::MissingTool { tool: "a manifest".into(), root: root.clone() };
-        Manifest::read(&root)?.ok_or_else(missing)?.check(&root, Look::AtStamps)
+        Manifest::read(&root)?.ok_or_else(missing)?.check(&root, Look::AtStamps, Scope::Everything)
     })
     .await?;
     let note = if interpreter.is_some() { "installed" } else { "verified" };

@@ -106,9 +106,11 @@ test("what a fork measured is published by another job, once, and the token is i
   const world = new World(t);
   const change = world.proposed(SLOWER);
   const proposed = world.pullRequest(change, true);
+  const started = Date.now();
   await world.run({ event: "pull_request", payload: proposed, sha: change.merge });
   world.git("checkout", "--quiet", "main");
-  const github = await new GitHub(t, [{ ...proposed.pull_request, state: "open" }]).start();
+  const merges = { [change.merge]: [change.base, change.head] };
+  const github = await new GitHub(t, [{ ...proposed.pull_request, state: "open" }], merges).start();
   const reported = payload("workflow_run", (event) => {
     event.repository = proposed.repository;
     Object.assign(event.workflow_run, {
@@ -118,6 +120,9 @@ test("what a fork measured is published by another job, once, and the token is i
       head_branch: "change",
       head_repository: proposed.pull_request.head.repo,
       pull_requests: [],
+      conclusion: "failure",
+      run_started_at: new Date(started).toISOString(),
+      updated_at: new Date().toISOString(),
     });
   });
   const publish = (inputs) =>
@@ -203,12 +208,15 @@ test("a configuration below the workspace is found from there", async (t) => {
 });
 
 // How the binary gets there. `curl` and `cargo` are stood in for: nothing here may reach a network.
-async function delivered(t, { sums, served = "", cargo = false, version = "" }) {
+async function delivered(t, { sums, served = "", cargo = false, version = "", prepare = () => {} }) {
   const world = new World(t);
+  prepare(world);
   const action = path.join(world.folder, "action");
   fs.cpSync(path.join(ROOT, "action.yml"), path.join(action, "action.yml"));
   fs.cpSync(path.join(ROOT, ".github/action"), path.join(action, ".github/action"), { recursive: true });
   fs.cpSync(path.join(ROOT, "Cargo.toml"), path.join(action, "Cargo.toml"));
+  for (const name of ["Cargo.lock", "build.rs"]) fs.cpSync(path.join(ROOT, name), path.join(action, name));
+  for (const name of ["src", "python", "schemas"]) fs.mkdirSync(path.join(action, name));
   fs.appendFileSync(path.join(action, ".github/action/releases.sha256"), sums);
   const bin = path.join(world.folder, "bin");
   fs.mkdirSync(bin);
@@ -217,13 +225,15 @@ async function delivered(t, { sums, served = "", cargo = false, version = "" }) 
   program("curl", `${quiet}\nwhile [ "$1" != --output ]; do shift; done\ncp '${served}' "$2"\necho "got \${@: -1}" >&2`);
   if (cargo) {
     const build = `while [ "$1" != --target-dir ]; do shift; done\nmkdir -p "$2/release"\ncp '${BINARY}' "$2/release/"`;
-    program("cargo", `${quiet}\n${build}`);
+    // Cargo and rustup look for configuration in the folder they run in and above it, and in their home.
+    const alone = `test "$PWD" = / && test -z "$(ls -A "$CARGO_HOME")" && test -z "$RUSTC_WRAPPER$RUSTFLAGS" || exit 98`;
+    program("cargo", `${quiet}\n${alone}\n${build}`);
   }
-  for (const name of ["bash", "sed", "head", "awk", "uname", "mkdir", "sha256sum", "tar", "gzip", "mv", "rm", "cp", "git", "dirname"]) {
+  for (const name of ["bash", "sed", "head", "awk", "uname", "mkdir", "sha256sum", "tar", "gzip", "mv", "rm", "cp", "git", "dirname", "find", "sort", "xargs", "cut", "env", "ls"]) {
     fs.symlinkSync(execFileSync("bash", ["-c", `type -P ${name}`], { encoding: "utf8" }).trim(), path.join(bin, name));
   }
   const inputs = { "binary-path": "", version, command: "publish", "github-token": TOKEN };
-  const env = { PATH: bin, RUNNER_TOOL_CACHE: path.join(world.folder, "tool-cache") };
+  const env = { PATH: bin, RUNNER_TOOL_CACHE: path.join(world.folder, "tool-cache"), RUSTC_WRAPPER: "/pwned", RUSTFLAGS: "-Cx" };
   return world.run({ event: "push", payload: push(null, world.first), sha: world.first, inputs, env, action });
 }
 
@@ -259,6 +269,67 @@ test("without a release the sources are built, and without cargo that is an erro
   const job = await delivered(t, { sums: "" });
   assert.equal(job.code, 20, job.log);
   assert.match(job.annotations[0].message, /could not be installed/);
+});
+
+test("a build reads nothing of the workspace and runs no binary that an earlier job left", async (t) => {
+  const own = fs.readFileSync(path.join(ROOT, "Cargo.toml"), "utf8").match(/^version = "(.*)"$/m)[1];
+  const pwned = (world) => path.join(world.folder, "pwned");
+  let left;
+  const prepare = (world) => {
+    left = pwned(world);
+    world.write(".cargo/config.toml", `[build]\nrustc-wrapper = "${left}.sh"\n`);
+    world.write("rust-toolchain.toml", `[toolchain]\npath = "/pwned"\n`);
+    for (const place of [`${own}/build/release`, `${own}`]) {
+      const folder = path.join(world.folder, "tool-cache/benchgate", place);
+      fs.mkdirSync(folder, { recursive: true });
+      fs.writeFileSync(path.join(folder, "benchgate"), `#!/bin/bash\ntouch '${left}'\n`, { mode: 0o755 });
+    }
+  };
+  assert.equal((await delivered(t, { sums: "", cargo: true, prepare })).code, RAN);
+  assert.ok(!fs.existsSync(left));
+});
+
+test("a binary-path without a slash is the file that was tested and not one on the PATH", async (t) => {
+  const world = new World(t);
+  fs.copyFileSync(BINARY, path.join(world.workspace, "benchgate"));
+  const bin = path.join(world.folder, "bin");
+  fs.mkdirSync(bin);
+  fs.writeFileSync(path.join(bin, "benchgate"), "#!/bin/bash\nexit 77\n", { mode: 0o755 });
+  const job = await world.run({
+    event: "push",
+    payload: push(null, world.first),
+    sha: world.first,
+    inputs: { "binary-path": "benchgate", command: "publish" },
+    env: { PATH: `${bin}:${process.env.PATH}` },
+  });
+  assert.equal(job.code, RAN, job.log);
+});
+
+test("only a result that this very step measured is an output", async (t) => {
+  const world = new World(t);
+  const change = world.proposed(SAME);
+  const job = { event: "pull_request", payload: world.pullRequest(change), sha: change.merge };
+  const measured = await world.run(job);
+  assert.equal(measured.outputs["run-json"], path.join(world.workspace, "run.json"));
+  const forged = world.read("run.json");
+  const left = path.join(world.workspace, "run.json");
+  const failures = [
+    { config: "absent.toml" },
+    { "warn-only": "perhaps" },
+    { "binary-path": "/absent" },
+    { version: "no version" },
+  ];
+  for (const inputs of failures) {
+    world.write("run.json", forged);
+    const failed = await world.run({ ...job, inputs });
+    assert.notEqual(failed.code, 0, failed.log);
+    assert.deepEqual([failed.outputs["run-json"], fs.existsSync(left)], ["", false], failed.log);
+  }
+  // A link that was committed is removed, and not what it names.
+  world.write("other.json", forged);
+  fs.symlinkSync("other.json", left);
+  await world.run({ ...job, inputs: { config: "absent.toml" } });
+  assert.deepEqual([fs.existsSync(left), world.read("other.json")], [false, forged]);
 });
 
 test("a version is a version", async (t) => {

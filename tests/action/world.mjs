@@ -122,7 +122,9 @@ export const push = (before, after) =>
 
 /** As much of GitHub as publishing needs. It answers nobody without the token. */
 export class GitHub {
-  constructor(test, pulls) {
+  /** `merges` are commits with their parents; every first parent is on the branch. */
+  constructor(test, pulls, merges = {}) {
+    this.merges = merges;
     this.comments = [];
     this.checks = [];
     this.pulls = pulls;
@@ -168,6 +170,15 @@ export class GitHub {
       return say(200, { total_count: this.checks.length, check_runs: this.checks });
     }
     if (rest === "pulls") return say(200, this.pulls);
+    const commit = rest.match(/^git\/commits\/([0-9a-f]+)$/);
+    if (commit && this.merges[commit[1]]) {
+      return say(200, { sha: commit[1], parents: this.merges[commit[1]].map((sha) => ({ sha })) });
+    }
+    const compared = rest.match(/^compare\/[^/]+\.\.\.([0-9a-f]+)$/);
+    if (compared) {
+      const known = Object.values(this.merges).some(([base]) => base === compared[1]);
+      return say(200, { status: known ? "behind" : "diverged", merge_base_commit: { sha: compared[1] } });
+    }
     return say(404, { message: "Not Found" });
   }
 }

@@ -112,7 +112,7 @@ fn contain(args: &[String], device: Option<&str>) {
         let cancel = interrupts().unwrap();
         let _alone = match device {
             Some(name) => {
-                Some(benchgate::device::lock(name, &benchgate::model::Quiet, &cancel).await.unwrap())
+                Some(benchgate::device::lock(name, None, &benchgate::model::Quiet, &cancel).await.unwrap())
             }
             None => None,
         };

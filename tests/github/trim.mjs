@@ -13,6 +13,8 @@ const OPERATIONS = [
   "PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}",
   "GET /repos/{owner}/{repo}/pulls",
   "GET /repos/{owner}/{repo}/pulls/{pull_number}",
+  "GET /repos/{owner}/{repo}/git/commits/{commit_sha}",
+  "GET /repos/{owner}/{repo}/compare/{basehead}",
 ];
 
 const [whole, trimmed] = process.argv.slice(2);

@@ -23,11 +23,14 @@ async fn a_killed_measurement_gives_its_device_back() {
         .unwrap();
     wait_for_note(&note);
     let cancel = Cancel::new();
-    let held = tokio::time::timeout(Duration::from_millis(300), lock(&device, &Quiet, &cancel)).await;
+    let held = tokio::time::timeout(Duration::from_millis(300), lock(&device, None, &Quiet, &cancel)).await;
     assert!(held.is_err(), "two measurements at once");
     job.kill().unwrap();
     job.wait().unwrap();
-    tokio::time::timeout(Duration::from_secs(10), lock(&device, &Quiet, &cancel)).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(10), lock(&device, None, &Quiet, &cancel))
+        .await
+        .unwrap()
+        .unwrap();
     assert_gone(&note, Duration::from_secs(5));
     for folder in ["/run/lock", "/var/lock", "/tmp"] {
         drop(std::fs::remove_file(format!("{folder}/benchgate-{device}.lock")));

@@ -43,6 +43,41 @@ fn the_glossary_knows_every_verdict() {
     }
 }
 
+/// Everything that holds tests.
+fn sources(folder: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "mjs") {
+            text.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_threat_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut tests = String::new();
+    sources(&root.join("src"), &mut tests);
+    sources(&root.join("tests"), &mut tests);
+    let text = document("security.md");
+    let rows: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| threat")).collect();
+    assert!(rows.len() >= 15, "docs/security.md has {} threats", rows.len());
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let named: Vec<&str> = cells[2].split(", `").flat_map(|part| part.split(", *")).collect();
+        assert!(!named.is_empty() && !cells[2].is_empty(), "{}: no test", cells[0]);
+        for name in named {
+            let name = name.trim_matches(['`', '*', ' ']);
+            let is_there =
+                tests.contains(&format!("fn {name}()")) || tests.contains(&format!("test(\"{name}\","));
+            assert!(is_there, "docs/security.md: there is no test {name:?}");
+        }
+    }
+}
+
 /// Every Markdown file of the repository, but for evidence, which is quoted as it was, and for data of others.
 fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

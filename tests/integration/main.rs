@@ -17,6 +17,7 @@ mod git_server;
 mod github;
 mod gpu;
 mod harness;
+mod hostile_files;
 mod ingest;
 mod init;
 mod inputs;

@@ -168,7 +168,7 @@ fn calibration(place: &Place, testbed: &str) -> Finding {
     const ID: &str = "noise";
     const FIX: &str = "`benchgate noise`, on a quiet machine.";
     let file = place.folder.join("noise.json");
-    let read = std::fs::read(&file).ok().and_then(|bytes| RunFile::from_slice(&bytes).ok());
+    let read = crate::cli::reading::file(&file).ok().and_then(|bytes| RunFile::from_slice(&bytes).ok());
     let Some(run) = read else {
         return Finding::note(
             ID,

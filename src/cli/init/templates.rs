@@ -51,7 +51,8 @@ impl Template {
             let config = format!("          config: {}/benchgate.toml\n", answers.folder);
             text = text.replace("@ACTION@\n        with:\n", &format!("@ACTION@\n        with:\n{config}"));
             // A step without inputs gets its first one.
-            text = text.replace("@ACTION@\n      -", &format!("@ACTION@\n        with:\n{config}      -"));
+            let id = "@ACTION@\n        id: benchgate\n";
+            text = text.replace(id, &format!("{id}        with:\n{config}"));
         }
         let runner = match answers.runner.as_slice() {
             [only] => only.clone(),

@@ -48,6 +48,10 @@ struct State {
     comments: Vec<Comment>,
     checks: Vec<Value>,
     pulls: Vec<Value>,
+    /// Commits with their parents.
+    commits: Vec<(String, Vec<String>)>,
+    /// Commits of every branch.
+    on_branch: Vec<String>,
     /// `GET /user` is refused, as it is to an installation's token.
     installation: bool,
     /// Nothing may be written.
@@ -102,6 +106,20 @@ impl Double {
 
     pub fn pull_request(&self, pull: Value) {
         self.with(|state| state.pulls.push(pull));
+    }
+
+    pub fn has_pulls(&self) -> bool {
+        self.with(|state| !state.pulls.is_empty())
+    }
+
+    /// A merge commit, and whether its first parent is on the branch.
+    pub fn merge(&self, sha: &str, parents: [&str; 2], on_branch: bool) {
+        self.with(|state| {
+            state.commits.push((sha.to_owned(), parents.map(str::to_owned).to_vec()));
+            if on_branch {
+                state.on_branch.push(parents[0].to_owned());
+            }
+        });
     }
 
     pub fn add(&self, login: &str, body: &str) -> u64 {
@@ -228,6 +246,21 @@ impl State {
                     None => refused(404, "Not Found"),
                     Some(pull) => reply(200, pull),
                 }
+            }
+            ("GET", ["repos", "o", "r", "git", "commits", sha]) => {
+                match self.commits.iter().find(|(known, _)| known == sha) {
+                    None => refused(404, "Not Found"),
+                    Some((sha, parents)) => {
+                        let parents: Vec<Value> = parents.iter().map(|sha| json!({ "sha": sha })).collect();
+                        reply(200, &json!({ "sha": sha, "parents": parents }))
+                    }
+                }
+            }
+            ("GET", ["repos", "o", "r", "compare", range]) => {
+                let (_, head) = range.split_once("...").unwrap();
+                let status = if self.on_branch.iter().any(|sha| sha == head) { "behind" } else { "diverged" };
+                let base = self.on_branch.first().cloned().unwrap_or_else(|| "f".repeat(40));
+                reply(200, &json!({ "status": status, "merge_base_commit": { "sha": base } }))
             }
             ("GET", ["repos", "o", "r", "pulls"]) => page(&self.pulls, query, |entries| json!(entries)),
             _ => refused(404, "Not Found"),

@@ -2,10 +2,12 @@
 
 mod double;
 mod event;
+mod forged;
 mod job;
 mod publish;
 mod schema;
 mod sticky;
+mod trusted;
 
 pub use double::Double;
 pub use publish::{Measured, pull};

@@ -17,12 +17,43 @@ pub struct Measured {
 
 const HEAD: &str = "0123456789abcdef0123456789abcdef01234567";
 
+/// GITHUB_SHA: GitHub's merge of HEAD onto BASE.
+pub const MERGE: &str = "89ece87b89852100c0a4ac3d515e14842d090967";
+pub const BASE: &str = "1111111111111111111111111111111111111111";
+
 impl Measured {
     pub fn new() -> Self {
         let slow = "flags = [\"--fake=latency-us=1300\"]";
         let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(slow).write();
         suite.world.run(["gate"]).expect_code(10);
-        Self { suite }
+        let this = Self { suite };
+        this.about(BASE, MERGE);
+        this
+    }
+
+    /// Says which commits were measured, as a checkout would.
+    pub fn about(&self, base: &str, head: &str) {
+        self.edit(|run| {
+            run["sides"][0]["commit"] = json!(base);
+            run["sides"][1]["commit"] = json!(head);
+        });
+    }
+
+    pub fn edit(&self, change: impl FnOnce(&mut Value)) {
+        let mut run = self.suite.run_json();
+        change(&mut run);
+        self.suite.world.write("run.json", run.to_string());
+    }
+
+    /// The same time for both sides: nothing regressed.
+    pub fn unchanged(&self) {
+        self.edit(|run| {
+            let base = run["sides"][0]["benchmarks"][0]["processes"].clone();
+            let processes = run["sides"][1]["benchmarks"][0]["processes"].as_array_mut().unwrap();
+            for (process, base) in processes.iter_mut().zip(base.as_array().unwrap()) {
+                process["samples"] = base["samples"].clone();
+            }
+        });
     }
 
     /// `publish` as a job runs it, but for the addresses of a GitHub.
@@ -45,7 +76,7 @@ impl Measured {
             .env("GITHUB_OUTPUT", at("step-output"))
             .env("RUNNER_TEMP", at("temporary"))
             .env("GITHUB_REPOSITORY", "o/r")
-            .env("GITHUB_SHA", "89ece87b89852100c0a4ac3d515e14842d090967")
+            .env("GITHUB_SHA", MERGE)
             .env("GITHUB_SERVER_URL", "https://github.com")
             .env("GITHUB_RUN_ID", "77")
             .env("GITHUB_RUN_ATTEMPT", "1");
@@ -61,7 +92,9 @@ struct Job {
 
 impl Job {
     fn new() -> Self {
-        Self { measured: Measured::new(), double: Double::new() }
+        let double = Double::new();
+        double.merge(MERGE, [BASE, HEAD], true);
+        Self { measured: Measured::new(), double }
     }
 
     fn world(&self) -> &World {
@@ -69,6 +102,9 @@ impl Job {
     }
 
     fn command(&self, event: &str, payload: &Value, args: &[&str]) -> Command {
+        if event == "pull_request" && !self.double.has_pulls() {
+            self.double.pull_request(proposed(HEAD, 1));
+        }
         let mut command = self.measured.in_job(event, payload, args);
         command.env("GITHUB_API_URL", self.double.api()).env("GITHUB_TOKEN", TOKEN);
         command
@@ -109,9 +145,14 @@ pub fn pull() -> Value {
     payload
 }
 
-/// A measuring run of a fork's pull request that has ended.
-fn reported() -> Value {
+/// A measuring run of a fork's pull request that has ended with a red verdict.
+pub fn reported() -> Value {
     let mut payload = payload("workflow_run");
+    let now = jiff::Timestamp::now();
+    let hour = jiff::SignedDuration::from_hours(1);
+    payload["workflow_run"]["run_started_at"] = json!(now.checked_sub(hour).unwrap().to_string());
+    payload["workflow_run"]["updated_at"] = json!(now.to_string());
+    payload["workflow_run"]["conclusion"] = json!("failure");
     let run = &mut payload["workflow_run"];
     run["path"] = json!(".github/workflows/benchgate.yml");
     run["event"] = json!("pull_request");
@@ -122,7 +163,7 @@ fn reported() -> Value {
 }
 
 /// What the API says of pull request 7.
-fn proposed(head: &str, repository: u64) -> Value {
+pub fn proposed(head: &str, repository: u64) -> Value {
     json!({
         "number": 7, "state": "open",
         "head": { "sha": head, "repo": { "id": repository } },
@@ -219,6 +260,13 @@ fn events_without_a_pull_request_get_a_summary_and_a_check() {
         ("workflow_dispatch", payload("workflow_dispatch")),
     ] {
         let job = Job::new();
+        let base = match event {
+            "push" => payload["before"].as_str(),
+            "merge_group" => payload["merge_group"]["base_sha"].as_str(),
+            _ => None,
+        };
+        let head = payload["merge_group"]["head_sha"].as_str();
+        job.measured.about(base.unwrap_or(BASE), head.unwrap_or(MERGE));
         job.publish(event, &payload, &["--check-run"], 10);
         assert_eq!((job.bodies().len(), job.double.checks().len()), (0, 1), "{event}");
         assert!(job.world().read("step-summary").contains("Regressed"), "{event}");
@@ -277,4 +325,26 @@ fn measuring_beside_a_token_that_can_write_is_for_private_repositories() {
     let command = job.command("pull_request", &private, &["gate", "--publish"]);
     job.world().finish(command).expect_code(10);
     assert_eq!(job.bodies().len(), 1);
+}
+
+#[test]
+fn events_that_no_rule_allows_are_not_measured_in_a_job_with_a_token() {
+    let job = Job::new();
+    let public = json!({ "repository": { "id": 1, "private": false } });
+    let private = json!({ "repository": { "id": 1, "private": true } });
+    let refused = |event: &str, payload: &Value| {
+        let mut command = job.command(event, payload, &["gate", "--publish"]);
+        command.env("GITHUB_REF", "refs/heads/main");
+        job.world().finish(command).expect_code(2);
+        let left = job.world().work().join("run.json");
+        assert!(!left.exists(), "{event} leaves the previous result");
+    };
+    for event in ["issue_comment", "pull_request_review", "discussion", "repository_dispatch"] {
+        refused(event, &public);
+        refused(event, &private);
+    }
+    refused("workflow_dispatch", &public);
+    let mut group = payload("merge_group");
+    group["repository"]["private"] = json!(false);
+    refused("merge_group", &group);
 }

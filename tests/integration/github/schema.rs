@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use benchgate::github::{Attempt, Check, Client, Conclusion, Event, Job, Patience, Repository, Sha, Token};
+use benchgate::github::{
+    Attempt, Check, Client, Conclusion, Event, Job, Marker, Patience, Repository, Sha, Token,
+};
 use serde_json::{Value, json};
 
 use super::event::payload;
@@ -137,10 +139,23 @@ fn client(github: &GitHub) -> Client {
     Client::new(&github.api(), Repository::parse("bot/r").unwrap(), &token, Patience::default()).unwrap()
 }
 
+/// Opens a pull request of one change onto main.
+fn proposal(github: &GitHub) -> Value {
+    let commits = github.world("GET", "/repos/bot/r/commits", TOKEN, &Value::Null);
+    let reference = json!({ "ref": "refs/heads/change", "sha": commits[0]["sha"] });
+    github.world("POST", "/repos/bot/r/git/refs", TOKEN, &reference);
+    let file = json!({ "message": "a change", "content": "YQ==", "branch": "change" });
+    github.world("PUT", "/repos/bot/r/contents/a.txt", TOKEN, &file);
+    let pull = json!({ "title": "a change", "head": "change", "base": "main" });
+    github.world("POST", "/repos/bot/r/pulls", TOKEN, &pull)
+}
+
 /// Publishes the measured result as run `run`, try `attempt`.
-fn publish(github: &GitHub, measured: &Measured, run: u64, attempt: u64) {
+fn publish(github: &GitHub, measured: &Measured, pull: &Value, run: u64, attempt: u64) {
     let mut payload = payload("pull_request");
-    payload["pull_request"]["number"] = json!(1);
+    payload["pull_request"]["number"] = pull["number"].clone();
+    payload["pull_request"]["head"]["sha"] = pull["head"]["sha"].clone();
+    payload["pull_request"]["base"]["ref"] = json!("main");
     let mut command = measured.command("pull_request", &payload, &["--comment", "always"]);
     command
         .env("GITHUB_REPOSITORY", "bot/r")
@@ -156,21 +171,24 @@ fn publish(github: &GitHub, measured: &Measured, run: u64, attempt: u64) {
 #[ignore = "needs Node and GitHub's description: .ci/run github"]
 fn exactly_one_comment_in_requests_that_github_describes() {
     let (github, measured) = (GitHub::start(), Measured::new());
-    github.world("POST", "/repos/bot/r/issues", TOKEN, &json!({ "title": "a pull request" }));
+    let pull = proposal(&github);
+    assert_eq!(pull["number"], 1);
+    let [base, head] = ["base", "head"].map(|side| pull[side]["sha"].as_str().unwrap());
+    measured.about(base, head);
     let says = |comment: &Value, run: u64, attempt: u64| {
         let body = comment["body"].as_str().unwrap();
         assert!(body.contains(&format!(" run={run} attempt={attempt} -->")), "{body}");
     };
 
-    publish(&github, &measured, 10, 1);
+    publish(&github, &measured, &pull, 10, 1);
     let first = github.only();
     says(&first, 10, 1);
 
-    publish(&github, &measured, 11, 1);
+    publish(&github, &measured, &pull, 11, 1);
     says(&github.only(), 11, 1);
-    publish(&github, &measured, 11, 2);
+    publish(&github, &measured, &pull, 11, 2);
     says(&github.only(), 11, 2);
-    publish(&github, &measured, 10, 3);
+    publish(&github, &measured, &pull, 10, 3);
     says(&github.only(), 11, 2);
     assert_eq!(github.only()["id"], first["id"], "it was updated in place");
 
@@ -183,9 +201,9 @@ fn exactly_one_comment_in_requests_that_github_describes() {
     }
     github.world("DELETE", &format!("/repos/bot/r/issues/comments/{}", first["id"]), TOKEN, &Value::Null);
     // Ours is now the newest, on the fourth page.
-    publish(&github, &measured, 12, 1);
+    publish(&github, &measured, &pull, 12, 1);
     says(&github.only(), 12, 1);
-    publish(&github, &measured, 13, 1);
+    publish(&github, &measured, &pull, 13, 1);
     says(&github.only(), 13, 1);
     assert_ne!(github.only()["id"], first["id"]);
     let found = github.comments().into_iter().find(|comment| comment["id"] == stranger["id"]).unwrap();
@@ -206,7 +224,7 @@ fn a_check_run_of_every_conclusion_is_one_that_github_describes() {
             conclusion,
             title: "Pass: 1 of 1 benchmarks passed.".into(),
             summary: "### ✅ Pass".into(),
-            id: "benchgate/v1/0/1/1".into(),
+            marker: Marker::new("quickstart", Attempt { run: 1, attempt: 1 }),
             page: Some("https://github.com/bot/r/actions/runs/1".into()),
         };
         on(async { client(&github).check(&check).await }).unwrap();
@@ -224,14 +242,8 @@ fn a_check_run_of_every_conclusion_is_one_that_github_describes() {
 #[ignore = "needs Node and GitHub's description: .ci/run github"]
 fn a_reported_run_finds_its_pull_request_in_requests_that_github_describes() {
     let github = GitHub::start();
-    let commits = github.world("GET", "/repos/bot/r/commits", TOKEN, &Value::Null);
-    let main = commits[0]["sha"].clone();
-    let reference = json!({ "ref": "refs/heads/change", "sha": main });
-    github.world("POST", "/repos/bot/r/git/refs", TOKEN, &reference);
-    let file = json!({ "message": "a change", "content": "YQ==", "branch": "change" });
-    github.world("PUT", "/repos/bot/r/contents/a.txt", TOKEN, &file);
-    let pull = json!({ "title": "a change", "head": "change", "base": "main" });
-    let pull = github.world("POST", "/repos/bot/r/pulls", TOKEN, &pull);
+    let pull = proposal(&github);
+    let main = pull["base"]["sha"].clone();
     let mut payload = payload("workflow_run");
     payload["repository"]["id"] = pull["base"]["repo"]["id"].clone();
     let run = &mut payload["workflow_run"];

@@ -241,7 +241,7 @@ fn a_check_run_is_posted_once_and_updated_by_the_same_try() {
         conclusion: Conclusion::Neutral,
         title: "Inconclusive".into(),
         summary: "open".into(),
-        id: marker(1, 1).id(),
+        marker: marker(1, 1),
         page: None,
     };
     for fault in [Fault::DoneThen502, Fault::NotDone502] {
@@ -255,6 +255,56 @@ fn a_check_run_is_posted_once_and_updated_by_the_same_try() {
         assert_eq!((double.checks().len(), double.checks()[0]["conclusion"].as_str()), (1, Some("success")));
         check.conclusion = Conclusion::Neutral;
     }
+}
+
+#[test]
+fn an_older_check_run_replaces_nothing_and_a_newer_one_updates_it() {
+    let double = Double::new();
+    let check = |run, attempt, conclusion| Check {
+        name: "benchgate: quickstart".into(),
+        head: Sha::parse("0123456789abcdef0123456789abcdef01234567").unwrap(),
+        conclusion,
+        title: "x".into(),
+        summary: "x".into(),
+        marker: marker(run, attempt),
+        page: None,
+    };
+    let post = |check: &Check| on(async { client(&double).check(check).await }).unwrap();
+    assert!(post(&check(8, 2, Conclusion::Failure)));
+    assert!(!post(&check(7, 3, Conclusion::Success)), "an older run");
+    assert!(!post(&check(8, 1, Conclusion::Success)), "an older attempt");
+    assert_eq!(double.checks()[0]["conclusion"], "failure");
+    assert!(post(&check(9, 1, Conclusion::Success)));
+    assert_eq!((double.checks().len(), double.checks()[0]["conclusion"].as_str()), (1, Some("success")));
+}
+
+#[test]
+fn a_retry_after_of_any_size_is_a_wait_that_is_too_long() {
+    for (status, seconds) in [(502, "18446744073709551615"), (429, "18446744073709551614"), (503, "1e99")] {
+        let double = Double::new();
+        let headers = vec![("Retry-After", seconds.to_owned())];
+        double.fail("GET", "comments", Fault::Refuse { status, headers, message: "later" });
+        assert!(post(&double, 1, 1, "red", true).is_err(), "{status}");
+    }
+}
+
+#[test]
+fn an_answer_that_echoes_the_token_is_redacted() {
+    let double = Double::new();
+    let message = "Bad header Authorization: Bearer ghs_loopback_9f8e7d6c5b4a";
+    assert!(message.ends_with(TOKEN));
+    double.fail("GET", "comments", Fault::Refuse { status: 422, headers: Vec::new(), message });
+    let error = post(&double, 1, 1, "red", true).unwrap_err();
+    assert!(matches!(&error, GitHubError::Refused { status: 422, .. }), "{error:?}");
+    assert!(!format!("{error:?} {error}").contains("ghs_"), "{error}");
+}
+
+#[test]
+fn a_token_that_no_header_can_hold_is_not_a_token() {
+    for text in ["ghs_a\nb", "ghs_a b", "ghs_\u{e9}", "\n", ""] {
+        assert!(Token::new(text).is_none(), "{text:?}");
+    }
+    assert!(Token::new(" ghs_a\n").is_some());
 }
 
 #[test]

@@ -1,0 +1,186 @@
+//! Whether a result is the one that the reported run measured: the commits, the time, the tools, the
+//! benchmarks of the base and the schedule have to agree with what is known without the result.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::config::{Config, Pin};
+use crate::gate::Expected;
+use crate::github::{Event, Job, WorkflowRun};
+use crate::model::SideName;
+use crate::pipeline;
+use crate::record::{RunFile, SideRecord};
+
+use super::CliError;
+
+/// How far the clock of the machine that measured may be off.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
+
+/// A block with a higher number is not one that benchgate measured.
+const MOST_BLOCKS: u32 = 10_000;
+
+/// The commits that a result may be about.
+#[derive(Debug, Default)]
+pub struct Commits {
+    /// Any of these; empty where it is not known.
+    pub head: Vec<String>,
+    pub base: Vec<String>,
+}
+
+impl Commits {
+    /// What the event itself says. A workflow_run event names neither the merge that was measured nor its
+    /// base: GitHub is asked for those.
+    pub fn of(job: &Job) -> Self {
+        let known = |sha: &crate::github::Sha| sha.as_str().to_owned();
+        let own = || vec![known(&job.commit)];
+        let (head, base) = match &job.event {
+            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => {
+                (vec![known(&pull.head), known(&job.commit)], Vec::new())
+            }
+            Event::MergeGroup { head, base, .. } => (vec![known(head)], vec![known(base)]),
+            Event::Push { before } => (own(), before.iter().map(known).collect()),
+            Event::Schedule | Event::WorkflowDispatch | Event::Other(_) => (own(), Vec::new()),
+            Event::WorkflowRun(_) => (Vec::new(), Vec::new()),
+        };
+        Self { head, base }
+    }
+}
+
+/// Refuses a result that contradicts what is known without it.
+///
+/// # Errors
+/// The first contradiction.
+pub fn check(
+    file: &RunFile,
+    config: &Config,
+    expected: &[Expected],
+    commits: &Commits,
+    reported: Option<&WorkflowRun>,
+) -> Result<(), CliError> {
+    if let Some(reported) = reported {
+        measured_by(file, reported)?;
+    }
+    for (side, known) in [(SideName::Base, &commits.base), (SideName::Head, &commits.head)] {
+        same_commit(file.side(side), side, known)?;
+    }
+    if let Some(base) = file.side(SideName::Base) {
+        pinned_tools(base, config)?;
+        declared(base, expected)?;
+    }
+    if let Some(seed) = config.measure.seed.filter(|seed| *seed != file.seed) {
+        return Err(refused(format!("its seed is {}, and the base's configuration sets {seed}", file.seed)));
+    }
+    on_schedule(file)
+}
+
+fn refused(what: String) -> CliError {
+    CliError::Failed {
+        message: format!("failed to accept the result: {what}"),
+        hint: Some("run the measuring workflow again; its log and docs/security.md say more".to_owned()),
+    }
+}
+
+/// What was measured before the run started is the result of another run.
+fn measured_by(file: &RunFile, reported: &WorkflowRun) -> Result<(), CliError> {
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let (Some(start), Some(end)) =
+        (reported.started.as_deref().and_then(time), reported.updated.as_deref().and_then(time))
+    else {
+        return Err(refused("the event does not say when the reported run started and ended".to_owned()));
+    };
+    let (Ok(earliest), Ok(latest)) = (start.checked_sub(CLOCK_SKEW), end.checked_add(CLOCK_SKEW)) else {
+        return Err(refused("the event's times are out of range".to_owned()));
+    };
+    let processes = file.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|row| &row.processes);
+    let times = std::iter::once(&file.created).chain(processes.map(|process| &process.started));
+    for text in times {
+        if !time(text).is_some_and(|at| earliest <= at && at <= latest) {
+            return Err(refused(format!(
+                "it was measured at {text}, and the reported run lasted from {start} to {end}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn same_commit(side: Option<&SideRecord>, name: SideName, known: &[String]) -> Result<(), CliError> {
+    let Some(side) = side.filter(|_| !known.is_empty()) else { return Ok(()) };
+    match &side.commit {
+        Some(commit) if known.contains(commit) => Ok(()),
+        Some(commit) => {
+            Err(refused(format!("its {name} is {commit}, and the event is about {}", known.join(" or "))))
+        }
+        None => Err(refused(format!("it does not name the commit of its {name}"))),
+    }
+}
+
+/// The base's tools are those that the base's configuration pins.
+fn pinned_tools(base: &SideRecord, config: &Config) -> Result<(), CliError> {
+    let pins = || [Some(&config.head), config.base.as_ref()].into_iter().flatten().map(|side| &side.pin);
+    let is = |pin: &Pin| {
+        base.toolchain.as_ref().is_some_and(|tools| {
+            tools.version == pin.version
+                && [&tools.compiler_commit, &tools.runtime_commit] == [&pin.commit; 2]
+        })
+    };
+    if pins().any(is) {
+        return Ok(());
+    }
+    let found = base.toolchain.as_ref().map_or_else(
+        || "without tools".to_owned(),
+        |tools| format!("with tools {} ({}, {})", tools.version, tools.compiler_commit, tools.runtime_commit),
+    );
+    let pin = &config.head.pin;
+    Err(refused(format!("its base was measured {found}, and the base pins {} ({})", pin.version, pin.commit)))
+}
+
+/// The base's benchmarks are those that its configuration declares, in its order. One that is missing is a
+/// row of the comparison.
+fn declared(base: &SideRecord, expected: &[Expected]) -> Result<(), CliError> {
+    let mut names = expected.iter().map(|expected| expected.benchmark.as_str());
+    for benchmark in &base.benchmarks {
+        if !names.any(|name| name == benchmark.name) {
+            return Err(refused(format!(
+                "its base has the benchmark {:?}, which the base's configuration does not declare there",
+                benchmark.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Each process stands on the side that the schedule gave its slot. A result with its sides exchanged would
+/// show a regression as an improvement.
+fn on_schedule(file: &RunFile) -> Result<(), CliError> {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    // As the pipeline counts them: head's benchmarks, then those that only base has.
+    for name in [SideName::Head, SideName::Base] {
+        for benchmark in file.side(name).into_iter().flat_map(|side| &side.benchmarks) {
+            let next = names.len();
+            names.entry(&benchmark.name).or_insert(next);
+        }
+    }
+    let mut drawn: BTreeMap<u32, Vec<[SideName; 4]>> = BTreeMap::new();
+    for side in &file.sides {
+        for benchmark in &side.benchmarks {
+            let at = names.get(benchmark.name.as_str()).copied().unwrap_or_default();
+            for slot in benchmark.processes.iter().filter_map(|process| process.slot) {
+                if slot.block >= MOST_BLOCKS {
+                    return Err(refused(format!("block {} is not one that benchgate measures", slot.block)));
+                }
+                let round = drawn
+                    .entry(slot.block)
+                    .or_insert_with(|| pipeline::sides_of_round(names.len(), slot.block, file.seed));
+                let expected = round.get(at).and_then(|sides| sides.get(usize::from(slot.slot)));
+                if expected != Some(&side.name.0) {
+                    return Err(refused(format!(
+                        "block {} of {:?} is not in the order that the seed gives: the sides were exchanged",
+                        slot.block, benchmark.name
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,409 @@
+//! Forged results: every field of a red result is deleted or changed, sides and benchmarks are exchanged,
+//! renamed and replayed, and `publish` never turns green. What it can't notice is samples that were invented
+//! plausibly; no case here invents any.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use crate::harness::World;
+use crate::suite::{COMMIT, install_fake_tools, npy};
+
+use super::event::payload;
+
+/// Every verdict that is not a pass.
+const FAIL_ON: &str = "regressed,diverged,error,missing,inconclusive";
+
+/// A suite of three benchmarks on two sides: the first is 30 % slower at head, the others are not.
+struct Red {
+    world: World,
+    run: Value,
+    event: Value,
+}
+
+const NAMES: [&str; 3] = ["slow", "even", "same"];
+
+impl Red {
+    fn new() -> Self {
+        let world = World::new();
+        install_fake_tools(&world.work().join("tools"));
+        for (side, latency) in [("base", 1000), ("head", 1300)] {
+            for name in NAMES {
+                let latency = if name == "slow" { latency } else { 1000 };
+                let revision = if name == "even" { side.len() + usize::from(side == "head") } else { 0 };
+                let source =
+                    format!("// {name}\n// fake latency-us={latency}\n// fake revision={revision}\n");
+                world.write(&format!("{side}/{name}.mlir"), source);
+            }
+            world.write(&format!("{side}/y.npy"), npy(&[1.0, 2.0, 3.0]));
+        }
+        let models: String = NAMES
+            .iter()
+            .map(|name| {
+                format!(
+                    "[[model]]\nname = \"{name}\"\nsource = \"{name}.mlir\"\ninputs = [\"3xf32=1\"]\n\
+                     expected = [\"y.npy\"]\n"
+                )
+            })
+            .collect();
+        world.write(
+            "benchgate.toml",
+            format!(
+                "[suite]\nname = \"fake\"\n[toolchain]\nversion = \"9.9.9\"\ncommit = \"{COMMIT}\"\npath = \"tools\"\n\
+                 [side.base]\nsources = \"base\"\n[side.head]\nsources = \"head\"\n{models}\
+                 [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-task\"\n\
+                 [measure]\nrepetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 4\nmax-blocks = 6\n"
+            ),
+        );
+        world.run(["gate"]).expect_code(10);
+        let mut run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+        let mut event = payload("merge_group");
+        event["merge_group"]["base_sha"] = json!("1".repeat(40));
+        event["merge_group"]["head_sha"] = json!("2".repeat(40));
+        run["sides"][0]["commit"] = json!("1".repeat(40));
+        run["sides"][1]["commit"] = json!("2".repeat(40));
+        Self { world, run, event }
+    }
+
+    /// The exit code that `publish` ends with for this result.
+    fn published(&self, run: &Value, at: usize) -> Option<i32> {
+        let file = self.world.write(&format!("forged-{at}.json"), run.to_string());
+        let event = self.world.write(&format!("event-{at}.json"), self.event.to_string());
+        let mut command: Command = self.world.command(["publish", "--dry-run", "--fail-on", FAIL_ON]);
+        command
+            .arg(&file)
+            .env("GITHUB_EVENT_NAME", "merge_group")
+            .env("GITHUB_EVENT_PATH", &event)
+            .env("GITHUB_REPOSITORY", "o/r")
+            .env("GITHUB_SHA", "2".repeat(40))
+            .env("GITHUB_API_URL", "https://api.github.com")
+            .env("GITHUB_SERVER_URL", "https://github.com")
+            .env("GITHUB_RUN_ID", "77")
+            .env("GITHUB_RUN_ATTEMPT", "1");
+        let code = self.world.finish(command).code;
+        std::fs::remove_file(file).unwrap();
+        std::fs::remove_file(event).unwrap();
+        code
+    }
+
+    /// Publishes every forgery, a few at a time, and names those that were green or crashed.
+    fn greens(&self, forgeries: &[(String, Value)]) -> Vec<String> {
+        let next = Mutex::new(0..forgeries.len());
+        let found = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    loop {
+                        let Some(at) = next.lock().unwrap().next() else { return };
+                        let (what, run) = &forgeries[at];
+                        let code = self.published(run, at);
+                        // 1 is a defect of benchgate, and 101 a panic.
+                        if !code.is_some_and(|code| code > 1 && code != 101) {
+                            found.lock().unwrap().push(format!("{what}: {code:?}"));
+                        }
+                    }
+                });
+            }
+        });
+        let mut found = found.into_inner().unwrap();
+        found.sort();
+        found
+    }
+}
+
+/// Every field, by its path with `*` for each index of an array and each name of a map, and where it stands.
+fn fields(value: &Value, shape: &str, pointer: &str, found: &mut BTreeMap<String, Vec<String>>) {
+    let mut add = |key: &str, pointer_key: &str, inner: &Value| {
+        let shape = format!("{shape}/{key}");
+        let pointer = format!("{pointer}/{pointer_key}");
+        found.entry(shape.clone()).or_default().push(pointer.clone());
+        fields(inner, &shape, &pointer, found);
+    };
+    match value {
+        // One of a list of numbers is like the others.
+        Value::Array(list) if list.first().is_none_or(Value::is_number) => {}
+        Value::Array(list) => {
+            for (at, inner) in list.iter().enumerate() {
+                // The sides and the benchmarks are told apart: what helps a forger is where it stands.
+                let key = if shape == "/sides" || shape.ends_with("/benchmarks") {
+                    at.to_string()
+                } else {
+                    "*".into()
+                };
+                add(&key, &at.to_string(), inner);
+            }
+        }
+        Value::Object(map) => {
+            for (name, inner) in map {
+                let is_open =
+                    shape.ends_with("/facts") || shape.ends_with("/notes") || shape.ends_with("/compiler");
+                let key = if is_open { "*" } else { name };
+                add(key, &name.replace('~', "~0").replace('/', "~1"), inner);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn delete(run: &mut Value, pointer: &str) {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    match run.pointer_mut(parent) {
+        Some(Value::Object(map)) => drop(map.remove(&key.replace("~1", "/").replace("~0", "~"))),
+        // From the last to the first, so that earlier places stay where they are.
+        Some(Value::Array(list)) => drop(list.remove(key.parse().unwrap())),
+        _ => {}
+    }
+}
+
+/// Another value of the same kind.
+fn altered(value: &Value, shape: &str) -> Vec<Value> {
+    match value {
+        Value::Bool(value) => vec![json!(!value)],
+        Value::Number(number) => {
+            let number = number.as_f64().unwrap();
+            vec![json!((number * 2.0).round() + 1.0), json!(0)]
+        }
+        Value::String(text) => {
+            let known: &[&str] = match shape.rsplit('/').next().unwrap_or_default() {
+                "better" => &["higher", "lower"],
+                "kind" => &["exact", "noisy"],
+                "unit" => &["us", "1/s", "bytes"],
+                "status" => &["unsupported", "skipped", "cached", "ok"],
+                "code" => &["PASS", "VERIFIER_SKIPPED"],
+                "design" => &["single"],
+                _ => &["another"],
+            };
+            known.iter().filter(|word| *word != text).map(|word| json!(word)).collect()
+        }
+        Value::Array(list) => {
+            let mut reversed = list.clone();
+            reversed.reverse();
+            vec![json!([]), json!(reversed), json!(list[..list.len() / 2])]
+        }
+        Value::Object(_) => vec![json!({})],
+        Value::Null => Vec::new(),
+    }
+}
+
+/// Whether a change of this field is one of the samples themselves, on one side: that is inventing them.
+fn invents(shape: &str) -> bool {
+    shape.ends_with("/samples/latency")
+}
+
+#[test]
+fn a_red_result_with_any_field_deleted_or_changed_is_never_green() {
+    let red = Red::new();
+    assert_eq!(red.published(&red.run, 0), Some(10), "the result as it was measured");
+    let mut found = BTreeMap::new();
+    fields(&red.run, "", "", &mut found);
+    // The same field of both sides at once: what is gone or wrong on both can't be missed on one.
+    let mut groups = found.clone();
+    for (shape, places) in &found {
+        if let Some(rest) = shape.strip_prefix("/sides/0/").or_else(|| shape.strip_prefix("/sides/1/")) {
+            groups.entry(format!("/both sides/{rest}")).or_default().extend(places.iter().cloned());
+        }
+    }
+    let mut forgeries = Vec::new();
+    for (shape, places) in &groups {
+        // The even and the identical benchmark have the fields of the slow one, and their own values don't matter.
+        let own = ["/benchmarks/1/", "/benchmarks/2/"].iter().any(|part| shape.contains(part));
+        if own {
+            continue;
+        }
+        let mut deleted = red.run.clone();
+        places.iter().rev().for_each(|place| delete(&mut deleted, place));
+        forgeries.push((format!("delete {shape}"), deleted));
+        let choices =
+            places.iter().filter_map(|place| red.run.pointer(place)).map(|v| altered(v, shape).len()).max();
+        for choice in 0..choices.unwrap_or(0) {
+            let mut changed = red.run.clone();
+            for place in places {
+                let Some(value) = changed.pointer_mut(place) else { continue };
+                if let Some(other) = altered(value, shape).get(choice) {
+                    *value = other.clone();
+                }
+            }
+            if changed != red.run && !invents(shape) {
+                forgeries.push((format!("change {shape} ({choice})"), changed));
+            }
+        }
+    }
+    assert!(forgeries.len() > 300, "only {} forgeries", forgeries.len());
+    let greens = red.greens(&forgeries);
+    assert!(greens.is_empty(), "{} of {} are green:\n{}", greens.len(), forgeries.len(), greens.join("\n"));
+}
+
+#[test]
+fn a_red_result_that_is_exchanged_renamed_rescaled_or_replayed_is_never_green() {
+    let red = Red::new();
+    let mut forgeries: Vec<(String, Value)> = Vec::new();
+    let mut forge = |what: &str, change: &dyn Fn(&mut Value)| {
+        let mut run = red.run.clone();
+        change(&mut run);
+        assert_ne!(run, red.run, "{what}");
+        forgeries.push((what.to_owned(), run));
+    };
+    fn of(run: &mut Value, side: usize) -> &mut Vec<Value> {
+        run["sides"][side]["benchmarks"].as_array_mut().unwrap()
+    }
+    fn both(run: &mut Value, change: impl Fn(&mut Value)) {
+        (0..2).for_each(|side| change(&mut of(run, side)[0]));
+    }
+    forge("the sides exchanged", &|run| run["sides"].as_array_mut().unwrap().reverse());
+    forge("the benchmarks of the sides exchanged", &|run| {
+        let base = run["sides"][0]["benchmarks"].take();
+        run["sides"][0]["benchmarks"] = run["sides"][1]["benchmarks"].take();
+        run["sides"][1]["benchmarks"] = base;
+    });
+    forge("the processes of the sides exchanged", &|run| {
+        let base = of(run, 0)[0]["processes"].take();
+        let head = of(run, 1)[0]["processes"].take();
+        of(run, 0)[0]["processes"] = head;
+        of(run, 1)[0]["processes"] = base;
+    });
+    forge("the slow benchmark named as an even one and back", &|run| {
+        for side in 0..2 {
+            let name = of(run, side)[0]["name"].take();
+            of(run, side)[0]["name"] = of(run, side)[1]["name"].take();
+            of(run, side)[1]["name"] = name;
+        }
+    });
+    forge("the slow benchmark renamed on both sides", &|run| both(run, |b| b["name"] = json!("x/cpu/main")));
+    forge("the slow benchmark deleted on both sides", &|run| {
+        (0..2).for_each(|side| drop(of(run, side).remove(0)))
+    });
+    forge("every benchmark deleted", &|run| (0..2).for_each(|side| of(run, side).clear()));
+    for status in ["unsupported", "skipped"] {
+        forge(&format!("{status} on both sides"), &|run| {
+            both(run, |b| b["outcome"] = json!({"status": status, "why": "no device"}));
+        });
+        forge(&format!("{status} at base"), &|run| {
+            of(run, 0)[0]["outcome"] = json!({"status": status, "why": "no device"});
+        });
+    }
+    forge("unsupported and without a trace of the device", &|run| {
+        both(run, |b| {
+            b["outcome"] = json!({"status": "unsupported", "why": "no device"});
+            b["processes"] = json!([]);
+        });
+    });
+    for stage in ["export", "compile", "verify"] {
+        forge(&format!("{stage} failed at base"), &|run| {
+            of(run, 0)[0]["outcome"] = json!({"status": "failed", "stage": stage, "why": "crash"});
+            of(run, 0)[0]["processes"] = json!([]);
+        });
+    }
+    forge("latency is better when higher", &|run| run["metrics"][0]["better"] = json!("higher"));
+    forge("latency has another name", &|run| {
+        let text = run.to_string().replace("\"latency\"", "\"latency2\"");
+        *run = serde_json::from_str(&text).unwrap();
+    });
+    forge("latency is not there", &|run| {
+        for side in 0..2 {
+            for process in of(run, side)[0]["processes"].as_array_mut().unwrap() {
+                process["samples"].as_object_mut().unwrap().remove("latency");
+            }
+        }
+    });
+    forge("base has no latency", &|run| {
+        for process in of(run, 0)[0]["processes"].as_array_mut().unwrap() {
+            process["samples"].as_object_mut().unwrap().remove("latency");
+        }
+    });
+    forge("both claim to execute the same bytes", &|run| {
+        let artifact = of(run, 0)[0]["artifact"].clone();
+        of(run, 1)[0]["artifact"] = artifact;
+    });
+    forge("both claim the same bytes, and one block is left", &|run| {
+        let artifact = of(run, 0)[0]["artifact"].clone();
+        of(run, 1)[0]["artifact"] = artifact;
+        for side in 0..2 {
+            let processes = of(run, side)[0]["processes"].as_array_mut().unwrap();
+            processes.retain(|process| process["slot"]["block"] == 0);
+        }
+    });
+    forge("every time is a thousandth", &|run| {
+        for side in 0..2 {
+            for process in of(run, side)[0]["processes"].as_array_mut().unwrap() {
+                for sample in process["samples"]["latency"].as_array_mut().unwrap() {
+                    *sample = json!(sample.as_f64().unwrap() / 1000.0);
+                }
+            }
+        }
+    });
+    forge("the processes are not paired", &|run| {
+        for side in 0..2 {
+            for process in of(run, side)[0]["processes"].as_array_mut().unwrap() {
+                process.as_object_mut().unwrap().remove("slot");
+            }
+        }
+    });
+    forge("head has one process", &|run| of(run, 1)[0]["processes"].as_array_mut().unwrap().truncate(1));
+    forge("a calibration that expects anything", &|run| {
+        run["calibration"] = json!({"source": "x", "spreads": [{
+            "benchmark": "slow/cpu/main", "metric": "latency",
+            "within_process": 5.0, "between_processes": 5.0, "between_blocks": 5.0, "between_sessions": 5.0,
+        }]});
+    });
+    forge("an interrupted run", &|run| run["complete"] = json!(false));
+    forge("another suite", &|run| run["suite"] = json!("other"));
+    forge("another head", &|run| run["sides"][1]["commit"] = json!("3".repeat(40)));
+    forge("another base", &|run| run["sides"][0]["commit"] = json!("3".repeat(40)));
+    forge("other tools at base", &|run| {
+        run["sides"][0]["toolchain"]["compiler_commit"] = json!("4".repeat(40));
+        run["sides"][0]["toolchain"]["runtime_commit"] = json!("4".repeat(40));
+    });
+    forge("another version at base", &|run| run["sides"][0]["toolchain"]["version"] = json!("1.0.0"));
+    forge("only head", &|run| drop(run["sides"].as_array_mut().unwrap().remove(0)));
+    forge("head twice", &|run| {
+        let head = run["sides"][1]["benchmarks"].clone();
+        run["sides"][0]["benchmarks"] = head;
+    });
+    forge("base twice", &|run| {
+        let base = run["sides"][0]["benchmarks"].clone();
+        run["sides"][1]["benchmarks"] = base;
+    });
+    let greens = red.greens(&forgeries);
+    assert!(greens.is_empty(), "{} of {} are green:\n{}", greens.len(), forgeries.len(), greens.join("\n"));
+}
+
+#[test]
+fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
+    let mut red = Red::new();
+    // The same samples on both sides, in the slots of each: a result that passes.
+    let base = red.run["sides"][0]["benchmarks"][0]["processes"].clone();
+    let processes = red.run["sides"][1]["benchmarks"][0]["processes"].as_array_mut().unwrap();
+    for (process, base) in processes.iter_mut().zip(base.as_array().unwrap()) {
+        process["samples"] = base["samples"].clone();
+    }
+    assert_eq!(red.published(&red.run, 0), Some(0), "the result itself");
+    let mut forgeries = Vec::new();
+    let mut forge = |what: &str, change: &dyn Fn(&mut Value)| {
+        let mut run = red.run.clone();
+        change(&mut run);
+        forgeries.push((what.to_owned(), run));
+    };
+    for side in 0..2 {
+        forge("another commit", &|run| run["sides"][side]["commit"] = json!("3".repeat(40)));
+        forge("no commit", &|run| drop(run["sides"][side].as_object_mut().unwrap().remove("commit")));
+        forge("a benchmark is gone", &|run| {
+            run["sides"][side]["benchmarks"].as_array_mut().unwrap().remove(2);
+        });
+        forge("no verification", &|run| {
+            for benchmark in run["sides"][1]["benchmarks"].as_array_mut().unwrap() {
+                benchmark.as_object_mut().unwrap().remove("verification");
+            }
+        });
+    }
+    forge("no tools", &|run| drop(run["sides"][0].as_object_mut().unwrap().remove("toolchain")));
+    forge("other tools", &|run| run["sides"][0]["toolchain"]["compiler_commit"] = json!("4".repeat(40)));
+    forge("a benchmark too many", &|run| {
+        let mut more = run["sides"][0]["benchmarks"][0].clone();
+        more["name"] = json!("more/cpu/main");
+        run["sides"][0]["benchmarks"].as_array_mut().unwrap().push(more);
+    });
+    let greens = red.greens(&forgeries);
+    assert!(greens.is_empty(), "{} of {} are green:\n{}", greens.len(), forgeries.len(), greens.join("\n"));
+}

@@ -1,0 +1,98 @@
+//! Files that anyone may have written are read with bounds, and links that anyone may have committed are not
+//! followed out of the repository.
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::harness::World;
+use crate::suite::Suite;
+
+const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
+
+/// Every command that reads a result, with `FILE` where that stands.
+const READERS: [&[&str]; 5] = [
+    &["compare", "FILE"],
+    &["explain", "FILE"],
+    &["report", "FILE", "--html", "page.html"],
+    &["publish", "FILE", "--dry-run"],
+    &["baseline", "update", "--run", "FILE"],
+];
+
+fn world() -> World {
+    let world = World::new();
+    world.write("a.mlir", "// a\n");
+    world.write(
+        "benchgate.toml",
+        "[suite]\nname = \"quickstart\"\n[toolchain]\nversion = \"3.13.0\"\n\
+         commit = \"1111111111111111111111111111111111111111\"\n\
+         [[model]]\nname = \"a\"\nsource = \"a.mlir\"\n[[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\n",
+    );
+    world
+}
+
+#[test]
+fn what_is_not_a_regular_file_of_a_sensible_size_is_refused_at_once() {
+    let world = world();
+    let work = world.work();
+    // Sparse: it takes no room on the disk, and 3 GB of memory if it is read.
+    std::fs::File::create(work.join("sparse")).unwrap().set_len(3 << 30).unwrap();
+    assert!(Command::new("mkfifo").arg(work.join("pipe")).status().unwrap().success());
+    symlink("/dev/zero", work.join("endless")).unwrap();
+    symlink("/dev/tty", work.join("terminal")).unwrap();
+    std::fs::create_dir(work.join("folder")).unwrap();
+    for file in ["sparse", "pipe", "endless", "folder", "/dev/zero"] {
+        for reader in READERS {
+            let args = reader.iter().map(|word| if *word == "FILE" { file } else { *word });
+            let started = Instant::now();
+            let outcome = world.run(args);
+            assert_eq!(outcome.code, Some(21), "{reader:?} {file}: {}", outcome.stderr);
+            assert!(started.elapsed() < Duration::from_secs(60), "{reader:?} {file}");
+        }
+    }
+}
+
+#[test]
+fn a_result_of_more_benchmarks_than_a_suite_can_have_is_refused() {
+    let world = world();
+    let mut run: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
+    let one = serde_json::json!({"name": "", "outcome": {"status": "skipped", "why": "x"}});
+    for side in run["sides"].as_array_mut().unwrap() {
+        let many = (0..12_000).map(|at| {
+            let mut row = one.clone();
+            row["name"] = format!("{at}/cpu/main").into();
+            row
+        });
+        side["benchmarks"] = many.collect();
+    }
+    world.write("many.json", run.to_string());
+    for reader in READERS {
+        let args = reader.iter().map(|word| if *word == "FILE" { "many.json" } else { *word });
+        let outcome = world.run(args);
+        assert_eq!(outcome.code, Some(21), "{reader:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_link_that_was_committed_does_not_take_sessions_outside_the_repository() {
+    for link in [".benchgate", ".benchgate/sessions", ".benchgate/logs"] {
+        let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+        let outside = suite.world.locks().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        let place = suite.world.work().join(link);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        symlink(&outside, place).unwrap();
+        suite.world.run(["run"]).expect_code(2);
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{link}");
+    }
+}
+
+#[test]
+fn a_previous_result_is_gone_before_anything_can_fail() {
+    for (command, code) in [(&["gate"][..], 2), (&["run"], 2), (&["gate", "--publish"], 2)] {
+        let world = World::new();
+        world.write("run.json", GOLDEN);
+        world.run(command).expect_code(code);
+        assert!(!world.work().join("run.json").exists(), "{command:?}");
+    }
+}
