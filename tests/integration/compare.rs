@@ -425,6 +425,7 @@ fn a_session_is_judged_with_the_blocks_it_was_allowed() {
     let world = World::new();
     let level = |max_blocks: Option<u32>| {
         let mut run = paired(1.0);
+        run.measure.min_blocks = max_blocks.map(|_| 12);
         run.measure.max_blocks = max_blocks;
         world.write("run.json", run.to_json());
         let outcome = world.run(["compare", "run.json", "--format", "json"]);

@@ -77,7 +77,7 @@ fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_
         .measure(&format!("cpus = [{cpu}]\n"))
         .write();
     let toml = suite.world.read("benchgate.toml");
-    let toml = toml.replace("min-blocks = 4\nmax-blocks = 6", "min-blocks = 1\nmax-blocks = 1");
+    let toml = toml.replace("min-blocks = 4\nmax-blocks = 12", "min-blocks = 1\nmax-blocks = 1");
     suite.world.write("benchgate.toml", toml);
     let mut child = suite
         .world

@@ -228,7 +228,7 @@ fn a_process_that_appears_on_the_gpu_in_the_middle_of_a_block_is_seen_and_said()
         Suite::new().model("a", &["pause-ms=700"]).base("").head("flags = [\"--fake=latency-us=1000\"]");
     let machine = Machine::new(suite.measure(""));
     let toml = machine.suite.world.read("benchgate.toml");
-    let toml = toml.replace("min-blocks = 4\nmax-blocks = 6", "min-blocks = 1\nmax-blocks = 1");
+    let toml = toml.replace("min-blocks = 4\nmax-blocks = 12", "min-blocks = 1\nmax-blocks = 1");
     machine.suite.world.write("benchgate.toml", toml);
     let mut child = machine
         .command(&["gate", "--warn-only", "--run-output", "run.json"])

@@ -19,13 +19,15 @@ fn a_slower_head_is_a_regression_and_an_unchanged_row_is_green() {
         .base("")
         .head(&flags("latency-us=1200"))
         .write();
-    let outcome = suite.world.run(["gate"]).expect_code(10);
+    let outcome = suite.world.run(["gate", "--format", "json"]).expect_code(10);
+    let comparison: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     let verdict = |name: &str| {
-        let run = outcome.said();
-        run.split(name).nth(1).unwrap_or_default().chars().take(120).collect::<String>()
+        let rows = comparison["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["benchmark"] == name && row["metric"]["name"] == "latency");
+        row.unwrap_or_else(|| panic!("no row of {name}: {comparison:#}"))["verdict"].clone()
     };
-    assert!(verdict("slow/cpu/main").contains("regressed"), "{}", outcome.stdout);
-    assert!(verdict("same/cpu/main").contains("pass"), "{}", outcome.stdout);
+    assert_eq!(verdict("slow/cpu/main"), "regressed");
+    assert_eq!(verdict("same/cpu/main"), "pass");
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Red {
                 "[suite]\nname = \"fake\"\n[toolchain]\nversion = \"9.9.9\"\ncommit = \"{COMMIT}\"\npath = \"tools\"\n\
                  [side.base]\nsources = \"base\"\n[side.head]\nsources = \"head\"\n{models}\
                  [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-task\"\n\
-                 [measure]\nrepetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 4\nmax-blocks = 6\n"
+                 [measure]\nrepetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 12\nmax-blocks = 12\n"
             ),
         );
         world.run(["gate"]).expect_code(10);
