@@ -42,6 +42,9 @@ struct Table {
     values: Vec<f64>,
 }
 
+/// The processes of one side of a block, each with its repetitions.
+type OneSide = fn(&Block) -> &Vec<Vec<f64>>;
+
 impl Table {
     fn zeros(low: f64, high: f64) -> Self {
         Self { low, values: vec![0.0; ((high - low) / STEP).ceil().max(0.0) as usize + 2] }
@@ -51,7 +54,7 @@ impl Table {
         let position = (x - self.low) / STEP;
         let whole = position.floor();
         (position >= 0.0 && whole < (self.values.len() - 1) as f64)
-            .then(|| (whole as usize, position - whole))
+            .then_some((whole as usize, position - whole))
     }
 
     fn at(&self, x: f64) -> f64 {
@@ -148,17 +151,13 @@ impl Scores {
         let kernel = kernel();
         let margin = REACH * BANDWIDTH + STEP;
         let span = (high - low).min(FARTHEST);
-        let count = |side: fn(&Block) -> &Vec<Vec<f64>>, block: &Block| {
-            side(block).iter().map(Vec::len).sum::<usize>()
+        let count = |side: OneSide, block: &Block| side(block).iter().map(Vec::len).sum::<usize>();
+        let density = |side: OneSide, blocks: &[Block], weight: f64, into: &mut Table| {
+            for repetitions in blocks.iter().flat_map(side) {
+                into.add(repetitions, weight, &kernel);
+            }
         };
-        let density =
-            |side: fn(&Block) -> &Vec<Vec<f64>>, blocks: &[Block], weight: f64, into: &mut Table| {
-                for repetitions in blocks.iter().flat_map(side) {
-                    into.add(repetitions, weight, &kernel);
-                }
-            };
-        let (base, head): (fn(&Block) -> &Vec<Vec<f64>>, fn(&Block) -> &Vec<Vec<f64>>) =
-            (|b| &b.base, |b| &b.head);
+        let (base, head): (OneSide, OneSide) = (|block| &block.base, |block| &block.head);
         let empty = || Table::zeros(low - margin, high + margin);
         let weight_of_all = ALL / all.len() as f64;
         let (mut all_base, mut all_head) = (empty(), empty());
