@@ -154,8 +154,18 @@ def _exported(torch, paths, constructed):
     """The inputs of the compiled module, so that both compute the same."""
     import numpy as np
 
-    arrays = [np.load(path, allow_pickle=False) for path in paths]
+    def load(path):
+        if path.endswith(".bin"):
+            # The exporter writes raw files of bf16 alone, which .npy can't hold: `input0.4x8xbf16.bin`.
+            shape = [int(size) for size in path.split(".")[-2].split("x")[:-1]]
+            with open(path, "rb") as f:
+                return torch.frombuffer(bytearray(f.read()), dtype=torch.bfloat16).reshape(shape)
+        return torch.from_numpy(np.load(path, allow_pickle=False).copy())
+
+    if len(paths) != len(constructed):
+        raise Failed(f"the export has {len(paths)} inputs, the constructor {len(constructed)}")
+    arrays = [load(path) for path in paths]
     shapes = [tuple(a.shape) for a in arrays]
     if shapes != [tuple(t.shape) for t in constructed]:
         raise Failed(f"the exported inputs are {shapes}, the constructor's {[tuple(t.shape) for t in constructed]}")
-    return tuple(torch.from_numpy(a.copy()).to(t.dtype) for a, t in zip(arrays, constructed))
+    return tuple(a.to(t.dtype) for a, t in zip(arrays, constructed))

@@ -10,8 +10,9 @@ import time
 
 from . import exporters, source
 from .parameters import SCOPE, write_archive
+from .parameters import raw as raw_bytes
 from .protocol import OUTPUT_TYPES, ZOO, Failure, Request, Unsupported
-from .tensors import flatten, to_numpy, write_atomically
+from .tensors import flatten, raw_type, to_numpy, write_atomically
 
 
 def export(request: Request, enter) -> dict:
@@ -198,6 +199,14 @@ def _write(torch, np, request: Request, lowered, inputs, expected, expected64) -
     def arrays(tensors, pattern, what):
         described = []
         for i, tensor in enumerate(tensors):
+            if raw := raw_type(tensor):
+                # The type is part of the name: the bytes do not say what they are.
+                name = pattern.format(i).removesuffix(".npy") + f".{raw}.bin"
+                data = raw_bytes(torch, tensor).tobytes()
+                write_atomically(os.path.join(request.out, name), lambda f: f.write(data))
+                lost = int((~torch.isfinite(tensor)).sum())
+                described.append({"path": name, "shape": list(tensor.shape), "dtype": "bfloat16", "non-finite": lost})
+                continue
             array = to_numpy(tensor, f"{what} {i}")
             name = pattern.format(i)
             write_atomically(os.path.join(request.out, name), lambda f: np.save(f, array, allow_pickle=False))

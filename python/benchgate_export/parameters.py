@@ -14,8 +14,9 @@ SCOPE = "model"
 ARCHIVE = "parameters.irpa"
 
 
-def is_large(tensor) -> bool:
-    return tensor.numel() * tensor.element_size() >= THRESHOLD
+def leaves_text(tensor) -> bool:
+    """bf16 does at any size: iree-compile refuses the constants of it that torch-mlir writes."""
+    return str(tensor.dtype) == "torch.bfloat16" or tensor.numel() * tensor.element_size() >= THRESHOLD
 
 
 def raw(torch, tensor):

@@ -30,6 +30,13 @@ def to_numpy(tensor, what: str):
         raise Failure("write", "UNSUPPORTED_DTYPE", f"{what} has dtype {tensor.dtype}, which .npy cannot hold: {e}") from None
 
 
+def raw_type(tensor) -> str | None:
+    """IREE's name of the type of a tensor that .npy can't hold and the runtime reads as raw bytes: `4x8xbf16`."""
+    if str(tensor.dtype) != "torch.bfloat16":
+        return None
+    return "x".join([*(str(size) for size in tensor.shape), "bf16"])
+
+
 def write_atomically(path: str, write) -> None:
     """`write` gets a binary file; `path` appears complete or not at all."""
     fd, temporary = tempfile.mkstemp(prefix=".tmp-", dir=os.path.dirname(path))

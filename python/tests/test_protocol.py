@@ -156,6 +156,8 @@ class Traced(unittest.TestCase):
         from benchgate_export.exporters import torch_xla_exporter as xla
 
         class Large:
+            dtype = "torch.float32"
+
             def numel(self):
                 return 1 << 20
 
@@ -187,6 +189,16 @@ class FakeTensor:
 
 
 class Outputs(unittest.TestCase):
+    def test_a_type_that_npy_lacks_is_named_as_the_runtime_names_it(self):
+        class Tensor(FakeTensor):
+            dtype = "torch.bfloat16"
+
+        one, matrix = Tensor(), Tensor()
+        matrix.shape = (4, 8)
+        self.assertEqual([tensors.raw_type(t) for t in (one, matrix)], ["bf16", "4x8xbf16"])
+        one.dtype = "torch.float32"
+        self.assertIsNone(tensors.raw_type(one))
+
     def test_flattening_is_depth_first_and_in_order(self):
         a, b, c, d = (FakeTensor() for _ in range(4))
         self.assertEqual(tensors.flatten({"z": a, "a": [b, None, (c,)], "m": {"k": d}}, "eager"), [a, b, c, d])

@@ -29,7 +29,8 @@ def raises(): return Fn(lambda x: x @ x), X
 def inplace(): return Fn(lambda x: x.add_(1) * 2), X
 def casts(): return Fn(lambda x: x.float() * 2), X
 def nan(): return Fn(lambda x: torch.log(x - 1)), X
-def brain(): return Fn(lambda x: x.bfloat16()), X
+def brain(): return nn.Linear(3, 4).bfloat16(), (torch.randn(2, 3).bfloat16(),)
+def tiny(): return Fn(lambda x: x.to(torch.float8_e4m3fn)), X
 def branches(): return Fn(lambda x: x + 1 if x.sum() > 0 else x), X
 def sparse(): return Fn(lambda x: torch.special.airy_ai(x)), X
 def bare(): return nn.Linear(3, 3)
@@ -58,7 +59,7 @@ class Exporter(unittest.TestCase):
         cls.root = pathlib.Path(cls.dir.name)
         (cls.root / "models.py").write_text(MODELS)
         names = ["simple", "outputs", "noisy", "dropout", "raises", "inplace", "casts", "nan", "brain", "branches", "sparse", "bare", "hub"]
-        names += ["rotary", "unsafe", "crash", "simple"]
+        names += ["rotary", "unsafe", "tiny", "crash", "simple"]
         requests = [
             {"id": i, "source": str(cls.root / "models.py"), "symbol": n, "out": str(cls.root / n / str(i))} for i, n in enumerate(names)
         ]
@@ -90,6 +91,15 @@ class Exporter(unittest.TestCase):
         self.assertLess(abs(narrow - wide).max(), 1e-6)
         self.assertIn("hello", self.stderr)
 
+    def test_bf16_is_raw_and_its_constants_leave_the_text(self):
+        a = self.answers["brain"]
+        self.assertEqual(a["status"], "ok", a)
+        out = self.root / "brain" / str(a["id"])
+        self.assertEqual([t["path"] for t in a["inputs"] + a["expected"]], ["input0.2x3xbf16.bin", "expected0.2x4xbf16.bin"])
+        self.assertEqual((out / "expected0.2x4xbf16.bin").stat().st_size, 2 * 4 * 2)
+        self.assertNotIn("dense_resource", (out / "main.mlir").read_text())
+        self.assertTrue((out / "parameters.irpa").exists())
+
     def test_outputs_of_every_shape(self):
         self.assertEqual(self.outcome("outputs")[0], "ok", self.answers["outputs"])
         self.assertEqual([o["shape"] for o in self.answers["outputs"]["expected"]], [[2, 3], [2, 3], []])
@@ -101,7 +111,7 @@ class Exporter(unittest.TestCase):
     def test_failures_and_their_codes(self):
         for name, stage, code in [
             ("raises", "eager", "EAGER_FAILED"),
-            ("brain", "write", "UNSUPPORTED_DTYPE"),
+            ("tiny", "write", "UNSUPPORTED_DTYPE"),
             ("branches", "export", "TORCH_EXPORT_FAILED"),
             ("sparse", "export", "EXPORT_FAILED"),
             ("bare", "construct", "BAD_MODEL"),
@@ -130,7 +140,7 @@ class Exporter(unittest.TestCase):
 
     def test_a_segfault_is_pinned_to_its_model(self):
         self.assertEqual(self.returncode, -11)
-        self.assertEqual((self.lines[-1]["id"], self.lines[-1]["stage"]), (15, "construct"))
+        self.assertEqual((self.lines[-1]["id"], self.lines[-1]["stage"]), (16, "construct"))
 
 
 if __name__ == "__main__":

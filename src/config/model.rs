@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::numerics::TensorFile;
+
 use super::build::{Named, among, unique};
 use super::problems::{Collector, did_you_mean, shown};
 use super::view::View;
@@ -113,8 +115,8 @@ fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> 
 /// What a function is called with, and what it should give.
 pub(super) struct Data {
     pub(super) inputs: Vec<Input>,
-    pub(super) expected: Vec<PathBuf>,
-    pub(super) expected_f64: Vec<PathBuf>,
+    pub(super) expected: Vec<TensorFile>,
+    pub(super) expected_f64: Vec<TensorFile>,
 }
 
 /// The data of a model or of one function of it.
@@ -131,23 +133,28 @@ pub(super) fn data(
     let mut inputs = Vec::new();
     for item in view.get("inputs").items() {
         if let Some(input) = input(item, problems) {
-            if let Input::Npy(path) = &input {
-                file(item, "input", path);
+            if let Input::File(found) = &input {
+                file(item, "input", &found.path);
             }
             inputs.push(input);
         }
     }
-    let mut arrays = |key: &str, what: &str| -> Vec<PathBuf> {
-        let mut paths = Vec::new();
+    let mut arrays = |key: &str, what: &str| -> Vec<TensorFile> {
+        let mut files = Vec::new();
         for item in view.get(key).items() {
-            let Some(path) = item.text() else { continue };
-            if !path.ends_with(".npy") {
-                problems.add(item.at(), format!("`{key}`: expected an `.npy` file"));
-            }
-            file(item, what, Path::new(path));
-            paths.push(PathBuf::from(path));
+            let Some(text) = item.text() else { continue };
+            let Some(found) = tensor_file(item, key, problems) else {
+                let message = format!(
+                    "`{key}`: expected an `.npy` file or a raw one such as `4x8xbf16=@y.bin`, found `{}`",
+                    shown(text)
+                );
+                problems.add(item.at(), message);
+                continue;
+            };
+            file(item, what, &found.path);
+            files.push(found);
         }
-        paths
+        files
     };
     let expected = arrays("expected", "expected output");
     let expected_f64 = arrays("expected-f64", "fp64 output");
@@ -207,24 +214,34 @@ fn source(view: View<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {
     None
 }
 
+/// The file that a text names, if it names one.
+fn tensor_file(view: View<'_, '_>, key: &str, problems: &mut Collector) -> Option<TensorFile> {
+    let file = TensorFile::parse(view.text()?)?;
+    let path = file.path.to_string_lossy();
+    if !values::is_inside(&path) {
+        problems.add(
+            view.at(),
+            format!("`{key}`: `{}` must be a relative path inside the sources folder", shown(&path)),
+        );
+    }
+    Some(file)
+}
+
 fn input(view: View<'_, '_>, problems: &mut Collector) -> Option<Input> {
     let text = view.text()?;
-    if text.ends_with(".npy") {
-        if let Some(path) = text.strip_prefix('@') {
-            problems.add(view.at(), format!("`inputs`: write `{}` without `@`", shown(path)));
-        } else if !values::is_inside(text) {
-            problems.add(
-                view.at(),
-                format!("`inputs`: `{}` must be a relative path inside the sources folder", shown(text)),
-            );
-        }
-        return Some(Input::Npy(PathBuf::from(text)));
+    if let Some(path) = text.strip_prefix('@').filter(|path| path.ends_with(".npy")) {
+        problems.add(view.at(), format!("`inputs`: write `{}` without `@`", shown(path)));
+        return None;
+    }
+    if let Some(file) = tensor_file(view, "inputs", problems) {
+        return Some(Input::File(file));
     }
     if !values::is_literal_input(text) {
         problems.add(
             view.at(),
             format!(
-                "`inputs`: expected an `.npy` file or a literal such as `1x3xf32=1`, found `{}`",
+                "`inputs`: expected an `.npy` file, a raw one such as `1x3xf32=@x.bin` or a literal such as `1x3xf32=1`, \
+                 found `{}`",
                 shown(text)
             ),
         );

@@ -143,17 +143,19 @@ static MODEL: Section = Section {
             "inputs",
             LINES,
             "[]",
-            "One per argument: an `.npy` file, or iree's own notation (`1x3xf32=1`). Exported models bring theirs.",
+            "One per argument: an `.npy` file, a raw one with its type (`1x3xbf16=@x.bin`), or values (`1x3xf32=1`). \
+             Exported models bring theirs.",
         ),
         defaulted(
             "expected",
-            Kind::List(&Kind::Inside),
+            LINES,
             "[]",
-            "One `.npy` file per result. Exported models bring theirs; without any, outputs are not verified.",
+            "One `.npy` file, or raw one (`4x8xbf16=@y.bin`), per result. Exported models bring theirs; without any, \
+             outputs are not verified.",
         ),
         defaulted(
             "expected-f64",
-            Kind::List(&Kind::Inside),
+            LINES,
             "[]",
             "The same results computed in double precision, one `.npy` file for each of `expected`: what the error of \
              base and head is measured against. Exported models bring theirs.",
@@ -197,8 +199,8 @@ static FUNCTION: Section = Section {
     doc: "One function of a module of several, with its own data.",
     fields: &[
         defaulted("inputs", LINES, "[]", "As `inputs` of the model."),
-        defaulted("expected", Kind::List(&Kind::Inside), "[]", "As `expected` of the model."),
-        defaulted("expected-f64", Kind::List(&Kind::Inside), "[]", "As `expected-f64` of the model."),
+        defaulted("expected", LINES, "[]", "As `expected` of the model."),
+        defaulted("expected-f64", LINES, "[]", "As `expected-f64` of the model."),
     ],
 };
 

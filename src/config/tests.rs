@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use crate::numerics::TensorFile;
+
 use super::{Config, EXAMPLE, Exporter, Input, ModelSource, OutputType, Problem, ToolSource, load, parse};
 
 const MINIMAL: &str = r#"
@@ -449,8 +451,24 @@ fn a_literal_input_that_names_a_file_is_refused() {
         messages(&MINIMAL.replace("source = \"a.mlir\"", &more)).len()
     };
     assert_eq!(inputs("2x3xf32=1"), 0);
-    for text in ["2x3xf32=@x.bin", "2x3xf32=@/etc/passwd", "f32=@../x.bin", "f32= @x.bin", "@x.bin"] {
+    for text in ["2x3xf32=@/etc/passwd", "f32=@../x.bin", "f32= @x.bin", "@x.bin"] {
         assert_eq!(inputs(text), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_raw_file_is_named_with_its_type_and_stays_inside_the_sources() {
+    let data = |inputs: &str, expected: &str| {
+        let more = format!("source = \"a.mlir\"\ninputs = [\"{inputs}\"]\nexpected = [\"{expected}\"]");
+        MINIMAL.replace("source = \"a.mlir\"", &more)
+    };
+    let model = good(&data("2x3xbf16=@d/x.bin", "y.4xbf16.bin")).models.remove(0);
+    let file = |path: &str, raw: &str| TensorFile { path: path.into(), raw: Some(raw.into()) };
+    assert_eq!(model.inputs, [Input::File(file("d/x.bin", "2x3xbf16"))]);
+    assert_eq!(model.expected, [file("y.4xbf16.bin", "4xbf16")]);
+    for bad in ["4xbf16=@../x.bin", "4xbf16=@/x.bin", "../x.4xbf16.bin", "/x.npy", "4xbf17=@x.bin", "x.bin"] {
+        assert_eq!(messages(&data(bad, "y.npy")).len(), 1, "{bad}");
+        assert_eq!(messages(&data("x.npy", bad)).len(), 1, "{bad}");
     }
 }
 
@@ -459,7 +477,7 @@ fn there_is_an_fp64_output_for_every_expected_one_or_none() {
     let data =
         |text: &str| MINIMAL.replace("source = \"a.mlir\"\n", &format!("source = \"a.mlir\"\n{text}\n"));
     let model = good(&data("expected = [\"y.npy\"]\nexpected-f64 = [\"y64.npy\"]")).models.remove(0);
-    assert_eq!(model.expected_f64, [Path::new("y64.npy")]);
+    assert_eq!(model.expected_f64, [TensorFile::named("y64.npy")]);
     let lonely = messages(&data("expected-f64 = [\"y64.npy\"]"));
     assert_eq!(lonely, ["`expected-f64`: one file for each of `expected`, which has 0, and not 1"]);
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::gate::{NumericsTolerance, Policy};
 use crate::model::{Disclose, SideName};
+use crate::numerics::TensorFile;
 
 use super::{Backend, PolicyPart, defaults};
 
@@ -160,9 +161,9 @@ impl OutputType {
 /// One input of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// An `.npy` file, relative to the side's `sources`.
-    Npy(PathBuf),
-    /// iree's own notation, `1x3x224x224xf32=1`.
+    /// Relative to the side's `sources`.
+    File(TensorFile),
+    /// IREE's own notation, `1x3x224x224xf32=1`.
     Literal(String),
 }
 
@@ -188,9 +189,9 @@ pub struct Model {
     /// Empty for exported models: the exporter writes them.
     pub inputs: Vec<Input>,
     /// Reference outputs, `.npy`; empty for exported models, or where nothing is known.
-    pub expected: Vec<PathBuf>,
+    pub expected: Vec<TensorFile>,
     /// The same in double precision: one per expected output, or none.
-    pub expected_f64: Vec<PathBuf>,
+    pub expected_f64: Vec<TensorFile>,
     pub parameters: Vec<Parameters>,
     /// `--iree-input-type`; `auto` unless given.
     pub input_type: String,

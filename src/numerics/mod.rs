@@ -3,6 +3,7 @@
 
 mod check;
 mod element;
+mod file;
 mod likeness;
 mod npy;
 mod place;
@@ -14,6 +15,7 @@ mod vacuous;
 mod verify;
 
 pub use check::{check, typical_magnitude};
+pub use file::{TensorFile, TensorFileError, lacks_npy};
 pub use npy::NpyError;
 pub use tensor::{DType, ShapeError, Tensor};
 pub use tolerance::NumericsTolerance;

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::numerics::TensorFile;
+
 /// What decides a compiled module, beside the compiler and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CompileSpec {
@@ -51,7 +53,7 @@ pub(super) fn compile(spec: &CompileSpec, source: &Path, output: &Path, statisti
 /// One input as the runtime tools take it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum InputArg {
-    Npy(PathBuf),
+    File(TensorFile),
     Literal(String),
 }
 
@@ -82,7 +84,8 @@ impl Execution {
             format!("--function={}", self.function).into(),
         ];
         args.extend(self.inputs.iter().map(|input| match input {
-            InputArg::Npy(path) => joined("--input=@", path),
+            InputArg::File(TensorFile { path, raw: Some(raw) }) => joined(&format!("--input={raw}=@"), path),
+            InputArg::File(TensorFile { path, raw: None }) => joined("--input=@", path),
             InputArg::Literal(text) => format!("--input={text}").into(),
         }));
         args.extend(self.parameters.iter().map(|(scope, path)| {
@@ -97,12 +100,12 @@ impl Execution {
         args
     }
 
-    /// `iree-run-module`, one `.npy` per output. Its allocator's statistics are those of a single call,
+    /// `iree-run-module`, one file per output: `.npy`, or raw where the name ends so. Its allocator's statistics are those of a single call,
     /// which is what makes them comparable exactly: a timed loop has several calls in flight.
-    pub(super) fn verify(&self, outputs: &[PathBuf]) -> Vec<OsString> {
+    pub(super) fn verify(&self, outputs: &[TensorFile]) -> Vec<OsString> {
         let mut args = self.common();
         args.push("--print_statistics".into());
-        args.extend(outputs.iter().map(|path| joined("--output=@", path)));
+        args.extend(outputs.iter().map(|file| joined("--output=@", &file.path)));
         args
     }
 
@@ -169,7 +172,7 @@ mod tests {
             module: "/c/m.vmfb".into(),
             function: "main".into(),
             device: device.into(),
-            inputs: vec![InputArg::Npy("/d/x.npy".into()), InputArg::Literal("1xf32=2".into())],
+            inputs: vec![InputArg::File(TensorFile::named("/d/x.npy")), InputArg::Literal("1xf32=2".into())],
             parameters: vec![("model".into(), "/d/w.irpa".into()), (String::new(), "/d/v.irpa".into())],
             allocators: vec!["caching".into()],
             dispatch_repeats: 1,
@@ -251,8 +254,19 @@ mod tests {
     }
 
     #[test]
+    fn a_raw_input_is_passed_with_its_type_and_a_raw_output_without() {
+        let inputs =
+            ["/d/x.4x8xbf16.bin", "/d/x.npy"].map(|path| InputArg::File(TensorFile::named(path))).to_vec();
+        let args =
+            text(Execution { inputs, ..execution("cuda") }.verify(&[TensorFile::named("/y.4xbf16.bin")]));
+        assert!(args.contains(&"--input=4x8xbf16=@/d/x.4x8xbf16.bin".to_owned()), "{args:?}");
+        assert!(args.contains(&"--input=@/d/x.npy".to_owned()), "{args:?}");
+        assert_eq!(args.last().map(String::as_str), Some("--output=@/y.4xbf16.bin"));
+    }
+
+    #[test]
     fn a_gpu_gets_no_worker_count() {
-        let args = text(execution("cuda").verify(&["/y.npy".into()]));
+        let args = text(execution("cuda").verify(&[TensorFile::named("/y.npy")]));
         assert!(!args.iter().any(|arg| arg.contains("task_topology")), "{args:?}");
         assert_eq!(args.last().map(String::as_str), Some("--output=@/y.npy"));
     }

@@ -1,17 +1,15 @@
 //! Head's outputs against base's, once both sides have computed theirs.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::files::Scratch;
 use crate::model::SideName;
-use crate::numerics;
+use crate::numerics::{self, TensorFile};
 
 use super::PipelineError;
-use super::argv::InputArg;
 use super::assemble::PreparedSide;
 use super::cache::KeyBuilder;
-use super::prepare::{Context, Source};
+use super::prepare::{Context, Source, add_inputs, add_tensor};
 use super::verify::tensors;
 
 /// The outputs of one verified call, on disk until they were compared.
@@ -19,7 +17,7 @@ use super::verify::tensors;
 pub(super) struct Outputs {
     /// Deletes the files when the last holder lets go.
     _folder: Arc<Scratch>,
-    paths: Vec<PathBuf>,
+    files: Vec<TensorFile>,
     /// The program and its data: MLIR, parameters, inputs.
     question: String,
     /// The inputs and what they should give; `None` where nobody said.
@@ -30,28 +28,21 @@ impl Outputs {
     pub(super) async fn keep(
         context: &Context<'_>,
         folder: Scratch,
-        paths: Vec<PathBuf>,
+        files: Vec<TensorFile>,
         source: &Source,
     ) -> Result<Self, PipelineError> {
-        let mut inputs = KeyBuilder::new("inputs");
-        for input in &source.inputs {
-            inputs = match input {
-                InputArg::Npy(path) => inputs.text("npy", &context.digests.of(path).await?),
-                InputArg::Literal(text) => inputs.text("literal", text),
-            };
-        }
-        let inputs = inputs.finish();
+        let inputs = add_inputs(KeyBuilder::new("inputs"), &source.inputs, &context.digests).await?.finish();
         let mut question =
             KeyBuilder::new("question").text("inputs", &inputs).text("mlir", &source.mlir_sha256);
         for (scope, path) in &source.parameters {
             question = question.text("scope", scope).text("parameters", &context.digests.of(path).await?);
         }
         let mut answer = KeyBuilder::new("answer").text("inputs", &inputs);
-        for path in &source.expected {
-            answer = answer.text("expected", &context.digests.of(path).await?);
+        for file in &source.expected {
+            answer = add_tensor(answer, "expected", file, &context.digests).await?;
         }
         let answer = (!source.expected.is_empty()).then(|| answer.finish());
-        Ok(Self { _folder: Arc::new(folder), paths, question: question.finish(), answer })
+        Ok(Self { _folder: Arc::new(folder), files, question: question.finish(), answer })
     }
 
     /// Whether both were asked the same: one program on one data, or one reference for one data. A model that
@@ -80,7 +71,7 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         }
         // Both were read as tensors before.
         if let (Ok(base_tensors), Ok(head_tensors), Some(verification)) =
-            (tensors(&base_outputs.paths)?, tensors(&head_outputs.paths)?, prepared.verification.as_mut())
+            (tensors(&base_outputs.files)?, tensors(&head_outputs.files)?, prepared.verification.as_mut())
         {
             let tolerances = &head.input.config.numerics;
             verification.against_base = numerics::against_base(&base_tensors, &head_tensors, tolerances);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Exporter, ModelSource};
 use crate::model::{Event, Stage, VerifyCode};
+use crate::numerics::TensorFile;
 use crate::process::Reply;
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, PythonEnv};
@@ -93,11 +94,13 @@ pub(super) struct Exported {
 
 impl Exported {
     pub(super) fn into_source(self) -> Source {
-        let all = |names: &[String]| names.iter().map(|name| self.entry.path(name)).collect::<Vec<_>>();
+        let all = |names: &[String]| -> Vec<_> {
+            names.iter().map(|name| TensorFile::named(self.entry.path(name))).collect()
+        };
         Source {
             mlir: self.entry.path(&self.meta.mlir),
             mlir_sha256: self.entry.files.get(&self.meta.mlir).cloned().unwrap_or_default(),
-            inputs: all(&self.meta.inputs).into_iter().map(InputArg::Npy).collect(),
+            inputs: all(&self.meta.inputs).into_iter().map(InputArg::File).collect(),
             expected: all(&self.meta.expected),
             expected64: all(&self.meta.expected64),
             expected64_problem: self.meta.expected64_problem.clone(),

@@ -13,6 +13,7 @@ use crate::model::{
     Artifact, BenchmarkName, Event, Lint, LintCode, Outcome, Progress, Stage, Testbed, Verification,
     VerifyCode,
 };
+use crate::numerics::TensorFile;
 use crate::process::{Cancel, Command, Exit, Finished};
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
@@ -198,11 +199,11 @@ pub(super) struct Source {
     pub(super) mlir: PathBuf,
     pub(super) mlir_sha256: String,
     pub(super) inputs: Vec<InputArg>,
-    pub(super) expected: Vec<PathBuf>,
+    pub(super) expected: Vec<TensorFile>,
     /// Weights beside the MLIR: scope and archive.
     pub(super) parameters: Vec<(String, PathBuf)>,
     /// The same in double precision, where the exporter has it.
-    pub(super) expected64: Vec<PathBuf>,
+    pub(super) expected64: Vec<TensorFile>,
     /// Why the exporter has none.
     pub(super) expected64_problem: Option<String>,
     /// The exporter's own finding about the reference: it failed, or eager disagrees with itself.
@@ -473,16 +474,16 @@ async fn source(
             let mlir = folder.join(path);
             let parameters = |archive: &Parameters| (archive.scope.clone(), folder.join(&archive.path));
             let inputs = model.inputs.iter().map(|input| match input {
-                Input::Npy(path) => InputArg::Npy(folder.join(path)),
+                Input::File(file) => InputArg::File(file.below(folder)),
                 Input::Literal(text) => InputArg::Literal(text.clone()),
             });
             Ok(Ok(Source {
                 mlir_sha256: context.digests.of(&mlir).await?,
                 mlir,
                 inputs: inputs.collect(),
-                expected: model.expected.iter().map(|path| folder.join(path)).collect(),
+                expected: model.expected.iter().map(|file| file.below(folder)).collect(),
                 parameters: model.parameters.iter().map(parameters).collect(),
-                expected64: model.expected_f64.iter().map(|path| folder.join(path)).collect(),
+                expected64: model.expected_f64.iter().map(|file| file.below(folder)).collect(),
                 expected64_problem: None,
                 reference_problem: None,
                 report: StageReport::skipped(Stage::Export),
@@ -537,14 +538,38 @@ async fn execution_sha256(
         .text("workers", &format!("{:?}", execution.workers));
     key = named.add_to(key, &context.digests).await?;
     key = Named::in_values(planned.target.env.values(), folder).add_to(key, &context.digests).await?;
-    for input in &execution.inputs {
-        key = match input {
-            InputArg::Npy(path) => key.text("npy", &context.digests.of(path).await?),
-            InputArg::Literal(text) => key.text("literal", text),
-        };
-    }
+    key = add_inputs(key, &execution.inputs, &context.digests).await?;
     for (scope, path) in &execution.parameters {
         key = key.text("scope", scope).text("parameters", &context.digests.of(path).await?);
     }
     Ok(Ok(key.finish()))
+}
+
+/// What a function is called with: contents, and not names.
+pub(super) async fn add_inputs(
+    mut key: KeyBuilder,
+    inputs: &[InputArg],
+    digests: &Digests,
+) -> Result<KeyBuilder, PipelineError> {
+    for input in inputs {
+        key = match input {
+            InputArg::File(file) => add_tensor(key, "npy", file, digests).await?,
+            InputArg::Literal(text) => key.text("literal", text),
+        };
+    }
+    Ok(key)
+}
+
+/// The content of a file, and the type that its bytes are read as.
+pub(super) async fn add_tensor(
+    key: KeyBuilder,
+    name: &str,
+    file: &TensorFile,
+    digests: &Digests,
+) -> Result<KeyBuilder, PipelineError> {
+    let key = key.text(name, &digests.of(&file.path).await?);
+    Ok(match &file.raw {
+        Some(raw) => key.text("raw", raw),
+        None => key,
+    })
 }

@@ -232,7 +232,7 @@ fn exported_inputs(side: &PreparedSide<'_>, model: &str) -> Vec<PathBuf> {
     inputs
         .iter()
         .filter_map(|input| match input {
-            InputArg::Npy(path) => Some(path.clone()),
+            InputArg::File(file) => Some(file.path.clone()),
             InputArg::Literal(_) => None,
         })
         .collect()

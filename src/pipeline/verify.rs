@@ -1,11 +1,11 @@
 //! The module's outputs against the reference, before anything is timed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::model::{Stage, Verification, VerifyCode};
-use crate::numerics::{self, Tensor};
+use crate::numerics::{self, Tensor, TensorFile, lacks_npy};
 use crate::process::{Command, Exit, Finished};
 use crate::record::StageStatus;
 use crate::toolchain::Installed;
@@ -49,10 +49,11 @@ pub(super) async fn verify(
     source: &Source,
 ) -> Result<Result<Verified, StageFailure>, PipelineError> {
     let folder = context.scratch()?;
-    let outputs: Vec<PathBuf> =
-        (0..source.expected.len()).map(|index| folder.path().join(format!("output{index}.npy"))).collect();
+    let types: Vec<Option<String>> =
+        source.expected.iter().map(|file| file.type_without_npy().map(str::to_owned)).collect();
+    let outputs = places(folder.path(), "output", &types);
     let log = folder.path().join("verify.log");
-    let command = |outputs: &[PathBuf]| {
+    let command = |outputs: &[TensorFile]| {
         let command = Command::new(&tools.iree_run_module, planned.side.config.measure.timeout)
             .args(execution.verify(outputs))
             .cwd(&planned.side.side.sources)
@@ -80,21 +81,32 @@ pub(super) async fn verify(
         };
         return Ok(Err(failure));
     }
+    // Raw bytes don't say what they are; without a place for its results, the tool prints their types.
+    let mut other = None;
+    if types.iter().any(Option::is_some) {
+        match again(context, &command(&[]), folder.path()).await? {
+            Ok(printed) => other = other_type(&printed, &types),
+            Err(failure) => return Ok(Err(failure)),
+        }
+    }
     let mut verification = match &source.reference_problem {
         Some((code, why)) => Verification::bare(*code, Some(why.clone())),
         None if source.expected.is_empty() => Verification::bare(
             VerifyCode::VerifierSkipped,
             Some("the model names no expected outputs".to_owned()),
         ),
-        None => match compare(planned, &outputs, source)? {
-            Ok(verification) => verification,
-            Err(failure) => return Ok(Err(failure)),
+        None => match other {
+            Some((code, why)) => Verification::bare(code, Some(why)),
+            None => match compare(planned, &outputs, source)? {
+                Ok(verification) => verification,
+                Err(failure) => return Ok(Err(failure)),
+            },
         },
     };
     verification.no_fp64.clone_from(&source.expected64_problem);
     // Base stands in for the reference where there is none, so its outputs are needed all the same.
     let outputs = if context.paired && verification.code == VerifyCode::VerifierSkipped {
-        let known = (!source.expected.is_empty()).then_some(source.expected.len());
+        let known = (!types.is_empty()).then_some(types);
         match steady_outputs(context, planned, known, &finished, folder.path(), command).await? {
             Ok(outputs) => outputs,
             Err(failure) => return Ok(Err(failure)),
@@ -116,32 +128,84 @@ pub(super) async fn verify(
     Ok(Ok(Verified { verification, report, peak_device_memory, outputs: kept }))
 }
 
+/// Where the outputs of a call go: `.npy`, or raw where a type is given.
+fn places(folder: &Path, call: &str, types: &[Option<String>]) -> Vec<TensorFile> {
+    let place = |(index, raw): (usize, &Option<String>)| {
+        let mut file = TensorFile { path: folder.to_owned(), raw: raw.clone() };
+        file.path.push(format!("{call}{index}.{}", file.ending()));
+        file
+    };
+    types.iter().enumerate().map(place).collect()
+}
+
+/// The types of the results that a call printed: `4x4xbf16` of `result[0]: hal.buffer_view` and
+/// `4x4xbf16=[…]`.
+fn printed_types(stdout: &str) -> Vec<String> {
+    let mut lines = stdout.lines();
+    let mut types = Vec::new();
+    while let Some(line) = lines.next() {
+        if line.starts_with("result[") {
+            let value = lines.next().unwrap_or_default();
+            types.push(value.split('=').next().unwrap_or_default().trim().to_owned());
+        }
+    }
+    types
+}
+
+/// What is wrong with the types of a call's results, where the reference is raw.
+fn other_type(call: &Finished, expected: &[Option<String>]) -> Option<(VerifyCode, String)> {
+    let found = printed_types(&String::from_utf8_lossy(&call.stdout));
+    let wanted = expected.iter().enumerate().filter_map(|(index, wanted)| Some((index, wanted.as_ref()?)));
+    wanted.into_iter().find_map(|(index, wanted)| match found.get(index) {
+        Some(found) if found == wanted => None,
+        Some(found) => {
+            Some((VerifyCode::Fail, format!("output {index} has type {found}; the reference has {wanted}")))
+        }
+        None => Some((
+            VerifyCode::VerifierDidntRun,
+            format!("output {index} was not printed, so its type is unknown"),
+        )),
+    })
+}
+
+/// Another call of what worked a moment ago: without its outputs nothing would be compared, and that is not a pass.
+async fn again(
+    context: &Context<'_>,
+    call: &Command,
+    folder: &Path,
+) -> Result<Result<Finished, StageFailure>, PipelineError> {
+    let finished = context.run(call).await?;
+    if finished.exit == Exit::Success {
+        return Ok(Ok(finished));
+    }
+    context.fail_on_full_disk(&finished, folder)?;
+    Ok(Err(failure(&finished, call.timeout, None)))
+}
+
 /// The outputs of a function without a reference that proves anything: as many as are known, or as its first call
 /// printed. They are computed twice, because a function that disagrees with itself (random numbers, a race that it allows) says
 /// nothing about a change; then there are none.
 async fn steady_outputs(
     context: &Context<'_>,
     planned: Planned<'_>,
-    known: Option<usize>,
+    known: Option<Vec<Option<String>>>,
     first: &Finished,
     folder: &Path,
-    command: impl Fn(&[PathBuf]) -> Command,
-) -> Result<Result<Vec<PathBuf>, StageFailure>, PipelineError> {
+    command: impl Fn(&[TensorFile]) -> Command,
+) -> Result<Result<Vec<TensorFile>, StageFailure>, PipelineError> {
     let text = String::from_utf8_lossy(&first.stdout);
-    let results = known.unwrap_or_else(|| text.lines().filter(|line| line.starts_with("result[")).count());
-    if results == 0 || (known.is_none() && first.stdout_truncated) {
+    let is_known = known.is_some();
+    let results = known.unwrap_or_else(|| {
+        printed_types(&text).into_iter().map(|found| lacks_npy(&found).then_some(found)).collect()
+    });
+    if results.is_empty() || (!is_known && first.stdout_truncated) {
         return Ok(Ok(Vec::new()));
     }
     let mut calls = Vec::new();
     for call in ["a", "b"] {
-        let outputs: Vec<PathBuf> =
-            (0..results).map(|index| folder.join(format!("{call}{index}.npy"))).collect();
-        let call = command(&outputs);
-        let finished = context.run(&call).await?;
-        if finished.exit != Exit::Success {
-            // It worked a moment ago: without its outputs nothing would be compared, and that is not a pass.
-            context.fail_on_full_disk(&finished, folder)?;
-            return Ok(Err(failure(&finished, call.timeout, None)));
+        let outputs = places(folder, call, &results);
+        if let Err(failure) = again(context, &command(&outputs), folder).await? {
+            return Ok(Err(failure));
         }
         calls.push(outputs);
     }
@@ -157,7 +221,7 @@ async fn steady_outputs(
 /// ever be verified, and a gate that checks no output must not look like one that does.
 fn compare(
     planned: Planned<'_>,
-    outputs: &[PathBuf],
+    outputs: &[TensorFile],
     source: &Source,
 ) -> Result<Result<Verification, StageFailure>, PipelineError> {
     let tolerances = &planned.side.config.numerics;
@@ -176,13 +240,13 @@ fn compare(
 }
 
 /// Reads all files, or says which one is no tensor.
-pub(super) fn tensors(paths: &[PathBuf]) -> Result<Result<Vec<Tensor>, String>, PipelineError> {
-    let mut tensors = Vec::with_capacity(paths.len());
-    for path in paths {
-        let bytes = fs::read(path).map_err(PipelineError::io("read", path))?;
-        match Tensor::from_npy(&bytes) {
+pub(super) fn tensors(files: &[TensorFile]) -> Result<Result<Vec<Tensor>, String>, PipelineError> {
+    let mut tensors = Vec::with_capacity(files.len());
+    for file in files {
+        let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
+        match file.read(&bytes) {
             Ok(tensor) => tensors.push(tensor),
-            Err(error) => return Ok(Err(format!("{}: {error}", path.display()))),
+            Err(error) => return Ok(Err(format!("{}: {error}", file.path.display()))),
         }
     }
     Ok(Ok(tensors))

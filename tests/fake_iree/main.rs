@@ -10,6 +10,7 @@
 //! | `latency-us=N` | time of one iteration, with 0.2 % noise; `pinned-latency-us=N` wins over it |
 //! | `output=1,2,3` | the function's one f32 output (`NaN` is a number here) |
 //! | `output-file=A.npy,B.npy` | the outputs are these files, below the folder the tool is started in |
+//! | `output-type=4x1xbf16` | the type that the tool prints of its results; by default 3xf32. bf16 can't be written as `.npy` |
 //! | `random-output=1` | the one output differs from call to call |
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
 //! | `crash=1` | the benchmark is ended by a signal that it caused |
@@ -256,7 +257,8 @@ fn call(known: &BTreeMap<String, String>, args: &[String]) {
     if outputs.is_empty() {
         // Without a place for them, the tool prints its results.
         for index in 0..files.map_or(1, |files| files.split(',').count()) {
-            println!("result[{index}]: hal.buffer_view\n3xf32=1 2 3");
+            let found = known.get("output-type").map_or("3xf32", String::as_str);
+            println!("result[{index}]: hal.buffer_view\n{found}=1 2 3");
         }
         return;
     }
@@ -278,7 +280,17 @@ fn call(known: &BTreeMap<String, String>, args: &[String]) {
         })
         .unwrap_or_else(|| vec![1.0, 2.0, 3.0]);
     for output in outputs {
-        std::fs::write(output, npy(&values)).unwrap();
+        let name = output.to_str().unwrap();
+        let is_bf16 = known.get("output-type").is_some_and(|found| found.ends_with("bf16"));
+        if name.ends_with(".bin") {
+            let upper = values.iter().flat_map(|value| value.to_le_bytes()[2..].to_vec());
+            std::fs::write(output, upper.collect::<Vec<_>>()).unwrap();
+        } else if is_bf16 {
+            eprintln!("UNIMPLEMENTED; .npy has no bf16");
+            std::process::exit(1);
+        } else {
+            std::fs::write(output, npy(&values)).unwrap();
+        }
     }
 }
 

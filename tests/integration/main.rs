@@ -30,6 +30,7 @@ mod pipeline;
 mod process;
 mod profile;
 mod pull_request;
+mod raw_files;
 mod schemas;
 mod store;
 mod stored_gate;

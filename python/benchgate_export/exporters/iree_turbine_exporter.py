@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..function import program
-from ..parameters import SCOPE, is_large
+from ..parameters import SCOPE, leaves_text
 from . import Job, Lowered, attempt
 
 PACKAGES = ("iree.turbine.aot",)
@@ -25,7 +25,7 @@ def _lower(job: Job) -> Lowered:
     exported = program(torch, job, table)
     weights: dict = {}
     for name, tensor in {**exported.state_dict, **exported.constants}.items():
-        if isinstance(tensor, torch.Tensor) and is_large(tensor):
+        if isinstance(tensor, torch.Tensor) and leaves_text(tensor):
             name = name.removeprefix("model.")
             weights[name] = tensor
             ExternalTensorTrait(external_scope=SCOPE, external_name=name).set(tensor)

@@ -6,7 +6,7 @@ import re
 import time
 
 from ..function import program
-from ..parameters import SCOPE, is_large, raw
+from ..parameters import SCOPE, leaves_text, raw
 from ..protocol import Failure
 from . import Job, Lowered, short
 
@@ -96,7 +96,7 @@ def _hooks(torch, weights: dict):
 
     class Hooks(FxImporterHooks):
         def resolve_literal(self, gni, literal, info):
-            if not isinstance(literal, torch.Tensor) or literal.is_sparse or not is_large(literal):
+            if not isinstance(literal, torch.Tensor) or literal.is_sparse or not leaves_text(literal):
                 return None
             name = _name(literal, getattr(getattr(info, "input_spec", None), "target", None), weights)
             value = ir.DenseResourceElementsAttr.get_from_buffer(

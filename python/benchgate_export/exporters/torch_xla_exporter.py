@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ..function import program
-from ..parameters import global_op, is_large, raw
+from ..parameters import global_op, leaves_text, raw
 from ..protocol import Failure
 from . import Job, Lowered, attempt
 
@@ -68,7 +68,7 @@ def without_weights(torch, text: str, function: str, sources: list, inputs) -> t
             continue
         name, tensor = source
         operands.append(f"%w{index}")
-        if is_large(tensor):
+        if leaves_text(tensor):
             name = re.sub(r"[^A-Za-z0-9_.]", "_", name.removeprefix("model."))
             if name not in weights:
                 weights[name] = tensor

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ModelSource;
 use crate::model::{Outcome, Stage, Verification, VerifyCode};
-use crate::numerics;
+use crate::numerics::{self, TensorFile};
 use crate::process::{Command, Exit, Finished};
 use crate::record::{BackendProcessRecord, MemoryRecord, Number, OutcomeRecord, VerificationRecord};
 
@@ -398,8 +398,9 @@ fn verification(
         return Ok(if in_verifier { with(VerifyCode::ExceptionRaised, answer.why()) } else { None });
     };
     // Only names that are made here, so that an answer can't lead out of the folder.
-    let paths = |count: usize, pattern: &str| -> Vec<PathBuf> {
-        (0..count).map(|index| out.join(pattern.replace("{}", &index.to_string()))).collect()
+    let paths = |count: usize, pattern: &str| -> Vec<TensorFile> {
+        let name = |index: usize| pattern.replace("{}", &index.to_string());
+        (0..count).map(|index| TensorFile::named(out.join(name(index)))).collect()
     };
     let read = |count, pattern| tensors(&paths(count, pattern));
     let sets = (

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use crate::model::{Event, Outcome, Progress, SideName, Stage};
+use crate::numerics::TensorFile;
 use crate::process::Cancel;
 use crate::record::{
     BundleFile, BundleSchema, BundledBenchmark, BundledFile, BundledInput, BundledModule, BundledParameters,
@@ -142,10 +143,15 @@ impl Packing<'_, '_> {
         self.put(format!("{folder}/{}.{ending}", &sha256[..32]), path, sha256)
     }
 
-    async fn all(&mut self, paths: &[PathBuf]) -> Result<Vec<String>, PipelineError> {
-        let mut names = Vec::with_capacity(paths.len());
-        for path in paths {
-            names.push(self.data("data", path, "npy").await?);
+    /// The archive has no room for a type but the name.
+    async fn tensor(&mut self, file: &TensorFile) -> Result<String, PipelineError> {
+        self.data("data", &file.path, &file.ending()).await
+    }
+
+    async fn all(&mut self, files: &[TensorFile]) -> Result<Vec<String>, PipelineError> {
+        let mut names = Vec::with_capacity(files.len());
+        for file in files {
+            names.push(self.tensor(file).await?);
         }
         Ok(names)
     }
@@ -239,7 +245,7 @@ impl Packing<'_, '_> {
         let mut inputs = Vec::with_capacity(source.inputs.len());
         for input in &source.inputs {
             inputs.push(match input {
-                InputArg::Npy(path) => BundledInput::Npy(self.data("data", path, "npy").await?),
+                InputArg::File(file) => BundledInput::Npy(self.tensor(file).await?),
                 InputArg::Literal(text) => BundledInput::Literal(text.clone()),
             });
         }

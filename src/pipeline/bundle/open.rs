@@ -10,6 +10,7 @@ use futures_util::future::try_join_all;
 use crate::config;
 use crate::files::Scratch;
 use crate::model::{Event, Outcome, Progress, SideName, Stage, Testbed, Toolchain, VerifyCode};
+use crate::numerics::TensorFile;
 use crate::process::Cancel;
 use crate::record::{BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide};
 use crate::toolchain::{Installed, Lock};
@@ -148,9 +149,9 @@ impl OpenBundle {
     }
 
     fn built(&self, planned: Planned<'_>, mut prepared: Prepared, module: &BundledModule) -> Built {
-        let all = |names: &[String]| names.iter().map(|name| self.path(name)).collect();
+        let all = |names: &[String]| names.iter().map(|name| TensorFile::named(self.path(name))).collect();
         let inputs = module.inputs.iter().map(|input| match input {
-            BundledInput::Npy(name) => InputArg::Npy(self.path(name)),
+            BundledInput::Npy(name) => InputArg::File(TensorFile::named(self.path(name))),
             BundledInput::Literal(text) => InputArg::Literal(text.clone()),
         });
         let parameters = module.parameters.iter().map(|named| (named.scope.clone(), self.path(&named.path)));
