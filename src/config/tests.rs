@@ -268,7 +268,7 @@ fn a_loosened_policy_is_said_in_words() {
         .replace("floor = \"2%\"", "floor = \"20%\"")
         .replace("2026-12-31", "2027-12-31")
         .replace("rtol = 1e-3", "rtol = 1e-1")
-        .replace("max-blocks = 12", "max-blocks = 6");
+        .replace("max-blocks = 24", "max-blocks = 12");
     let head = good(&head).policy_part();
     assert_eq!(super::policy_changes(&base, &base), [""; 0]);
     insta::assert_snapshot!(super::policy_changes(&base, &head).join("\n"));
