@@ -159,7 +159,8 @@ impl Question {
         if self.p_location() <= worse_level && beyond {
             return (Verdict::Regressed, Reason::BeyondFloor, red_level);
         }
-        if self.p_unstable() <= worse_level {
+        // A head that is clearly faster, and only less even about it, is not slower; it is not green either.
+        if self.p_unstable() <= worse_level && self.p_better() > better_level {
             return (Verdict::Regressed, Reason::Stability, red_level);
         }
         if self.p_better() <= better_level && below && !self.doubtful {

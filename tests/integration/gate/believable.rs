@@ -187,6 +187,13 @@ fn a_head_that_is_slow_in_some_of_its_starts_is_caught_as_unstable() {
 }
 
 #[test]
+fn a_head_that_is_much_faster_and_less_even_is_neither_red_nor_green() {
+    let (base, head) = recorded(11, 12, 24, 0.005, 0.5, 0.4);
+    let row = &judged(&base, &head).rows[0];
+    assert_eq!(row.verdict, Verdict::Inconclusive, "{row:?}");
+}
+
+#[test]
 fn open_rows_asks_for_the_declared_looks_and_then_stops() {
     let policy = Policy::default();
     let (base, head) = recorded(5, 3, 12, 0.0005, 1.0, 0.0);
