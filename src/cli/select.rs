@@ -53,7 +53,7 @@ impl Pattern {
 }
 
 impl SelectArgs {
-    /// Whether one result is enough, because its benchmarks are told apart by their names.
+    /// Whether one result is enough, because its benchmarks are distinguished by their names.
     pub fn splits_one(&self) -> bool {
         !self.base_filter.is_empty() || !self.head_filter.is_empty()
     }

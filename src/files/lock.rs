@@ -24,7 +24,7 @@ pub enum Attempt {
 }
 
 impl LockFile {
-    /// Takes the lock if nobody holds it, making its file where there is none. The folder must exist.
+    /// Takes the lock if it is free, making its file where there is none. The folder must exist.
     ///
     /// # Errors
     /// The file can't be opened, or the file system knows no locks.
@@ -39,7 +39,7 @@ impl LockFile {
                 .open(path);
             match Self::try_take_open(open?)? {
                 // Removed by its previous holder between our opening and our locking: a lock on a file
-                // without a name excludes nobody.
+                // without a name excludes no other process.
                 Attempt::Taken(lock) if !lock.is_at(path) => {}
                 attempt => return Ok(attempt),
             }

@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 64;
 #[derive(Debug)]
 pub struct Scratch {
     content: PathBuf,
-    /// Removed before the lock is given back, so that nobody else sees it unlocked.
+    /// Removed before the lock is given back, so that no other process sees it unlocked.
     _folder: tempfile::TempDir,
     _lock: Option<LockFile>,
 }
@@ -79,7 +79,7 @@ pub fn sweep_scratch(parent: &Path, prefix: &str) {
         let path = entry.path();
         let is_named = entry.file_name().to_string_lossy().starts_with(prefix);
         if is_named && is_own(&path, fs::Metadata::is_dir) {
-            // Whoever holds the lock is alive, or cleans up already.
+            // The process that holds the lock is alive, or is already cleaning up.
             if let Ok(Attempt::Taken(_lock)) = LockFile::try_take(&path.join(LOCK)) {
                 drop(fs::remove_dir_all(&path));
             }

@@ -31,8 +31,8 @@ pub(super) struct Heard {
     pub(super) opaque: Option<String>,
 }
 
-/// Names and contents. Names are relative to the sources, also where they lead out of them: a file beside the
-/// base's checkout is not the one beside the head's.
+/// Names and contents. Names are relative to the sources, also where they lead out of them: a file next to the
+/// base's checkout is not the one next to the head's.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Trace {
     /// Digest by name; `None` for what was looked for and not found.

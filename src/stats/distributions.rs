@@ -18,7 +18,7 @@ const NEARLY_NORMAL: f64 = 1e5;
 const NORMAL: f64 = 1e20;
 /// Below this many degrees of freedom nothing is known of the error at all.
 const LEAST_DF: f64 = 0.1;
-/// Probabilities below this are not told from zero: the quantile is infinite.
+/// Probabilities below this count as zero: the quantile is infinite.
 const LEAST_ALPHA: f64 = 1e-300;
 /// Nearer to zero than this, the third term of a tail's series is below rounding.
 const NEAR_ZERO: f64 = 1e-3;

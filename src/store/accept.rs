@@ -29,7 +29,7 @@ pub struct Acceptance {
 /// # Errors
 /// No such run, or several; a glob that is none; a place that can't be written.
 pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, RunName), StoreError> {
-    // Whoever finds the level changed in a year has nothing but this.
+    // A later reader who finds the level changed has only this record.
     if acceptance.why.trim().is_empty() {
         return Err(StoreError::Unusable("an acceptance needs a reason".to_owned()));
     }

@@ -145,7 +145,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Refuses code that nobody installed: a `.pth` file runs whenever Python starts. Data that a package keeps
+    /// Refuses code that was not installed from the lock: a `.pth` file runs whenever Python starts. Data that a package keeps
     /// in its own folder is none.
     fn check_added(&self, root: &Path, scope: Scope) -> Result<(), ToolchainError> {
         let known: BTreeSet<&Path> = self.files.iter().map(|entry| entry.path.as_path()).collect();

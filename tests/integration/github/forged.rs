@@ -126,7 +126,7 @@ fn fields(value: &Value, shape: &str, pointer: &str, found: &mut BTreeMap<String
         Value::Array(list) if list.first().is_none_or(Value::is_number) => {}
         Value::Array(list) => {
             for (at, inner) in list.iter().enumerate() {
-                // The sides and the benchmarks are told apart: what helps a forger is where it stands.
+                // The sides and the benchmarks are distinguished: what helps a forger is where it stands.
                 let key = if shape == "/sides" || shape.ends_with("/benchmarks") {
                     at.to_string()
                 } else {
