@@ -5,28 +5,42 @@ use std::sync::OnceLock;
 
 use crate::process;
 
-/// The variables that hold a token.
+/// The variables that hold a token of ours.
 const NAMES: [&str; 2] = ["GITHUB_TOKEN", "BENCHGATE_TOKEN"];
 
-static TAKEN: OnceLock<BTreeMap<&'static str, String>> = OnceLock::new();
+/// Parts of the names of other jobs' secrets (`ACTIONS_ID_TOKEN_REQUEST_TOKEN`, `AWS_SECRET_ACCESS_KEY`): benchgate
+/// reads none of them, and the code that it measures should find none in its parent.
+const SECRET_WORDS: [&str; 5] = ["TOKEN", "SECRET", "PASSWORD", "PASSPHRASE", "PRIVATE_KEY"];
 
-/// Takes the tokens out of the environment, so that no child can inherit them, and closes this process's
-/// memory and `/proc` files to other processes of the same user. Further calls do nothing.
+static TAKEN: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+
+/// Takes the tokens out of the environment, so that no child can inherit them and `/proc` does not show them, and
+/// closes this process's memory to other processes of the same user. Further calls do nothing.
 pub fn take() {
     TAKEN.get_or_init(|| {
-        let found: BTreeMap<&str, String> =
-            NAMES.into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?))).collect();
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let mut found = BTreeMap::new();
+        for name in names.filter(|name| is_secret(name)) {
+            // SAFETY: this is the first thing that `cli::main` does, before the runtime or anything else has
+            // started a thread that could read the environment.
+            let value = unsafe { process::take_variable(&name) };
+            if let Some(value) = value.and_then(|value| value.into_string().ok())
+                && NAMES.contains(&name.as_str())
+            {
+                found.insert(name, value);
+            }
+        }
         if found.values().any(|token| !token.is_empty()) {
             // Only a kernel without prctl refuses, and there is nothing better to fall back to.
             let _hidden: bool = process::hide_memory();
         }
-        for name in NAMES {
-            // SAFETY: this is the first thing that `cli::main` does, before the runtime or anything else has
-            // started a thread that could read the environment.
-            unsafe { std::env::remove_var(name) };
-        }
         found
     });
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
 /// A token that was in the environment; an empty one is as good as none.

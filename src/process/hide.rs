@@ -1,11 +1,43 @@
-//! A process that holds a secret keeps other processes of its user out.
+//! A process that holds a secret keeps other processes out.
+
+use std::ffi::{CStr, OsString, c_char};
 
 use nix::sys::prctl;
+
+unsafe extern "C" {
+    /// The C library's list of variables. Those that the process was started with lie in the block of memory that
+    /// `/proc/PID/environ` shows.
+    static environ: *const *mut c_char;
+}
 
 /// Makes this process's memory, environment and core dumps unreadable to others of the same user. Root can
 /// still read them. A child is readable again as soon as it executes a program. Returns whether it worked.
 pub fn hide_memory() -> bool {
     prctl::set_dumpable(false).is_ok()
+}
+
+/// Takes a variable out of the environment and overwrites the value that the process was started with:
+/// `/proc/PID/environ` shows that block whatever is unset later, and root may read it of any process.
+///
+/// # Safety
+/// No other thread may read or change the environment meanwhile.
+pub unsafe fn take_variable(name: &str) -> Option<OsString> {
+    let value = std::env::var_os(name)?;
+    // SAFETY: the list ends with a null pointer, its entries are strings that end with a zero, and the caller
+    // rules out that anything else uses them.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            let text = CStr::from_ptr(*entry).to_bytes();
+            let value = text.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            if let Some(length) = value.map(<[u8]>::len) {
+                (*entry).add(name.len() + 1).write_bytes(0, length);
+            }
+            entry = entry.add(1);
+        }
+        std::env::remove_var(name);
+    }
+    Some(value)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub use cancel::{Cancel, interrupts};
 pub use command::{Command, Exit, Finished};
 pub use containment::{Containment, containment};
 pub use error::ProcessError;
-pub use hide::hide_memory;
+pub use hide::{hide_memory, take_variable};
 pub use output::LOG_CUT;
 pub use run::run;
 pub use session::{Reply, Session};

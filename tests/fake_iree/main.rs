@@ -28,7 +28,8 @@
 //! | `benchmark-kill=N` | the benchmark is ended by signal N |
 //! | `json-replace=FROM=>TO`, `json-replace-last=…` | edits all, or the last, of the benchmark's JSON |
 //! | `json-cut=N` | keeps the first N bytes of it |
-//! | `slow-share=P`, `slow-by=X` | P percent of the processes take X percent longer |
+//! | `slow-every=N`, `slow-by=X` | every N-th process of the module takes X percent longer |
+//! | `shell=COMMAND` | the benchmark runs this command first |
 //!
 //! A file of flags (`@flags.txt`) is read as the compiler reads one, and the fake directives in a transform library
 //! (`--iree-codegen-transform-dialect-library=FILE@NAME`) or in the files of `--iree-rocm-bc-dir=FOLDER` go into the
@@ -323,6 +324,9 @@ fn benchmark(args: &[String]) {
         std::process::Command::new("sh").args(["-c", &format!("kill -{signal} $PPID")]).status().unwrap();
         forever();
     }
+    if let Some(command) = known.get("shell") {
+        assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success());
+    }
     say(&known, "benchmark-stderr");
     if let Some(pause) = known.get("pause-ms") {
         std::thread::sleep(Duration::from_millis(pause.parse().unwrap()));
@@ -357,11 +361,7 @@ fn benchmark(args: &[String]) {
             u64::from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos());
         state ^= u64::from(std::process::id()) << 32;
         let percent = |key: &str| known.get(key).map_or(0.0, |text| text.parse::<f64>().unwrap() / 100.0);
-        // The nanoseconds of the clock decide: no two processes share them.
-        let slow = match f64::from(state as u32 % 10_007) / 10_007.0 < percent("slow-share") {
-            true => 1.0 + percent("slow-by"),
-            false => 1.0,
-        };
+        let slow = if is_slow(&known, args) { 1.0 + percent("slow-by") } else { 1.0 };
         for index in 0..repetitions {
             // A linear congruential generator (Knuth, MMIX): noise that differs from process to process.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -381,6 +381,17 @@ fn benchmark(args: &[String]) {
         std::fs::write(value(args, "--benchmark_out=").unwrap(), edited(json, &known)).unwrap();
     }
     end(&known, "benchmark-exit");
+}
+
+/// Whether this process is one of every N of its module, counted in a file next to the tools.
+fn is_slow(known: &BTreeMap<String, String>, args: &[String]) -> bool {
+    let Some(every) = known.get("slow-every") else { return false };
+    let module = Path::new(value(args, "--module=").unwrap());
+    let name: String = module.display().to_string().replace('/', "_");
+    let counter = std::env::current_exe().unwrap().with_file_name(format!("COUNT{name}"));
+    let count = std::fs::read_to_string(&counter).map_or(0, |text| text.parse::<u32>().unwrap());
+    std::fs::write(counter, (count + 1).to_string()).unwrap();
+    count % every.parse::<u32>().unwrap() == 0
 }
 
 /// The benchmark's JSON as the directives spoil it.

@@ -7,6 +7,7 @@ mod job;
 mod publish;
 mod schema;
 mod sticky;
+mod token;
 mod trusted;
 
 pub use double::Double;

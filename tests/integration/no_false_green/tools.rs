@@ -94,7 +94,7 @@ const OF_HEAD: &[(&str, &[&str])] = &[
     ),
     ("head is 10 % slower", &["latency-us=1100"]),
     ("head is ten times as slow", &["latency-us=10000"]),
-    ("half of head's processes are slower by half", &["slow-share=50", "slow-by=50"]),
+    ("every second of head's processes is slower by half", &["slow-every=2", "slow-by=50"]),
 ];
 
 /// What may fail on both sides alike, so that nothing differs.

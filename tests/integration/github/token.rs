@@ -1,0 +1,40 @@
+//! Where a token can be read while a pull request's code runs.
+
+use std::process::{Command, Stdio};
+
+use crate::suite::Suite;
+
+/// Everything that other processes of this machine can read of a process's variables.
+const SEARCH: &str = "grep -l -s -a -e SECRET /proc/[0-9]*/environ";
+
+#[test]
+fn no_environment_shows_a_token_while_a_tool_runs_not_even_to_root() {
+    for (variable, secret) in [
+        ("GITHUB_TOKEN", "ghs_OneSecretOfThisTest"),
+        ("BENCHGATE_TOKEN", "ghs_AnotherOfThisTest"),
+        ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "eyJ_AThirdOfThisTest"),
+        ("AWS_SECRET_ACCESS_KEY", "aws_AFourthOfThisTest"),
+    ] {
+        let suite = Suite::new().model("a", &[]).base("").write();
+        let found = suite.world.locks().join("found");
+        let search = SEARCH.replace("SECRET", secret);
+        suite.source("a", &[&format!("shell={search} >>{} || echo searched >>{0}", found.display())]);
+        let mut command = suite.world.command(["gate"]);
+        command.env(variable, secret);
+        suite.world.finish(command).expect_code(0);
+        let text = std::fs::read_to_string(&found).unwrap();
+        assert!(text.lines().all(|line| line == "searched"), "{variable} is in {text}");
+    }
+}
+
+#[test]
+fn the_search_for_a_token_finds_one() {
+    let secret = "ghs_TheSecretOfAnOpenProcess";
+    let mut open = Command::new("sleep").arg("60").env("GITHUB_TOKEN", secret).spawn().unwrap();
+    let search = SEARCH.replace("SECRET", secret);
+    let found = Command::new("sh").args(["-c", &search]).stdin(Stdio::null()).output().unwrap();
+    open.kill().unwrap();
+    open.wait().unwrap();
+    let found = String::from_utf8(found.stdout).unwrap();
+    assert_eq!(found, format!("/proc/{}/environ\n", open.id()));
+}
