@@ -196,6 +196,7 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
         .arg0(init::NAME)
         .args(plan.to_args())
         .env_clear()
+        .envs(plan.to_vars())
         .stdin(if talks { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -7,7 +7,7 @@
 //! Any program that links this library can be started that way, tests included: the hook below runs before
 //! `main` and takes over where the program was started under the supervisor's name.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use super::plan::Plan;
@@ -34,22 +34,21 @@ pub(super) fn keep_hook() {
 extern "C" fn become_supervisor() {
     // The standard library knows the arguments only from `main` on, on some systems.
     let Ok(line) = std::fs::read("/proc/self/cmdline") else { return };
-    if let Some(plan) = plan_of(&line) {
+    if let Some(plan) = plan_of(&line, std::env::vars_os()) {
         supervise(&plan);
     }
 }
 
 /// The plan in a process's command line, where it is a supervisor's: words that each end with a zero.
-fn plan_of(line: &[u8]) -> Option<Plan> {
+fn plan_of(line: &[u8], vars: impl Iterator<Item = (OsString, OsString)>) -> Option<Plan> {
     let words = line.strip_prefix(NAME.as_bytes())?.strip_prefix(b"\0")?;
     let words = words.strip_suffix(b"\0").unwrap_or(words).split(|byte| *byte == 0);
-    Plan::from_args(words.map(|word| OsStr::from_bytes(word).to_owned()))
+    Plan::from_parts(words.map(|word| OsStr::from_bytes(word).to_owned()), vars)
 }
 
 /// The command line of a supervisor, as the kernel shows it.
 #[cfg(test)]
 fn command_line(plan: &Plan) -> Vec<u8> {
-    use std::ffi::OsString;
     let words = std::iter::once(NAME.into()).chain(plan.to_args());
     words.flat_map(|word: OsString| word.as_bytes().iter().copied().chain([0]).collect::<Vec<u8>>()).collect()
 }
@@ -74,11 +73,12 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_survives_the_command_line() {
+    fn a_plan_survives_the_command_line_and_the_environment() {
         let cgroup = CgroupPlan { procs: 8, kill: Some(9), lock: 10, path: "/sys/fs/cgroup/a b".into() };
         let full = Plan { cgroup: Some(cgroup), cpus: Some(vec![1, 3]), ..plan() };
         for plan in [plan(), full] {
-            assert_eq!(plan_of(&command_line(&plan)), Some(plan));
+            let vars: Vec<_> = plan.to_vars().map(|(name, value)| (name, value.clone())).collect();
+            assert_eq!(plan_of(&command_line(&plan), vars.into_iter()), Some(plan));
         }
     }
 
@@ -91,7 +91,7 @@ mod tests {
             b"benchgate-init\x001\0x\0",
             b"",
         ] {
-            assert_eq!(plan_of(line), None);
+            assert_eq!(plan_of(line, std::iter::empty()), None);
         }
     }
 }

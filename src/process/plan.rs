@@ -1,9 +1,15 @@
-//! What a supervisor is to do, and how it gets through the command line.
+//! What a supervisor is to do, and how it gets there: through the command line, which every user of the machine can
+//! read, and the environment, which only this one can. A variable may be a token.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+
+/// Precedes the name of each variable of the tool in the environment of the supervisor, so that none of them (`LD_*`)
+/// changes the supervisor.
+const OF_TOOL: &str = "@";
 
 /// Stands for a value that is absent.
 const NONE: &str = "-";
@@ -17,7 +23,7 @@ pub(super) struct Plan {
     pub(super) report: RawFd,
     pub(super) cgroup: Option<CgroupPlan>,
     pub(super) cpus: Option<Vec<usize>>,
-    /// The tool's whole environment. The supervisor itself has none: a variable for the tool can't change it.
+    /// The tool's whole environment. The supervisor has it under other names: a variable for the tool can't change it.
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) program: PathBuf,
     pub(super) args: Vec<OsString>,
@@ -57,17 +63,25 @@ impl Plan {
         .into();
         args.push(cgroup.map_or_else(|| NONE.into(), |cgroup| cgroup.path.clone().into()));
         args.push(cpus.unwrap_or_else(|| NONE.to_owned()).into());
-        args.push(self.env.len().to_string().into());
-        for (name, value) in &self.env {
-            args.extend([name.clone(), value.clone()]);
-        }
         args.push(self.program.clone().into());
         args.extend(self.args.iter().cloned());
         args
     }
 
+    /// As the environment of the supervisor.
+    pub(super) fn to_vars(&self) -> impl Iterator<Item = (OsString, &OsString)> {
+        self.env.iter().map(|(name, value)| {
+            let mut marked = OsString::from(OF_TOOL);
+            marked.push(name);
+            (marked, value)
+        })
+    }
+
     /// The other way. `None` where these are not the arguments of a supervisor.
-    pub(super) fn from_args(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
+    pub(super) fn from_parts(
+        mut args: impl Iterator<Item = OsString>,
+        vars: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Option<Self> {
         let mut text = || args.next()?.into_string().ok();
         let mut number = || match text()?.as_str() {
             NONE => Some(None),
@@ -82,11 +96,10 @@ impl Plan {
             NONE => None,
             list => Some(list.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>().ok()?),
         };
-        let variables: usize = args.next()?.into_string().ok()?.parse().ok()?;
-        let mut env = BTreeMap::new();
-        for _ in 0..variables {
-            env.insert(args.next()?, args.next()?);
-        }
+        let own = |name: &OsStr| {
+            name.as_bytes().strip_prefix(OF_TOOL.as_bytes()).map(|name| OsStr::from_bytes(name).to_owned())
+        };
+        let env = vars.filter_map(|(name, value)| Some((own(&name)?, value))).collect();
         let program = PathBuf::from(args.next()?);
         let cgroup = procs.zip(lock).map(|(procs, lock)| CgroupPlan { procs, kill, lock, path });
         Some(Self { control, report, cgroup, cpus, env, program, args: args.collect() })

@@ -391,7 +391,7 @@ fn is_slow(known: &BTreeMap<String, String>, args: &[String]) -> bool {
     let counter = std::env::current_exe().unwrap().with_file_name(format!("COUNT{name}"));
     let count = std::fs::read_to_string(&counter).map_or(0, |text| text.parse::<u32>().unwrap());
     std::fs::write(counter, (count + 1).to_string()).unwrap();
-    count % every.parse::<u32>().unwrap() == 0
+    count.is_multiple_of(every.parse().unwrap())
 }
 
 /// The benchmark's JSON as the directives spoil it.

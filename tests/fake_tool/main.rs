@@ -155,8 +155,8 @@ fn escape(file: &str) {
         std::process::exit(0);
     }
     nix::sys::wait::wait().unwrap();
-    // The grandchild has noted itself before its parent's parent goes on.
-    while !Path::new(file).exists() {
+    // The grandchild has noted itself before its parent's parent goes on. A file that exists may still be empty.
+    while !std::fs::metadata(file).is_ok_and(|found| found.len() > 0) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -61,6 +61,20 @@ async fn an_exit_code_is_reported_as_it_was() {
     assert_eq!(ran(&fake(&["segfault"])).await.exit, Exit::Signal(11));
 }
 
+/// A supervisor that had the variables of its tool as arguments would show every user of the machine the token that
+/// git is given.
+#[tokio::test]
+async fn no_command_line_shows_a_variable_of_a_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    // The secret reaches grep in a file, so that grep's own command line lacks it.
+    let search = "printf %s \"$SECRET\" >secret && grep -l -s -a -f secret /proc/[0-9]*/cmdline; true";
+    let command = Command::new("sh", LONG).args(["-c", search]).cwd(folder.path()).capture_stdout();
+    let found = ran(&command.clone().env("SECRET", "ghs_OfOneCommandLine")).await;
+    assert_eq!(String::from_utf8(found.stdout).unwrap(), "");
+    let control = ran(&command.arg("ghs_InAnArgument").env("SECRET", "ghs_InAnArgument")).await;
+    assert_ne!(control.stdout, b"");
+}
+
 #[tokio::test]
 async fn a_missing_program_is_named() {
     let error = run(&Command::new("/nowhere/iree-compile", LONG), &Cancel::new()).await.unwrap_err();
@@ -204,8 +218,14 @@ async fn a_tool_that_ignores_sigterm_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("pids");
     let mut command = fake(&["hang-ignoring-sigterm", note.to_str().unwrap()]);
-    command.timeout = Duration::from_millis(500);
-    assert_eq!(ran(&command).await.exit, Exit::TimedOut);
+    // On a busy machine a tool may meet its time limit before it can ignore anything.
+    for limit in [500, 5_000, 50_000].map(Duration::from_millis) {
+        command.timeout = limit;
+        assert_eq!(ran(&command).await.exit, Exit::TimedOut);
+        if !noted(&note).is_empty() {
+            break;
+        }
+    }
     assert_gone(&note, Duration::ZERO);
 }
 
@@ -219,13 +239,27 @@ async fn an_escaped_grandchild_is_found_and_killed() {
     assert_gone(&note, Duration::ZERO);
 }
 
+/// Asks a tool to stop, and once more at once, when it has noted itself. The second value is when that was.
+fn stopped_after_note(note: &Path) -> (Cancel, tokio::task::JoinHandle<Instant>) {
+    let cancel = Cancel::new();
+    let (request, note) = (cancel.clone(), note.to_owned());
+    let asked = tokio::task::spawn_blocking(move || {
+        wait_for_note(&note);
+        request.request();
+        request.request();
+        Instant::now()
+    });
+    (cancel, asked)
+}
+
 #[tokio::test]
 async fn what_forks_forever_is_ended_whole() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("pids");
-    let mut command = fake(&["fork-forever", note.to_str().unwrap()]);
-    command.timeout = Duration::from_millis(60);
-    assert_eq!(ran(&command).await.exit, Exit::TimedOut);
+    let command = fake(&["fork-forever", note.to_str().unwrap()]);
+    let (cancel, asked) = stopped_after_note(&note);
+    assert_eq!(run(&command, &cancel).await.unwrap().exit, Exit::Interrupted);
+    asked.await.unwrap();
     assert_gone(&note, Duration::ZERO);
 }
 
@@ -234,18 +268,9 @@ async fn a_request_to_stop_ends_the_tool_and_a_second_one_kills_it() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("pids");
     let command = fake(&["hang-ignoring-sigterm", note.to_str().unwrap()]);
-    let cancel = Cancel::new();
-    let request = cancel.clone();
-    let file = note.clone();
-    let requests = tokio::task::spawn_blocking(move || {
-        wait_for_note(&file);
-        request.request();
-        request.request();
-    });
-    let started = Instant::now();
+    let (cancel, asked) = stopped_after_note(&note);
     assert_eq!(run(&command, &cancel).await.unwrap().exit, Exit::Interrupted);
-    requests.await.unwrap();
-    assert!(started.elapsed() < Duration::from_secs(2), "the grace was waited for");
+    assert!(asked.await.unwrap().elapsed() < Duration::from_secs(2), "the grace was waited for");
     assert_gone(&note, Duration::ZERO);
 }
 
@@ -254,8 +279,13 @@ async fn a_dropped_run_kills_its_tool() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("pids");
     let command = fake(&["escape", note.to_str().unwrap(), "hang"]);
-    let dropped = tokio::time::timeout(Duration::from_millis(500), run(&command, &Cancel::new())).await;
-    assert!(dropped.is_err());
+    let file = note.clone();
+    let is_noted = tokio::task::spawn_blocking(move || wait_for_note(&file));
+    let cancel = Cancel::new();
+    tokio::select! {
+        ended = run(&command, &cancel) => panic!("{ended:?}"),
+        done = is_noted => done.unwrap(),
+    }
     assert_gone(&note, Duration::ZERO);
 }
 
