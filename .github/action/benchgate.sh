@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Finds the benchgate that this action runs, and runs it. Everything else is decided there.
+# Finds the benchgate binary for this action and runs `benchgate action`, which does everything else.
 #
-# In this order: the binary that the workflow names; the release whose SHA-256 is committed in
-# releases.sha256 beside this script; a build of the sources that this action was checked out with.
-# A release that is not what was committed is an error, never a reason to try the next.
+# Takes the first of: the binary that the workflow names; the release whose SHA-256 is committed in releases.sha256
+# next to this script; a build of the sources that this action was checked out with. A release that doesn't match the
+# committed hash is an error; the script does not try the next source then.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
 fail() { printf '::error title=benchgate::%s\n' "$1"; exit 20; }
 
-# First of all: a pull request can commit a result, and whatever fails below must not leave it to be uploaded.
+# This comes first: a pull request can commit a result file, and a failure below must not leave it to be uploaded.
 case ${BENCHGATE_INPUT_COMMAND:-gate} in
     gate | run)
         run=${BENCHGATE_INPUT_RUN:-run.json}
         if ! rm -f -- "$run" || [[ -e $run || -L $run ]]; then
-            fail "the previous file of measurements can't be removed"
+            fail "can't remove the previous file of measurements"
         fi
         ;;
 esac
@@ -33,18 +33,18 @@ released() {
         curl --fail --silent --show-error --location --proto '=https' --retry 3 \
             --output "$folder/$archive.part" \
             "https://github.com/${GITHUB_ACTION_REPOSITORY:-benchgate/benchgate}/releases/download/v$version/$archive" >&2 \
-            || { echo "download of $archive failed; binary-path needs none" >&2; return 1; }
+            || { echo "download of $archive failed; use binary-path to run without a download" >&2; return 1; }
         printf '%s  %s\n' "$sum" "$folder/$archive.part" | sha256sum --check --status \
-            || { rm -f "$folder/$archive.part"; echo "$archive is not what was released" >&2; return 1; }
+            || { rm -f "$folder/$archive.part"; echo "$archive does not match its SHA-256 in releases.sha256" >&2; return 1; }
         mv "$folder/$archive.part" "$folder/$archive" || return 1
     fi
     tar -xzf "$folder/$archive" -C "$folder" --no-same-owner || return 1
     echo "$folder/benchgate"
 }
 
-# A build of this action's own sources. Cargo and rustup look for configuration in the folder they run in and in
-# the folders above it, so they run in /, with a new cargo home: the workspace can't choose a compiler or a wrapper.
-# The folder is this job's own and is named by the content of the sources. No other job can have left a binary there.
+# Builds this action's own sources. Cargo and rustup look for configuration in the working folder and its parents, so
+# they run in /, with a new cargo home: the workspace can't choose a compiler or a wrapper. The target folder belongs to
+# this job and is named by the content of the sources, so no other job can have left a binary there.
 built() {
     local sources folder name
     local -a allowed=()
@@ -56,7 +56,7 @@ built() {
         for name in PATH HOME TMPDIR RUSTUP_HOME RUSTUP_TOOLCHAIN HTTPS_PROXY https_proxy SSL_CERT_FILE SSL_CERT_DIR; do
             [[ -z ${!name:-} ]] || allowed+=("$name=${!name}")
         done
-        echo "no release of $version for $(uname -m) is committed: building it (minutes, once a job)" >&2
+        echo "no release of $version for $(uname -m) is listed in releases.sha256: building from source (takes minutes, once a job)" >&2
         (cd / && env -i "${allowed[@]}" CARGO_HOME="$folder/cargo-home" \
             cargo build --release --locked --quiet --manifest-path "$source_root/Cargo.toml" \
             --target-dir "$folder/build") >&2 || return 1
@@ -67,7 +67,7 @@ built() {
 }
 
 installed() {
-    # A token has no business in anything that installs.
+    # Commands that download or build must not see the token.
     local archive sum
     unset GITHUB_TOKEN
     archive="benchgate-$version-$(uname -m)-unknown-linux-gnu.tar.gz"
@@ -77,18 +77,18 @@ installed() {
     elif [[ $version == "$own_version" ]] && command -v cargo >/dev/null; then
         built
     else
-        echo "there is no release $version for $(uname -m), and no cargo to build it; name one with binary-path" >&2
+        echo "there is no release $version for $(uname -m) and no cargo to build it; set binary-path to an installed benchgate" >&2
         return 1
     fi
 }
 
 if [[ -n ${BENCHGATE_BINARY_PATH:-} ]]; then
     binary=$BENCHGATE_BINARY_PATH
-    # Without a slash it would be looked for on the PATH, and that may be another one than was tested here.
+    # Without a slash, exec would search the PATH and could find a file other than the one tested here.
     [[ $binary == */* ]] || binary=./$binary
-    [[ -f $binary && -x $binary ]] || fail "binary-path names no program that can be run"
+    [[ -f $binary && -x $binary ]] || fail "binary-path is not an executable file"
 else
-    # A subshell: what it unset is still there afterwards.
-    binary=$(installed) || fail "benchgate could not be installed; the log says why"
+    # A subshell, so that GITHUB_TOKEN is still set afterwards.
+    binary=$(installed) || fail "benchgate could not be installed; see the log"
 fi
 exec "$binary" action
