@@ -244,6 +244,16 @@ impl Repository {
         Ok(statuses.iter().any(|entry| !entry.status().is_empty()))
     }
 
+    /// A file in the index at or below `folder`, or a submodule that holds it. `folder` is absolute and need not exist.
+    pub fn tracked_below(&self, folder: &Path) -> Result<Option<PathBuf>, GitError> {
+        let index = self.inner.index().map_err(|error| other("read the index", &error))?;
+        let found = index.iter().find_map(|entry| {
+            let path = self.root.join(OsStr::from_bytes(&entry.path));
+            (path.starts_with(folder) || folder.starts_with(&path)).then_some(path)
+        });
+        Ok(found)
+    }
+
     /// `path` relative to the working tree.
     pub fn relative(&self, path: &Path) -> Result<PathBuf, GitError> {
         let real = fs::canonicalize(path).map_err(|source| GitError::Io { path: path.to_owned(), source })?;

@@ -149,11 +149,16 @@ fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {
         ([both], []) => inputs::load_both(both, args.format_in),
         _ => std::thread::scope(|scope| {
             // Reading is most of the time that comparing two large files takes.
-            let base = scope.spawn(|| inputs::load_side(&base, args.format_in));
+            let load_base = || inputs::load_side(&base, args.format_in);
+            let started = std::thread::Builder::new().spawn_scoped(scope, load_base);
             let head = inputs::load_side(&head, args.format_in);
-            let base = base.join().map_err(|_| CliError::Internal {
-                message: "reading the base side stopped unexpectedly".to_owned(),
-            })?;
+            let base = match started {
+                Ok(thread) => thread.join().map_err(|_| CliError::Internal {
+                    message: "reading the base side stopped unexpectedly".to_owned(),
+                })?,
+                // No thread can be had (`ulimit -u`).
+                Err(_) => load_base(),
+            };
             // Base's error comes first, whichever side was faster.
             Ok((base?, head?))
         }),

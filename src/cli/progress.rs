@@ -23,6 +23,21 @@ pub fn listener(quiet: bool, interactive: bool) -> Box<dyn Progress> {
 /// How often a spinner turns. Ten times a second looks alive and costs nothing measurable.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Turns the spinner of a bar until it is finished, by a thread. indicatif's own way of doing that panics where no
+/// thread can be had (`ulimit -u`).
+fn turn(bar: &ProgressBar) {
+    let bar = bar.downgrade();
+    let turning = std::thread::Builder::new().spawn(move || {
+        while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+            bar.tick();
+            drop(bar);
+            std::thread::sleep(TICK);
+        }
+    });
+    // Without one it turns with the steps.
+    drop(turning);
+}
+
 /// One bar a stage; the step that runs longest stands beside it.
 struct Bars {
     all: MultiProgress,
@@ -55,7 +70,7 @@ impl Bars {
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         bar.set_prefix(stage.as_str());
-        bar.enable_steady_tick(TICK);
+        turn(&bar);
         lock(&self.stages).push(StageBar { stage, bar, running: Vec::new(), rows: Vec::new(), next: None });
     }
 

@@ -1,22 +1,55 @@
 //! The asynchronous runtime, made only by commands that wait for something.
 
+use std::io;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use crate::process::{self, Cancel};
 
 use super::CliError;
 
+/// Threads that the runtime can't do without: the workers (one listens for signals and pipes while the other hashes),
+/// and one for work that blocks, such as starting a program.
+const WORKERS: usize = 2;
+const NEEDED: usize = WORKERS + 1;
+
+/// A thread that ends is one that may not come back: longer than any session.
+const KEEP_ALIVE: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// Runs work to its end. It gets the token that SIGINT and SIGTERM raise.
 pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Result<T, CliError> {
-    let internal = |error: std::io::Error| CliError::Internal {
-        message: format!("failed to start the runtime: {error}"),
-    };
+    let internal =
+        |error: io::Error| CliError::Internal { message: format!("failed to start the runtime: {error}") };
+    check_threads().map_err(|error| CliError::Failed {
+        message: format!("failed to start {NEEDED} threads: {error}"),
+        hint: Some(
+            "raise the limit on processes of this user or container (`ulimit -u`, `pids.max`)".to_owned(),
+        ),
+    })?;
     tokio::runtime::Builder::new_multi_thread()
-        // One listens for signals and pipes while the other hashes.
-        .worker_threads(2)
+        .worker_threads(WORKERS)
+        .thread_keep_alive(KEEP_ALIVE)
         .enable_all()
         .build()
         .map_err(internal)?
         .block_on(async {
+            // With one such thread, tokio waits for it where it can't have another. Without any it panics.
+            tokio::task::spawn_blocking(|| ()).await.map_err(io::Error::other).map_err(internal)?;
             let cancel = process::interrupts().map_err(internal)?;
             work(cancel).await
         })
+}
+
+/// Whether as many threads as the runtime needs can be had at once: tokio panics, or hangs, where they can't.
+fn check_threads() -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let mut held = Vec::new();
+        for _ in 0..NEEDED {
+            // Each lives until its sender is dropped, which is when all were started or one was not.
+            let (hold, released) = channel::<()>();
+            std::thread::Builder::new().spawn_scoped(scope, move || released.recv().is_err())?;
+            held.push(hold);
+        }
+        Ok(())
+    })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::{self, Config};
 use crate::device;
 use crate::gate::Policy;
-use crate::git::Repository;
+use crate::git::{GitError, Repository};
 use crate::model::SideName;
 use crate::pipeline::{self, CalibrationSource, Filter, MadeBundle, OpenBundle, Session, SideInput};
 use crate::toolchain::Lock;
@@ -299,6 +299,7 @@ fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
             hint: Some("remove the link, or name the folder itself with --work-dir".to_owned()),
         });
     }
+    refuse_committed_sessions(work)?;
     let ignore = work.join(".gitignore");
     std::fs::create_dir_all(work)
         .and_then(|()| if ignore.exists() { Ok(()) } else { std::fs::write(&ignore, "*\n") })
@@ -306,4 +307,30 @@ fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
             message: format!("failed to prepare the working folder {}: {error}", work.display()),
             hint: Some("name another one with --work-dir".to_owned()),
         })
+}
+
+/// Refuses measurements that came with the repository: a session that looks interrupted would be resumed, and
+/// whatever times it was committed with would be judged.
+fn refuse_committed_sessions(work: &Path) -> Result<(), CliError> {
+    // A working folder outside of any repository has nothing from one. The folder itself may be a submodule, so the
+    // repository is looked for above it.
+    let Some(above) = work.parent().and_then(|above| above.canonicalize().ok()) else { return Ok(()) };
+    let Some(name) = work.file_name() else { return Ok(()) };
+    if !work.join("sessions").exists() {
+        return Ok(());
+    }
+    let repository = match Repository::open(&above) {
+        Err(GitError::NotARepository(_) | GitError::Bare(_)) => return Ok(()),
+        found => found?,
+    };
+    match repository.tracked_below(&above.join(name).join("sessions"))? {
+        None => Ok(()),
+        Some(path) => Err(CliError::Usage {
+            message: format!(
+                "failed to use the working folder: {} is committed, and measurements can't be",
+                path.display()
+            ),
+            hint: Some("remove it from the repository, or name another folder with --work-dir".to_owned()),
+        }),
+    }
 }

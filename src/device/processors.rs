@@ -34,7 +34,7 @@ pub(super) fn stay_with_the_host() {
 
 /// The processors that a process may be pinned to here: what the machine has, less what a container hides.
 pub fn pinnable() -> Vec<usize> {
-    let tried = std::thread::spawn(|| {
+    let tried = std::thread::Builder::new().spawn(|| {
         // The kernel refuses a processor that is not there, so asking is trying. This thread ends with the answer.
         let takes = |cpu: usize| {
             let mut one = CpuSet::new();
@@ -42,7 +42,7 @@ pub fn pinnable() -> Vec<usize> {
         };
         (0..CpuSet::count()).filter(|cpu| takes(*cpu)).collect()
     });
-    tried.join().unwrap_or_default()
+    tried.map(|thread| thread.join().unwrap_or_default()).unwrap_or_default()
 }
 
 /// `0-3,8` of these numbers, which ascend.

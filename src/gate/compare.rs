@@ -1,6 +1,7 @@
 //! Two runs and a policy in, a comparison out.
 
 use std::collections::BTreeMap;
+use std::thread::{Builder, ScopedJoinHandle};
 
 use crate::model::{Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict};
 use crate::stats::Effect;
@@ -128,13 +129,15 @@ fn drafted(pairs: &[Matched<'_>], session: &Session<'_>, rules: &Rules<'_>) -> V
     }
     let (own, others) = pairs.split_at(pairs.len().div_ceil(THREADS));
     std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            others.chunks(own.len()).map(|part| scope.spawn(move || in_turn(part))).collect();
+        let start = |part| Builder::new().spawn_scoped(scope, move || in_turn(part)).map_err(|_| part);
+        let threads: Vec<_> = others.chunks(own.len()).map(start).collect();
         let mut drafts = in_turn(own);
         for thread in threads {
-            match thread.join() {
-                Ok(found) => drafts.extend(found),
-                Err(panic) => std::panic::resume_unwind(panic),
+            match thread.map(ScopedJoinHandle::join) {
+                Ok(Ok(found)) => drafts.extend(found),
+                Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                // No thread can be had (`ulimit -u`).
+                Err(part) => drafts.extend(in_turn(part)),
             }
         }
         drafts

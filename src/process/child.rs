@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -59,6 +60,13 @@ impl Child {
         .await
         .unwrap_or_else(|panic| Err(io::Error::other(panic)));
         started.and_then(Self::register).map_err(|source| {
+            let source = match source.raw_os_error().map(Errno::from_raw) {
+                // What the system says of it, "Resource temporarily unavailable", names no resource.
+                Some(Errno::EAGAIN) => io::Error::other(
+                    "the limit on processes of this user or container was reached (`ulimit -u`, `pids.max`)",
+                ),
+                _ => source,
+            };
             let program = command.program.clone();
             let cwd = command.folder();
             // A missing folder is reported by the same error number as a missing program.

@@ -59,8 +59,12 @@ pub(super) fn sha256_of_all(paths: &[PathBuf]) -> Vec<io::Result<String>> {
             }
             mine
         };
-        let handles: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        handles.into_iter().flat_map(|handle| handle.join().unwrap_or_default()).collect()
+        // This thread works too: where no other can be had (`ulimit -u`), it does everything.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let handles: Vec<_> = (1..workers).filter_map(start).collect();
+        let mut found = work();
+        found.extend(handles.into_iter().flat_map(|handle| handle.join().unwrap_or_default()));
+        found
     });
     for (index, digest) in found {
         digests[index] = Some(digest);

@@ -87,6 +87,51 @@ fn a_link_that_was_committed_does_not_take_sessions_outside_the_repository() {
     }
 }
 
+/// A session that looks interrupted is resumed, and a pull request can commit one: with times of its own choosing, it
+/// would decide the verdict wherever the pull request is checked out.
+#[test]
+fn a_session_that_was_committed_is_not_resumed() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .base("")
+        .head("flags = [\"--fake=latency-us=1300\"]")
+        .write();
+    let work = suite.world.work();
+    let git = |args: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        let done = Command::new("git").args(identity).args(args).current_dir(&work).output().unwrap();
+        assert!(done.status.success(), "git {args:?}: {done:?}");
+    };
+    git(&["init", "--quiet"]);
+    suite.world.run(["gate"]).expect_code(10);
+    let sessions = work.join(".benchgate/sessions");
+    let session = std::fs::read_dir(&sessions).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(session.join("complete")).unwrap();
+    let mut forged = 0;
+    for entry in std::fs::read_dir(session.join("processes")).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(mut record) = serde_json::from_slice::<serde_json::Value>(&std::fs::read(&path).unwrap())
+        else {
+            continue;
+        };
+        if let Some(samples) = record["process"]["samples"]["latency"].as_array_mut() {
+            for sample in samples {
+                let time = sample.as_f64().unwrap();
+                *sample = if time > 1_150_000.0 { time / 1.3 } else { time }.into();
+                forged += 1;
+            }
+        }
+        std::fs::write(path, record.to_string()).unwrap();
+    }
+    assert!(forged > 0, "the form of a session has changed");
+    // Left behind on this machine it is a session like any other.
+    git(&["add", "--force", ".benchgate/sessions"]);
+    let refused = suite.world.run(["gate"]).expect_code(2);
+    assert!(refused.stderr.contains("is committed"), "{}", refused.stderr);
+    git(&["rm", "--quiet", "-r", "--cached", ".benchgate"]);
+    suite.world.run(["gate"]);
+}
+
 #[test]
 fn a_previous_result_is_gone_before_anything_can_fail() {
     for (command, code) in [(&["gate"][..], 2), (&["run"], 2), (&["gate", "--publish"], 2)] {

@@ -23,6 +23,7 @@ mod init;
 mod inputs;
 mod killed;
 mod leftovers;
+mod limits;
 mod no_false_green;
 mod noise;
 mod numerics;
