@@ -23,8 +23,8 @@ fn chance(random: &mut ChaCha12Rng, p: f64) -> bool {
 }
 
 /// What the host does to the log cost of each process of one row, in the order they run. The last
-/// argument says which processes are head's.
-type Vice = fn(&mut ChaCha12Rng, &mut [f64; SLOTS], &[bool; SLOTS]);
+/// argument says which processes a changed program ran.
+pub type Vice = fn(&mut ChaCha12Rng, &mut [f64; SLOTS], &[bool; SLOTS]);
 
 /// Name, what it does, and whether head is changed by it (so that a red is right).
 pub const GENERATORS: &[(&str, Vice, bool)] = &[
@@ -122,33 +122,49 @@ fn rare_intermittent(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], head: &
     }
 }
 
+/// What one side of a row runs.
+#[derive(Clone, Copy)]
+pub struct Program {
+    /// Multiplies every repetition.
+    pub factor: f64,
+    /// Whether a generator that changes head changes this side.
+    pub changed: bool,
+}
+
+pub const UNCHANGED: Program = Program { factor: 1.0, changed: false };
+
+/// The processes of one row, by side.
+pub fn row(vice: Option<Vice>, [base, head]: [Program; 2], random: &mut ChaCha12Rng) -> [Vec<Process>; 2] {
+    let mut is_head = [false; SLOTS];
+    for block in is_head.chunks_mut(4) {
+        let order = if chance(random, 0.5) { [true, false, false, true] } else { [false, true, true, false] };
+        block.copy_from_slice(&order);
+    }
+    let mut costs = [0.0; SLOTS];
+    costs.iter_mut().for_each(|cost| *cost = 0.007 * normal(random));
+    if let Some(vice) = vice {
+        vice(random, &mut costs, &is_head.map(|is_head| if is_head { head.changed } else { base.changed }));
+    }
+    let mut sides = [Vec::new(), Vec::new()];
+    for (at, (cost, is_head)) in costs.iter().zip(is_head).enumerate() {
+        let location = 1e6 * cost.exp() * if is_head { head.factor } else { base.factor };
+        let samples = (0..REPETITIONS).map(|_| location * (0.005 * normal(random)).exp()).collect();
+        let slot = Some(BlockSlot { block: (at / 4) as u32, slot: (at % 4) as u8 });
+        sides[usize::from(is_head)].push(Process { samples, slot, started: None });
+    }
+    sides
+}
+
 /// One session. `slowed` is a row and the factor of its head. Where the generator changes head
 /// (`changes`), only row `slowed.0` has it; the others stay calm.
 pub fn make(vice: Vice, changes: bool, slowed: (usize, f64), random: &mut ChaCha12Rng) -> (Run, Run) {
     let (mut base, mut head) = (session(Vec::new()), session(Vec::new()));
-    for row in 0..ROWS {
-        let mut is_head = [false; SLOTS];
-        for block in is_head.chunks_mut(4) {
-            let order =
-                if chance(random, 0.5) { [true, false, false, true] } else { [false, true, true, false] };
-            block.copy_from_slice(&order);
-        }
-        let mut costs = [0.0; SLOTS];
-        costs.iter_mut().for_each(|cost| *cost = 0.007 * normal(random));
-        if !changes || row == slowed.0 {
-            vice(random, &mut costs, &is_head);
-        }
-        let (mut a, mut b) = (Vec::new(), Vec::new());
-        for (at, (cost, is_head)) in costs.iter().zip(is_head).enumerate() {
-            let factor = if is_head && row == slowed.0 { slowed.1 } else { 1.0 };
-            let location = 1e6 * cost.exp() * factor;
-            let samples = (0..REPETITIONS).map(|_| location * (0.005 * normal(random)).exp()).collect();
-            let slot = Some(BlockSlot { block: (at / 4) as u32, slot: (at % 4) as u8 });
-            let process = Process { samples, slot, started: None };
-            if is_head { b.push(process) } else { a.push(process) }
-        }
-        base.benchmarks.push(benchmark(&format!("row-{row}"), a));
-        head.benchmarks.push(benchmark(&format!("row-{row}"), b));
+    for number in 0..ROWS {
+        let vice = (!changes || number == slowed.0).then_some(vice);
+        let factor = if number == slowed.0 { slowed.1 } else { 1.0 };
+        let [a, b] = row(vice, [UNCHANGED, Program { factor, changed: true }], random);
+        base.benchmarks.push(benchmark(&format!("row-{number}"), a));
+        head.benchmarks.push(benchmark(&format!("row-{number}"), b));
     }
     (base, head)
 }

@@ -3,10 +3,12 @@
 //! How often suites of unchanged code turn red, how often a slowdown is seen, and after how many pairs:
 //! benchgate's own gate and the rules of other tools, on the recorded corpus, on generators of
 //! hostile noise, and against a stored baseline. docs/statistics.md holds the table it printed.
-//! `-- --suites N --seed S` change the number of resampled suites and the seed.
+//! `-- --suites N --seed S` change the number of resampled suites and the seed; `-- --bisect N` prints N simulated
+//! bisections a figure instead, of the generators that `--only NAME` names.
 #![expect(clippy::print_stdout, reason = "a table on the terminal is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
 
+mod bisection;
 mod corpus;
 mod generators;
 mod hostile;
@@ -30,6 +32,12 @@ fn main() {
     let suites = option("--suites", u64::from(SUITES)) as u32;
     let seed = option("--seed", 1);
     let started = Instant::now();
+    let bisections = option("--bisect", 0) as u32;
+    if bisections > 0 {
+        bisection::print(bisections, seed);
+        println!("took {:.0} s", started.elapsed().as_secs_f64());
+        return;
+    }
     println!("{suites} suites a figure, seed {seed}; percent, ± half a 95 % interval clustered by round\n");
     recorded::print(suites, seed);
     hostile::print(suites / 5, seed);

@@ -3,6 +3,7 @@
 
 mod accuracy;
 mod anchor;
+pub mod bisect;
 mod classical;
 mod common;
 mod common_row;
