@@ -1,5 +1,5 @@
-//! L3: the only room that names git2. Reads the local repository: refs, the merge base, trees, and never
-//! runs a hook or a filter there nor writes into it. [`DataBranch`] is a branch on a remote.
+//! L3: the only module that uses git2. Reads the local repository: refs, the merge base, trees. It never runs a hook
+//! or a filter there and never writes to it. [`DataBranch`] is a branch on a remote.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -24,7 +24,7 @@ pub use ancestry::Ancestry;
 pub use data_branch::{DataBranch, Edit, Runner};
 pub use remote::{Remote, Token};
 
-/// Why the repository can't answer. Each says what to run, where there is something to run.
+/// Why a git operation failed. If a command fixes the problem, the message names it.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("find a git repository at {} or above it", .0.display())]
@@ -52,25 +52,25 @@ pub enum GitError {
     #[error("find the merge base of HEAD and `{0}`: they have no commit in common")]
     NoCommonAncestor(String),
     #[error(
-        "read {object} of commit {commit}: the object is not here; a partial clone leaves objects out, and `git \
-         fetch --refetch --no-filter origin` brings them"
+        "read {object} of commit {commit}: the object is not in this clone; if it is a partial clone, run `git \
+         fetch --refetch --no-filter origin`"
     )]
     MissingObject { commit: String, object: String },
     #[error("use commit {commit}: {why}")]
     HostileTree { commit: String, why: String },
-    #[error("use {}: it lies outside the repository at {}", path.display(), root.display())]
+    #[error("use {}: it is outside the repository at {}", path.display(), root.display())]
     Outside { path: PathBuf, root: PathBuf },
     #[error("read {} of commit {commit}: it is not a file", path.display())]
     NotAFile { commit: String, path: PathBuf },
     #[error("find the remote `{0}` in this repository's configuration")]
     NoRemote(String),
-    #[error("use the branch {0:?}: that is no name of a branch")]
+    #[error("use the branch {0:?}: not a valid branch name")]
     BadBranch(String),
     #[error("use the remote's address: {0}")]
     BadUrl(String),
-    #[error("start git: there is no such program")]
+    #[error("start git: program not found")]
     NoGit,
-    #[error("{verb} {url}: {given} was not let in: {why}")]
+    #[error("{verb} {url}: access denied for {given}: {why}")]
     Credentials { verb: &'static str, url: String, given: &'static str, why: String },
     #[error("{verb} {url}: {why}")]
     Unreachable { verb: &'static str, url: String, why: String },
@@ -78,11 +78,11 @@ pub enum GitError {
     RemoteFailed { verb: &'static str, url: String, why: String },
     #[error("push to the branch {branch}: the server refused it: {why}")]
     PushRefused { branch: String, why: String },
-    #[error("push to the branch {branch}: others were faster {tries} times in a row")]
+    #[error("push to the branch {branch}: other writers pushed first {tries} times in a row")]
     Contended { branch: String, tries: u32 },
-    #[error("finish: it was interrupted")]
+    #[error("finish: interrupted")]
     Interrupted,
-    #[error("write {0}: a file of that name is there")]
+    #[error("write {0}: a file of that name already exists")]
     NameTaken(String),
     #[error("write {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
@@ -90,14 +90,14 @@ pub enum GitError {
     Other { action: &'static str, message: String },
 }
 
-/// Something about a checked-out commit that its user should know.
+/// A part of a commit that was not checked out completely. Shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Notice {
-    /// Left empty: its commits are in another repository.
+    /// A submodule. Its folder is left empty, because its commits are in another repository.
     Submodule(PathBuf),
-    /// A pointer of git-lfs in place of the file's content.
+    /// A git-lfs pointer instead of the file's content.
     LfsPointer(PathBuf),
-    /// A symbolic link that leaves the tree; not made.
+    /// A symbolic link that leads out of the tree; it was not created.
     EscapingLink(PathBuf),
 }
 
@@ -105,9 +105,11 @@ impl std::fmt::Display for Notice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Submodule(path) => write!(f, "{:?} is a submodule and was left empty", path),
-            Self::LfsPointer(path) => write!(f, "{:?} is kept in git-lfs and only its pointer is here", path),
+            Self::LfsPointer(path) => {
+                write!(f, "{:?} is stored in git-lfs; only its pointer was checked out", path)
+            }
             Self::EscapingLink(path) => {
-                write!(f, "{:?} is a link out of the repository and was left out", path)
+                write!(f, "{:?} is a link that leads out of the repository and was left out", path)
             }
         }
     }
@@ -119,7 +121,7 @@ pub struct Checkout {
     pub folder: PathBuf,
     /// The commit, 40 digits.
     pub commit: String,
-    /// By path.
+    /// Sorted by path.
     pub notices: Vec<Notice>,
 }
 
@@ -145,8 +147,8 @@ impl std::fmt::Debug for Repository {
 }
 
 impl Repository {
-    /// Opens the repository that `path` lies in. Another user's repository is refused as git refuses it: its
-    /// configuration could name programs to run.
+    /// Opens the repository that contains `path`. A repository that belongs to another user is rejected, as git does:
+    /// its configuration could name programs to run.
     pub fn open(path: &Path) -> Result<Self, GitError> {
         let inner = git2::Repository::discover(path).map_err(|error| match error.code() {
             ErrorCode::NotFound => GitError::NotARepository(path.to_owned()),
@@ -173,8 +175,8 @@ impl Repository {
         Ok(Head { commit: commit.id().to_string(), branch })
     }
 
-    /// The commit that a branch, tag, remote branch or commit id names. A branch that is only known as
-    /// `origin/NAME`, as in CI, is found by its plain name.
+    /// The commit that a branch, tag, remote branch or commit id names. A branch that exists only as
+    /// `origin/NAME`, as in CI, is found by its short name.
     pub fn resolve(&self, reference: &str) -> Result<String, GitError> {
         self.commit(reference).map(|id| id.to_string())
     }
@@ -186,12 +188,12 @@ impl Repository {
                 Err(error) if error.code() == ErrorCode::Ambiguous => {
                     return Err(GitError::AmbiguousReference(reference.to_owned()));
                 }
-                // Not this spelling; the next one may be known.
+                // Try the next spelling.
                 Err(_) => {}
             }
         }
         let fetch = if self.inner.is_shallow() {
-            // The commit may lie beyond the end of the history; fetching a branch would not move that.
+            // The commit may be older than the shallow history; fetching a branch would not help.
             "this clone is shallow: run `git fetch --unshallow` (in a workflow, `fetch-depth: 0`)".to_owned()
         } else {
             fetch_advice(reference)
@@ -206,7 +208,7 @@ impl Repository {
         let ours = Oid::from_str(&head).map_err(|error| other("read HEAD", &error))?;
         match self.inner.merge_base(ours, theirs) {
             Ok(base) => Ok(base.to_string()),
-            // Where history is cut off, "nothing in common" only means "nothing that is here".
+            // In a shallow clone the common ancestor may just be missing.
             Err(_) if self.inner.is_shallow() => Err(GitError::Shallow(reference.to_owned())),
             Err(error) if error.code() == ErrorCode::NotFound => {
                 Err(GitError::NoCommonAncestor(reference.to_owned()))
@@ -221,13 +223,13 @@ impl Repository {
         config.get_string("user.name").ok().filter(|name| !name.trim().is_empty())
     }
 
-    /// The address of a remote, as `git remote get-url` says it.
+    /// The URL of a remote, as printed by `git remote get-url`.
     pub fn remote_url(&self, name: &str) -> Result<String, GitError> {
         let remote = self.inner.find_remote(name).map_err(|_| GitError::NoRemote(name.to_owned()))?;
         remote.url().map(str::to_owned).map_err(|_| GitError::NoRemote(name.to_owned()))
     }
 
-    /// Names in a folder of a commit's tree, with whether each is a folder; empty where it has none.
+    /// Names in a folder of a commit's tree, and whether each is a folder. Empty if the folder does not exist.
     pub fn list(&self, commit: &str, folder: &str) -> Result<Vec<(String, bool)>, GitError> {
         let root = self.tree(commit)?;
         let tree = subtree(&self.inner, root, folder)
@@ -262,7 +264,7 @@ impl Repository {
             .map_err(|_| GitError::Outside { path: real.clone(), root: self.root.clone() })
     }
 
-    /// The content of a file at a commit, where the commit has it. `path` is relative to the root.
+    /// The content of a file at a commit, if it exists there. `path` is relative to the root.
     pub fn read_file(&self, commit: &str, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
         let tree = self.tree(commit)?;
         let entry = match tree.get_path(path) {
@@ -282,35 +284,34 @@ impl Repository {
 
     /// Writes the tree of a commit below `into`, in a folder of the commit's name, and returns it.
     ///
-    /// Content is written as stored: no filter runs and no line ending changes. The folder appears at
-    /// once and complete, or not at all; an existing one is compared with the commit first and made
-    /// again where it differs.
+    /// Content is written as stored, without filters or changes of line endings. The folder appears complete or not
+    /// at all. An existing folder is compared with the commit first and replaced if it differs.
     pub fn checkout(&self, commit: &str, into: &Path) -> Result<Checkout, GitError> {
         let id = self.commit(commit)?.to_string();
         let plan = self.plan(&id)?;
         let folder = into.join(&id);
         let mut notices: Vec<Notice> = plan.iter().filter_map(Planned::notice).collect();
-        if !(folder.is_dir() && holds(&folder, &plan)) {
+        if !(folder.is_dir() && matches_plan(&folder, &plan)) {
             const PREFIX: &str = ".checkout-";
             files::sweep_scratch(into, PREFIX);
             let fresh = Scratch::new_in(into, PREFIX).map_err(|source| io(into, source))?;
             let tree = fresh.path().join("tree");
             self.write(&id, &plan, &tree)?;
-            if folder.is_dir() && !holds(&folder, &plan) {
-                // Set aside first, so that at no moment a half-removed folder has the name.
+            if folder.is_dir() && !matches_plan(&folder, &plan) {
+                // Renamed first, so that a partly removed folder never has this name.
                 let aside = fresh.path().join("stale");
                 fs::rename(&folder, &aside).map_err(|source| io(&folder, source))?;
             }
             match fs::rename(&tree, &folder) {
                 Ok(()) => {}
-                // Another process was faster with the same content.
-                Err(_) if folder.is_dir() && holds(&folder, &plan) => {}
+                // Another process created the same checkout first.
+                Err(_) if folder.is_dir() && matches_plan(&folder, &plan) => {}
                 Err(source) => return Err(io(&folder, source)),
             }
         }
         for planned in &plan {
             let is_link = matches!(planned.content, Content::Link(_));
-            // `symlink_metadata` does not follow: this asks whether the link itself was made.
+            // `symlink_metadata` does not follow links, so this checks whether the link itself exists.
             if is_link && fs::symlink_metadata(folder.join(&planned.path)).is_err() {
                 notices.push(Notice::EscapingLink(planned.path.clone()));
             }
@@ -344,11 +345,11 @@ impl Repository {
                 let name = entry.name_bytes();
                 if !names.insert(name.to_vec()) {
                     let shown = String::from_utf8_lossy(name).into_owned();
-                    return Err(hostile(format!("it holds {shown:?} twice in one folder")));
+                    return Err(hostile(format!("one folder contains {shown:?} twice")));
                 }
                 if !is_safe_name(name) {
                     let shown = String::from_utf8_lossy(name).into_owned();
-                    return Err(hostile(format!("it holds a file named {shown:?}")));
+                    return Err(hostile(format!("it contains a file named {shown:?}")));
                 }
                 let path = folder.join(OsStr::from_bytes(name));
                 if path.components().count() > DEEPEST {
@@ -384,8 +385,8 @@ impl Repository {
         Ok(plan)
     }
 
-    /// Writes a planned tree into a folder that does not exist yet. Links come last and nothing is ever
-    /// written over something, so that no path leads through a link.
+    /// Writes a planned tree into a folder that does not exist yet. Links are created last and nothing is
+    /// overwritten, so that no path leads through a link.
     fn write(&self, commit: &str, plan: &[Planned], root: &Path) -> Result<(), GitError> {
         fs::create_dir(root).map_err(|source| io(root, source))?;
         for planned in plan {
@@ -425,7 +426,7 @@ impl Repository {
         }
         let real_root = fs::canonicalize(root).map_err(|source| io(root, source))?;
         for path in links {
-            // A link may lead out through another link, which only following it shows.
+            // A link may lead out through another link; only following it shows that.
             if fs::canonicalize(&path).is_ok_and(|real| !real.starts_with(&real_root)) {
                 fs::remove_file(&path).map_err(|source| io(&path, source))?;
             }
@@ -438,11 +439,11 @@ const FOLDER: i32 = 0o040_000;
 const LINK: i32 = 0o120_000;
 const SUBMODULE: i32 = 0o160_000;
 const EXECUTABLE: i32 = 0o100_755;
-/// Deeper than any source tree, shallower than what the kernel's path limit would cut.
+/// More than any source tree needs, and less than the kernel's limit for paths.
 const DEEPEST: usize = 256;
 /// First line of every pointer file (git-lfs specification, version 1).
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
-/// The same specification's limit.
+/// Limit of the same specification.
 const LONGEST_LFS_POINTER: usize = 1024;
 
 /// One entry of a tree.
@@ -489,7 +490,7 @@ fn subtree<'r>(
     }
 }
 
-/// Plain files and folders of a tree, with whether each is a folder. Links and submodules are neither.
+/// Plain files and folders of a tree, and whether each is a folder. Links and submodules are left out.
 fn listing(tree: &git2::Tree<'_>) -> Vec<(String, bool)> {
     let entries = tree.iter().filter(|entry| !matches!(entry.filemode(), LINK | SUBMODULE));
     entries
@@ -497,7 +498,7 @@ fn listing(tree: &git2::Tree<'_>) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// A name that is one step down. Git itself refuses the others; a crafted tree may hold them.
+/// Whether a name stays in its folder. Git rejects other names, but a crafted tree may contain them.
 fn is_safe_name(name: &[u8]) -> bool {
     !name.is_empty()
         && name != b"."
@@ -506,7 +507,7 @@ fn is_safe_name(name: &[u8]) -> bool {
         && !name.iter().any(|byte| matches!(byte, b'/' | 0))
 }
 
-/// Whether a link at `path` with this target stays inside the tree, as far as its text says.
+/// Whether a link at `path` with this target stays inside the tree, judged by its text alone.
 fn stays_inside(path: &Path, target: &[u8]) -> bool {
     let mut depth = path.components().count() - 1;
     for part in Path::new(OsStr::from_bytes(target)).components() {
@@ -520,13 +521,13 @@ fn stays_inside(path: &Path, target: &[u8]) -> bool {
     true
 }
 
-/// Whether `folder` holds what was planned, byte by byte, and nothing else.
-fn holds(folder: &Path, plan: &[Planned]) -> bool {
+/// Whether `folder` contains exactly the planned files, byte by byte, and nothing else.
+fn matches_plan(folder: &Path, plan: &[Planned]) -> bool {
     let mut expected: BTreeSet<&Path> = plan.iter().map(|planned| planned.path.as_path()).collect();
     let complete = plan.iter().all(|planned| {
         let path = folder.join(&planned.path);
         let Ok(found) = fs::symlink_metadata(&path) else {
-            // A link that leaves the tree was left out on purpose.
+            // Links that lead out of the tree are left out on purpose.
             return matches!(planned.content, Content::Link(_));
         };
         match &planned.content {
@@ -559,16 +560,16 @@ fn holds(folder: &Path, plan: &[Planned]) -> bool {
     complete
 }
 
-/// The folder that `safe.directory` would have to name for the repository at `path`.
+/// The folder to add to `safe.directory` for the repository at `path`.
 fn top_of(path: &Path) -> PathBuf {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     path.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&path).to_owned()
 }
 
-/// What to run to know a ref.
+/// The command that fetches a ref.
 fn fetch_advice(reference: &str) -> String {
     let branch = reference.strip_prefix("origin/").unwrap_or(reference);
-    // Only what can stand in a command without quoting is put into one.
+    // A name that would need quoting is not put into a command.
     let is_plain = !branch.is_empty()
         && !branch.starts_with('-')
         && branch.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));

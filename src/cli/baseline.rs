@@ -10,7 +10,9 @@ use crate::model::{SideName, counted};
 use crate::pipeline::recorded_policy;
 use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View, harmless};
-use crate::store::{self, Acceptance, Fault, Files, Lineage, Shelf, StoreError, Updated, Writing};
+use crate::store::{
+    self, Acceptance, BaselineFolder, Fault, Files, Lineage, StoreError, UpdateOptions, Updated,
+};
 
 use super::policy_args::PolicyArgs;
 use super::rendering::ReportArgs;
@@ -184,9 +186,10 @@ fn update(
         (Some(repository), Some(commit)) => Some(repository.ancestry(commit).map_err(StoreError::Git)?),
         _ => None,
     };
-    let lineage =
-        |other: &str| ancestry.as_ref().map_or(Lineage::Ancestor, |ancestry| Lineage::of(ancestry, other));
-    let writing = Writing {
+    let lineage = |other: &str| {
+        ancestry.as_ref().map_or(Lineage::Ancestor, |ancestry| Lineage::look_up(ancestry, other))
+    };
+    let writing = UpdateOptions {
         side: args.side,
         sessions,
         policy: &policy,
@@ -315,7 +318,7 @@ fn accept(
 /// The suite's and testbed's own names, which their folders only spell. The benchmarks that are named must be
 /// among those of the run.
 fn identity(
-    shelf: &Shelf,
+    shelf: &BaselineFolder,
     files: &dyn Files,
     name: &store::RunName,
     benchmark: Option<&str>,
@@ -338,7 +341,7 @@ fn identity(
 
 fn prune(args: &Prune, files: &mut dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut text = String::new();
-    for (suite, testbed) in store::shelves(files)? {
+    for (suite, testbed) in store::baseline_folders(files)? {
         let pruned = store::prunable(files, &format!("{suite}/{testbed}"), args.keep as usize)?;
         let verb = if args.dry_run { "would remove" } else { "removed" };
         text.push_str(&format!("{}: {verb} {}, {} kept\n", pruned.folder, pruned.removed.len(), pruned.kept));
@@ -353,10 +356,10 @@ fn prune(args: &Prune, files: &mut dyn Files, terminal: &Terminal) -> Result<Exi
 fn verify(files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let verified = store::verify(files)?;
     terminal.print(&harmless(&format!(
-        "{}: {} on {}, {} with something quarantined, {}, {}\n",
+        "{}: {} in {}, {} with quarantined results, {}, {}\n",
         files.place(),
         counted(verified.runs, "run"),
-        counted(verified.shelves, "shelf"),
+        counted(verified.baselines, "baseline"),
         verified.quarantined,
         counted(verified.acceptances, "acceptance"),
         counted(verified.faults.len(), "unusable file"),

@@ -9,7 +9,7 @@ use crate::model::{Better, Series, Unit, counted};
 use crate::report::{harmless, percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
-use crate::store::{self, Files, Shelf, StoreError, Stored};
+use crate::store::{self, BaselineFolder, Files, StoreError, Stored};
 
 use super::baseline::say_faults;
 use super::{CliError, Terminal};
@@ -27,17 +27,17 @@ pub struct ShelfArgs {
 
 impl ShelfArgs {
     /// The one shelf that is meant.
-    pub fn open(&self, files: &dyn Files) -> Result<Shelf, CliError> {
+    pub fn open(&self, files: &dyn Files) -> Result<BaselineFolder, CliError> {
         let suite = self.suite.as_deref().map(store::folder_name);
         let testbed = self.testbed.as_deref().map(store::folder_name);
         let fits = |(of_suite, of_testbed): &(String, String)| {
             suite.as_ref().is_none_or(|suite| suite == of_suite)
                 && testbed.as_ref().is_none_or(|testbed| of_testbed.starts_with(testbed.as_str()))
         };
-        let all = store::shelves(files)?;
+        let all = store::baseline_folders(files)?;
         let found: Vec<&(String, String)> = all.iter().filter(|shelf| fits(shelf)).collect();
         match found.as_slice() {
-            [(suite, testbed)] => Ok(Shelf::of_folder(files, format!("{suite}/{testbed}"))?),
+            [(suite, testbed)] => Ok(BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?),
             [] => Err(CliError::BaselineMissing {
                 message: format!("failed to find such a suite and testbed in {}", files.place()),
                 hint: Some(
@@ -94,8 +94,8 @@ enum Format {
 
 pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut rows = Vec::new();
-    for (suite, testbed) in store::shelves(files)? {
-        let shelf = Shelf::of_folder(files, format!("{suite}/{testbed}"))?;
+    for (suite, testbed) in store::baseline_folders(files)? {
+        let shelf = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?;
         say_faults(&shelf.faults, terminal);
         rows.push((suite, testbed, shelf));
     }
@@ -224,13 +224,13 @@ pub fn no_match(pattern: &str, folder: &str) -> CliError {
 }
 
 fn load(
-    shelf: &Shelf,
+    shelf: &BaselineFolder,
     files: &dyn Files,
     newest: usize,
     terminal: &Terminal,
 ) -> Result<Vec<Stored>, StoreError> {
     let names = &shelf.runs[shelf.runs.len().saturating_sub(newest)..];
-    files.announce(&names.iter().map(|name| shelf.path(&name.file())).collect::<Vec<_>>())?;
+    files.prefetch(&names.iter().map(|name| shelf.path(&name.file())).collect::<Vec<_>>())?;
     say_faults(&shelf.faults, terminal);
     let mut sessions = Vec::new();
     for name in names {
@@ -302,7 +302,11 @@ fn moved(log_ratio: f64, better: Better) -> String {
     format!("{} {word}", percent(log_ratio.exp_m1().abs()))
 }
 
-fn as_json(shelf: &Shelf, sessions: &[Stored], tracks: &BTreeMap<String, Track>) -> serde_json::Value {
+fn as_json(
+    shelf: &BaselineFolder,
+    sessions: &[Stored],
+    tracks: &BTreeMap<String, Track>,
+) -> serde_json::Value {
     let sessions_json = sessions.iter().map(|stored| {
         serde_json::json!({
             "name": stored.name.as_str(), "commit": stored.file.commit, "quarantine": stored.file.quarantine,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::config::{CommentWhen, GitHub};
 use crate::exit_code::ExitCode;
 use crate::github::{
-    Attempt, Check, Client, Commenting, Conclusion, Event, GitHubError, Job, Marker, Patience, Posted,
-    PullRequest, Sha, Token, WorkflowRun,
+    Attempt, Check, Client, CommentRequest, Conclusion, Event, GitHubError, Job, Marker, Posted, PullRequest,
+    RetryPolicy, Sha, Token, WorkflowRun,
 };
 use crate::report::Source;
 
@@ -141,7 +141,7 @@ impl Situation {
         let (Some(job), Some(token)) = (&self.job, &self.token) else { return Ok(None) };
         runtime::block_on(async |cancel| {
             // Made in here, because its connections belong to this runtime.
-            let client = Client::new(&job.api, job.repository.clone(), token, Patience::default())?;
+            let client = Client::new(&job.api, job.repository.clone(), token, RetryPolicy::default())?;
             tokio::select! {
                 done = work(&client) => Ok(Some(done?)),
                 () = cancel.requested() => Err(CliError::Interrupted),
@@ -194,7 +194,7 @@ fn moved_on(head: &Sha) -> String {
 pub struct Plan {
     marker: Marker,
     pub comment: String,
-    begin: bool,
+    create: bool,
     when: CommentWhen,
     author: String,
     pub check: Option<Check>,
@@ -224,7 +224,7 @@ impl Plan {
         Self {
             comment: marker.comment(&texts.comment),
             marker,
-            begin: texts.wants_comment(config.comment),
+            create: texts.wants_comment(config.comment),
             when: config.comment,
             author: config.author.clone(),
             check,
@@ -238,11 +238,11 @@ impl Plan {
         }
         let mut told = Told { url: None, check: false };
         if let Some(pull) = situation.pull_request.as_ref().filter(|_| self.when != CommentWhen::Never) {
-            let wanted = Commenting {
+            let wanted = CommentRequest {
                 pull_request: pull.number,
                 marker: &self.marker,
                 body: &texts.comment,
-                begin: self.begin,
+                create: self.create,
                 author: &self.author,
             };
             let posted = situation.ask(async |client| client.comment(&wanted).await);

@@ -7,7 +7,7 @@ use crate::config::Store;
 use crate::gate::{CompareOptions, Comparison, Policy, compare_with_history};
 use crate::git::Repository;
 use crate::model::{Run, Testbed, counted};
-use crate::store::{self, Ask, Files, Lineage, Missing, Selection, StoreError, Tree};
+use crate::store::{self, Files, HistoryQuery, Lineage, Missing, Selection, StoreError, Tree};
 
 use super::store_args::{Place, runner};
 use super::{CliError, Terminal, baseline};
@@ -46,7 +46,7 @@ impl<'a> Baseline<'a> {
     /// testbed is known afterwards.
     pub fn require(&self, suite: &str) -> Result<(), CliError> {
         let folder = store::folder_name(suite);
-        let shelves = store::shelves(self.files.as_ref())?;
+        let shelves = store::baseline_folders(self.files.as_ref())?;
         if shelves.iter().any(|(known, _)| *known == folder) {
             return Ok(());
         }
@@ -72,12 +72,12 @@ impl<'a> Baseline<'a> {
         let started = Instant::now();
         let ancestry = self.repository.ancestry(&self.commit).map_err(StoreError::Git)?;
         let unknown = Testbed::default();
-        let ask = Ask {
+        let ask = HistoryQuery {
             suite,
             testbed: head.testbed.as_ref().unwrap_or(&unknown),
             sessions: self.settings.sessions,
             stale_days: self.settings.stale_days,
-            lineage: &|commit| Lineage::of(&ancestry, commit),
+            lineage: &|commit| Lineage::look_up(&ancestry, commit),
             now: jiff::Timestamp::now(),
         };
         match store::history_for_gate(self.files.as_ref(), &ask)? {
@@ -128,10 +128,12 @@ impl<'a> Baseline<'a> {
         for note in &missing.notes {
             message.push_str(&format!("; {note}"));
         }
-        for near in &missing.near {
-            let (sessions, differences) = (near.sessions, near.differences.join(", "));
-            message
-                .push_str(&format!("; testbed {} has {sessions} and differs in {differences}", near.testbed));
+        for similar in &missing.similar {
+            let (sessions, differences) = (similar.sessions, similar.differences.join(", "));
+            message.push_str(&format!(
+                "; testbed {} has {sessions} and differs in {differences}",
+                similar.testbed
+            ));
         }
         let hint = if missing.unknown > 0 {
             "this clone is shallow: run `git fetch --unshallow origin`, or check out with `fetch-depth: 0`"

@@ -1,4 +1,4 @@
-//! Which commits lie behind one commit, walked once and only as far back as somebody asks.
+//! The ancestors of a commit. The history is walked once and only as far back as needed.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -7,11 +7,11 @@ use git2::{Oid, Revwalk, Sort};
 
 use super::{GitError, Repository, other};
 
-/// How far clocks of committers may disagree, in seconds, before a commit behind this one is missed. To
-/// miss one costs a stored session; to walk a large history to its root for each stranger costs minutes.
+/// Tolerated difference between committers' clocks, in seconds. With a larger difference an ancestor may be missed, which
+/// loses a stored session. Without a limit, every unrelated commit would walk a large history to its root, which takes minutes.
 const SLACK: i64 = 7 * 24 * 3600;
 
-/// The history behind a commit, newest first, as far as it was walked.
+/// The ancestors of a commit, newest first, as far as they were walked.
 pub struct Ancestry<'r> {
     repository: &'r Repository,
     walked: RefCell<Walked<'r>>,
@@ -20,7 +20,7 @@ pub struct Ancestry<'r> {
 struct Walked<'r> {
     walk: Revwalk<'r>,
     seen: HashSet<Oid>,
-    /// Time of the last commit that was walked.
+    /// Time of the last walked commit.
     reached: i64,
     ended: bool,
 }
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Ancestry<'_> {
 }
 
 impl Repository {
-    /// The history behind a commit, branch or tag.
+    /// The ancestors of a commit, branch or tag.
     pub fn ancestry(&self, of: &str) -> Result<Ancestry<'_>, GitError> {
         let failed = |error: git2::Error| other("follow the history", &error);
         let of = self.commit(of)?;
@@ -45,17 +45,18 @@ impl Repository {
 }
 
 impl Ancestry<'_> {
-    /// Whether a commit lies behind this one, or is it. `None` where a shallow clone ends before it can be
-    /// told.
-    pub fn holds(&self, commit: &str) -> Option<bool> {
+    /// Whether a commit is this one or an ancestor of it. `None` if a shallow clone ends before that is known.
+    pub fn contains(&self, commit: &str) -> Option<bool> {
         let inner = &self.repository.inner;
-        let told = |no: bool| if no && inner.is_shallow() { None } else { Some(false) };
-        // A commit that is not here is none of this history, if this history is whole.
-        let Ok(found) = Oid::from_str(commit).and_then(|id| inner.find_commit(id)) else { return told(true) };
+        let not_found = |at_end: bool| if at_end && inner.is_shallow() { None } else { Some(false) };
+        // If the history is complete, a commit that is not in the repository is not an ancestor.
+        let Ok(found) = Oid::from_str(commit).and_then(|id| inner.find_commit(id)) else {
+            return not_found(true);
+        };
         let (id, time) = (found.id(), found.time().seconds());
         let walked = &mut *self.walked.borrow_mut();
         while !walked.seen.contains(&id) && !walked.ended && walked.reached.saturating_add(SLACK) >= time {
-            // Where history is cut off, the walk ends with an error about the parent that is not here.
+            // In a shallow clone the walk ends with an error about a missing parent.
             match walked.walk.next().transpose() {
                 Ok(Some(next)) => {
                     walked.seen.insert(next);
@@ -64,6 +65,6 @@ impl Ancestry<'_> {
                 Ok(None) | Err(_) => walked.ended = true,
             }
         }
-        if walked.seen.contains(&id) { Some(true) } else { told(walked.ended) }
+        if walked.seen.contains(&id) { Some(true) } else { not_found(walked.ended) }
     }
 }

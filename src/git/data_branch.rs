@@ -1,11 +1,10 @@
-//! A branch that holds data and nothing else, on a remote: fetched in part, read without a checkout,
-//! appended to and pushed. The user's repository is never written to; everything happens in a scratch
-//! repository that goes away.
+//! A branch on a remote that contains only data. It is fetched partially, read without a checkout, appended to and
+//! pushed. All of this happens in a temporary repository; the user's repository is never written to.
 //!
-//! The journeys are made by the `git` program, objects are read and written here. libgit2 has no partial
-//! fetch, so three years of baselines would arrive whole; its transport would need a TLS stack of its own
-//! or a hand-written one; and it knows nothing of the proxies, certificates and SSH agents that people
-//! have taught their git. Whoever checked out the repository has git already.
+//! The `git` program fetches and pushes; this module reads and writes objects. libgit2 is not used for the network: it has
+//! no partial fetch, so it would download three years of baselines in full; its transport would need another TLS stack; and
+//! it ignores the proxies, certificates and SSH agents in the user's git configuration. A user with a checkout has git
+//! installed anyway.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,38 +16,38 @@ use git2::{ErrorCode, FileMode, ObjectType, Oid};
 use crate::files::{self, Scratch};
 use crate::process::{Command, Exit, Finished, ProcessError};
 
-use super::push::{Push, refusal};
+use super::push::{PushOutcome, push_outcome};
 use super::remote::Remote;
 use super::{GitError, other};
 
 /// Runs a program to its end. The caller owns the runtime and the interrupt.
 pub type Runner<'a> = dyn Fn(&Command) -> Result<Finished, ProcessError> + 'a;
 
-/// Pushes that are tried when others push at the same time. Each loss means that somebody else won, so
-/// twelve losses in a row take twelve other writers.
-const MOST_PUSHES: u32 = 12;
-/// Tries of a journey that failed on the way.
-const MOST_JOURNEYS: u32 = 3;
-/// The first pause; each further one is twice as long, up to the longest.
+/// Attempts to push while others push at the same time. Each failure means that another writer succeeded, so
+/// twelve failures in a row need twelve other writers.
+const MAX_PUSHES: u32 = 12;
+/// Attempts to push after connection failures.
+const MAX_CONNECTION_ATTEMPTS: u32 = 3;
+/// The first pause. Each further one is twice as long, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A new file, or the removal of one.
+/// Adds or removes one file.
 #[derive(Debug, Clone, Copy)]
 pub enum Edit<'a> {
     Add(&'a str, &'a [u8]),
     Remove(&'a str),
 }
 
-/// What a journey is for.
+/// What `git` is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
+enum Operation {
     FetchListing,
     FetchFiles,
     Push,
 }
 
-/// The state of a data branch as it was fetched last.
+/// A data branch in the state of the last fetch.
 pub struct DataBranch<'a> {
     scratch: Scratch,
     repository: git2::Repository,
@@ -65,9 +64,9 @@ impl std::fmt::Debug for DataBranch<'_> {
 }
 
 impl<'a> DataBranch<'a> {
-    /// Fetches the listing of a branch, and no file yet. A branch that is not there is empty.
+    /// Fetches the listing of a branch but none of its files. A missing branch is empty.
     pub fn fetch(remote: Remote, branch: &str, run: &'a Runner<'a>) -> Result<Self, GitError> {
-        // A name that is two names would push somewhere else.
+        // An invalid name could push to another ref.
         if !git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) {
             return Err(GitError::BadBranch(branch.to_owned()));
         }
@@ -77,29 +76,29 @@ impl<'a> DataBranch<'a> {
         let scratch =
             Scratch::new_in(&temporary, PREFIX).map_err(|source| GitError::Io { path: temporary, source })?;
         let repository = git2::Repository::init_bare(scratch.path())
-            .map_err(|error| other("make a scratch repository", &error))?;
+            .map_err(|error| other("create a temporary repository", &error))?;
         let mut config =
-            repository.config().map_err(|error| other("configure a scratch repository", &error))?;
+            repository.config().map_err(|error| other("configure a temporary repository", &error))?;
         for (key, value) in [
             ("core.repositoryformatversion", "1"),
             ("remote.store.url", remote.url()),
-            // Files come when they are asked for; the listing comes at once.
+            // Fetch the listing at once, and files only when they are needed.
             ("remote.store.promisor", "true"),
             ("remote.store.partialclonefilter", "blob:none"),
         ] {
-            config.set_str(key, value).map_err(|error| other("configure a scratch repository", &error))?;
+            config.set_str(key, value).map_err(|error| other("configure a temporary repository", &error))?;
         }
         let mut fetched = Self { scratch, repository, remote, branch: branch.to_owned(), tip: None, run };
         fetched.refresh()?;
         Ok(fetched)
     }
 
-    /// Fetches the branch's present state.
+    /// Fetches the current state of the branch.
     pub fn refresh(&mut self) -> Result<(), GitError> {
         let full = format!("refs/heads/{}", self.branch);
         let refspec = format!("+{full}:{full}");
         let arguments = ["--depth=1", "--filter=blob:none", "store", refspec.as_str()];
-        let finished = self.journey(Verb::FetchListing, &arguments)?;
+        let finished = self.run_git(Operation::FetchListing, &arguments)?;
         if !finished.exit.is_success() {
             if finished.stderr_tail.contains("couldn't find remote ref") {
                 self.tip = None;
@@ -113,30 +112,29 @@ impl<'a> DataBranch<'a> {
         Ok(())
     }
 
-    /// The commit that was fetched.
+    /// The fetched commit.
     pub fn tip(&self) -> Option<String> {
         self.tip.map(|tip| tip.to_string())
     }
 
-    /// The remote's address, without anything secret.
+    /// The remote's URL, without secrets.
     pub fn url(&self) -> &str {
         self.remote.url()
     }
 
-    /// The branch's name.
     pub fn name(&self) -> &str {
         &self.branch
     }
 
-    /// Names in a folder, with whether each is a folder; empty where there is no such folder.
+    /// Names in a folder, and whether each is a folder. Empty if the folder does not exist.
     pub fn list(&self, folder: &str) -> Result<Vec<(String, bool)>, GitError> {
         let Some(tree) = self.tree(folder)? else { return Ok(Vec::new()) };
         Ok(super::listing(&tree))
     }
 
-    /// Brings files that are not here yet, in one journey.
-    pub fn bring(&self, paths: &[String]) -> Result<(), GitError> {
-        let odb = self.repository.odb().map_err(|error| other("open the scratch repository", &error))?;
+    /// Fetches the missing ones of these files together.
+    pub fn fetch_files(&self, paths: &[String]) -> Result<(), GitError> {
+        let odb = self.repository.odb().map_err(|error| other("open the temporary repository", &error))?;
         let mut wanted = Vec::new();
         for path in paths {
             if let Some(id) = self.blob(path)?
@@ -147,82 +145,84 @@ impl<'a> DataBranch<'a> {
         }
         wanted.sort();
         wanted.dedup();
-        // Far below the longest command line, and few journeys.
+        // Few calls of git, each far below the limit for command lines.
         for batch in wanted.chunks(1000) {
             let mut arguments = vec!["--filter=blob:none", "store"];
             arguments.extend(batch.iter().map(String::as_str));
-            let finished = self.journey(Verb::FetchFiles, &arguments)?;
+            let finished = self.run_git(Operation::FetchFiles, &arguments)?;
             if !finished.exit.is_success() {
                 return Err(self.remote.failure("fetch from", &finished));
             }
         }
-        odb.refresh().map_err(|error| other("open the scratch repository", &error))
+        odb.refresh().map_err(|error| other("open the temporary repository", &error))
     }
 
-    /// The content of a file; `None` where there is none.
+    /// The content of a file; `None` if it does not exist.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, GitError> {
         let Some(id) = self.blob(path)? else { return Ok(None) };
         if self.repository.odb().is_ok_and(|odb| !odb.exists(id)) {
-            self.bring(&[path.to_owned()])?;
+            self.fetch_files(&[path.to_owned()])?;
         }
         let blob = self.repository.find_blob(id).map_err(|error| other("read a fetched file", &error))?;
         Ok(Some(blob.content().to_vec()))
     }
 
-    /// Bytes that the journeys so far brought, as they lie on disk.
+    /// Bytes fetched so far, as stored on disk.
     pub fn bytes(&self) -> u64 {
         let folder = self.repository.path().join("objects/pack");
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
 
-    /// Adds a commit with these edits on the branch's newest state and pushes it. Where somebody else was
-    /// faster it is made again on theirs: files are only ever added or removed whole, so nothing can
-    /// conflict but a name.
+    /// Commits these edits on top of the branch's newest state and pushes the commit. If another writer pushed first,
+    /// the commit is repeated on top of theirs: files are only added or removed whole, so only names can conflict.
     ///
     /// # Errors
-    /// [`GitError::NameTaken`] where a name is taken by other content. Else why the push failed; then
-    /// nothing was changed there.
+    /// [`GitError::NameTaken`] if a file with that name and other content exists. Otherwise the reason why the push
+    /// failed; then the remote is unchanged.
     pub fn push(&mut self, edits: &[Edit<'_>], message: &str) -> Result<(), GitError> {
-        let (mut pushes, mut journeys) = (0, 0);
+        let (mut pushes, mut connections) = (0, 0);
         loop {
-            if self.holds(edits)? {
+            if self.is_applied(edits)? {
                 return Ok(());
             }
             let commit = self.commit(edits, message)?;
             let refspec = format!("{commit}:refs/heads/{}", self.branch);
-            let finished = self.journey(Verb::Push, &["--porcelain", "--no-verify", "store", &refspec])?;
-            match refusal(&finished) {
-                Push::Done => {
+            let finished =
+                self.run_git(Operation::Push, &["--porcelain", "--no-verify", "store", &refspec])?;
+            match push_outcome(&finished) {
+                PushOutcome::Done => {
                     self.tip = Some(commit);
                     return Ok(());
                 }
-                Push::Outrun => {
+                PushOutcome::LostRace => {
                     pushes += 1;
-                    if pushes >= MOST_PUSHES {
+                    if pushes >= MAX_PUSHES {
                         return Err(GitError::Contended { branch: self.branch.clone(), tries: pushes });
                     }
                     pause(pushes);
                 }
-                Push::Refused(why) => {
+                PushOutcome::Refused(why) => {
                     return Err(GitError::PushRefused { branch: self.branch.clone(), why });
                 }
-                Push::Failed => {
+                PushOutcome::Failed => {
                     let failure = self.remote.failure("push to", &finished);
-                    journeys += 1;
-                    if journeys >= MOST_JOURNEYS || matches!(failure, GitError::Credentials { .. }) {
+                    connections += 1;
+                    if connections >= MAX_CONNECTION_ATTEMPTS
+                        || matches!(failure, GitError::Credentials { .. })
+                    {
                         return Err(failure);
                     }
-                    pause(journeys);
+                    pause(connections);
                 }
             }
-            // Also after a failure on the way: the push may have arrived and only its answer been lost.
+            // Also after a connection failure: the push may have succeeded and only its response been lost.
             self.refresh()?;
         }
     }
 
-    /// Whether the branch is already as the edits want it. A taken name is an error.
-    fn holds(&self, edits: &[Edit<'_>]) -> Result<bool, GitError> {
+    /// Whether the branch already contains the edits. A name with other content is an error.
+    fn is_applied(&self, edits: &[Edit<'_>]) -> Result<bool, GitError> {
         let mut all = true;
         for edit in edits {
             match *edit {
@@ -289,15 +289,15 @@ impl<'a> DataBranch<'a> {
         }
     }
 
-    /// One `git` that speaks to the remote.
-    fn journey(&self, verb: Verb, arguments: &[&str]) -> Result<Finished, GitError> {
+    /// Runs one `git` command against the remote.
+    fn run_git(&self, operation: Operation, arguments: &[&str]) -> Result<Finished, GitError> {
         let mut all: Vec<OsString> = Vec::new();
-        if verb == Verb::FetchFiles {
-            // Single files are no line of history that could be negotiated about.
+        if operation == Operation::FetchFiles {
+            // Single files have no history to negotiate.
             all.extend(["-c", "fetch.negotiationAlgorithm=noop"].map(Into::into));
         }
-        all.push(if verb == Verb::Push { "push" } else { "fetch" }.into());
-        if verb != Verb::Push {
+        all.push(if operation == Operation::Push { "push" } else { "fetch" }.into());
+        if operation != Operation::Push {
             all.extend(
                 ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--quiet"].map(Into::into),
             );
@@ -312,7 +312,7 @@ impl<'a> DataBranch<'a> {
     }
 }
 
-/// Waits a little, longer each time, and never as long as another writer that waits too.
+/// Waits, longer each time. The random part keeps competing writers from retrying at the same moment.
 fn pause(times: u32) {
     let longest = FIRST_PAUSE.saturating_mul(1 << times.min(10)).min(LONGEST_PAUSE);
     let nanos =

@@ -1,21 +1,21 @@
-//! What a push came to. git ends with the same code for a lost race and for a rule of the server, so its
-//! report (`--porcelain`) is read; libgit2's `push` would even call both a success.
+//! The outcome of a push. git exits with the same code for a lost race and for a rule of the server, so this module parses
+//! its report (`--porcelain`). libgit2's `push` would report both as success.
 
 use crate::process::Finished;
 
 /// How a push ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Push {
+pub(super) enum PushOutcome {
     Done,
-    /// Somebody else pushed first; theirs must be fetched.
-    Outrun,
-    /// The server has a rule against it; trying again changes nothing.
+    /// Another writer pushed first; fetch and try again.
+    LostRace,
+    /// A rule of the server forbids it; trying again is useless.
     Refused(String),
-    /// It did not get as far as an answer.
+    /// There was no response about the ref.
     Failed,
 }
 
-/// Reasons that mean a lost race, as git and the usual servers word them.
+/// Messages of git and common servers that mean a lost race.
 const RACES: [&str; 8] = [
     "fetch first",
     "non-fast-forward",
@@ -27,23 +27,23 @@ const RACES: [&str; 8] = [
     "failed to lock",
 ];
 
-pub(super) fn refusal(finished: &Finished) -> Push {
+pub(super) fn push_outcome(finished: &Finished) -> PushOutcome {
     let report = String::from_utf8_lossy(&finished.stdout);
     // `!\t<from>:<to>\t[remote rejected] (why)`
     if let Some(line) = report.lines().find(|line| line.starts_with("!\t")) {
         let summary = line.rsplit('\t').next().unwrap_or(line);
         if RACES.iter().any(|race| summary.contains(race)) {
-            return Push::Outrun;
+            return PushOutcome::LostRace;
         }
         let said = finished.stderr_tail.lines().filter_map(|line| line.trim().strip_prefix("remote: "));
         let said: Vec<&str> = said.map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
         let why =
             if said.is_empty() { summary.to_owned() } else { format!("{summary}: {}", said.join("; ")) };
-        return Push::Refused(why);
+        return PushOutcome::Refused(why);
     }
     let answered =
         report.lines().any(|line| matches!(line.as_bytes(), [b' ' | b'*' | b'=' | b'+', b'\t', ..]));
-    if finished.exit.is_success() && answered { Push::Done } else { Push::Failed }
+    if finished.exit.is_success() && answered { PushOutcome::Done } else { PushOutcome::Failed }
 }
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
 
     use crate::process::{Exit, Finished};
 
-    use super::{Push, refusal};
+    use super::{PushOutcome, push_outcome};
 
     fn finished(exit: Exit, stdout: &str, stderr: &str) -> Finished {
         Finished {
@@ -70,20 +70,21 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_race_is_told_from_a_rule() {
+    fn a_lost_race_and_a_server_rule_are_distinguished() {
         let race = "To u\n!\ta:refs/heads/b\t[rejected] (fetch first)\nDone\n";
-        assert_eq!(refusal(&finished(Exit::Code(1), race, "")), Push::Outrun);
+        assert_eq!(push_outcome(&finished(Exit::Code(1), race, "")), PushOutcome::LostRace);
         let rule = "To u\n!\ta:refs/heads/b\t[remote rejected] (protected branch hook declined)\nDone\n";
-        let refused = refusal(&finished(Exit::Code(1), rule, "remote: GH006: Protected branch.        \n"));
+        let refused =
+            push_outcome(&finished(Exit::Code(1), rule, "remote: GH006: Protected branch.        \n"));
         let why = "[remote rejected] (protected branch hook declined): GH006: Protected branch.";
-        assert_eq!(refused, Push::Refused(why.to_owned()));
+        assert_eq!(refused, PushOutcome::Refused(why.to_owned()));
     }
 
     #[test]
-    fn success_needs_an_answer_about_the_ref() {
-        assert_eq!(refusal(&finished(Exit::Success, "Done\n", "")), Push::Failed);
+    fn success_requires_a_response_about_the_ref() {
+        assert_eq!(push_outcome(&finished(Exit::Success, "Done\n", "")), PushOutcome::Failed);
         let done = "To u\n*\ta:refs/heads/b\t[new branch]\nDone\n";
-        assert_eq!(refusal(&finished(Exit::Success, done, "")), Push::Done);
-        assert_eq!(refusal(&finished(Exit::Code(128), "", "fatal: x")), Push::Failed);
+        assert_eq!(push_outcome(&finished(Exit::Success, done, "")), PushOutcome::Done);
+        assert_eq!(push_outcome(&finished(Exit::Code(128), "", "fatal: x")), PushOutcome::Failed);
     }
 }

@@ -1,6 +1,5 @@
-//! Where a data branch lives and how `git` is started towards it. The token travels in the environment
-//! of that one program, from which a credential helper hands it to git when the server asks: it is in no
-//! argument, no URL and no configuration file.
+//! The remote of a data branch, and how `git` is started for it. The token is passed in the environment of that program
+//! only; a credential helper reads it from there when the server asks. It is in no argument, URL or configuration file.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,21 +10,21 @@ use crate::process::{Command, Exit, Finished};
 
 use super::GitError;
 
-/// One journey. A listing of years is a megabyte or two; what takes longer than this is stuck.
-const JOURNEY: Duration = Duration::from_secs(120);
-/// The variable that carries the token to the helper.
+/// Time limit for one git command. A listing of several years is a megabyte or two; a longer transfer is stuck.
+const GIT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The environment variable that passes the token to the helper.
 const VARIABLE: &str = "BENCHGATE_GIT_TOKEN";
-/// Answers git's question for credentials (gitcredentials(7)). `printf` is part of the shell, so the
-/// token becomes no argument of a program.
+/// Credential helper (gitcredentials(7)). `printf` is a shell builtin, so the token is never an argument of a
+/// program.
 const HELPER: &str = "!f() { test \"$1\" = get || exit 0; printf 'username=x-access-token\\npassword=%s\\n' \
                       \"$BENCHGATE_GIT_TOKEN\"; }; f";
 
-/// A secret. It prints as a row of dots.
+/// An access token. Its Debug output hides the value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// `None` for an empty text, and for one that could be taken for more than one line.
+    /// `None` if the text is empty or contains control characters, such as a line break.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty() && !text.contains(char::is_control)).then(|| Self(text.to_owned()))
@@ -43,38 +42,37 @@ impl fmt::Debug for Token {
 pub struct Remote {
     url: String,
     token: Option<Token>,
-    /// What git needs of the caller's environment: proxies, certificates, the SSH agent.
+    /// Variables that git needs from the caller's environment: proxies, certificates, the SSH agent.
     environment: Vec<(OsString, OsString)>,
 }
 
 impl Remote {
-    /// A remote by its address. Without a token git uses what its user has set up.
+    /// A remote by its URL. Without a token git uses the user's own credentials.
     ///
     /// # Errors
-    /// An address that carries a password: it would end in logs.
+    /// The URL is invalid or contains a password, which would appear in logs.
     pub fn new(
         url: &str,
         token: Option<Token>,
         environment: Vec<(OsString, OsString)>,
     ) -> Result<Self, GitError> {
         if url.starts_with('-') || url.contains(char::is_control) || url.is_empty() {
-            return Err(GitError::BadUrl("it is no address".to_owned()));
+            return Err(GitError::BadUrl("it is not a valid URL".to_owned()));
         }
         if url.starts_with("http") && authority(url).contains('@') {
-            let why = "it carries credentials; keep them in the environment or in git's credential helper";
+            let why = "it contains credentials; keep them in the environment or in git's credential helper";
             return Err(GitError::BadUrl(why.to_owned()));
         }
         Ok(Self { url: url.to_owned(), token, environment })
     }
 
-    /// The address.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// `git` with these arguments in a repository.
+    /// The `git` command with these arguments in a repository.
     pub(super) fn command(&self, repository: &Path, arguments: Vec<OsString>) -> Command {
-        let mut command = Command::new("git", JOURNEY).args(arguments).cwd(repository).capture_stdout();
+        let mut command = Command::new("git", GIT_TIMEOUT).args(arguments).cwd(repository).capture_stdout();
         for (name, value) in &self.environment {
             command = command.env(name, value);
         }
@@ -86,7 +84,7 @@ impl Remote {
             .env("GIT_CONFIG_COUNT", self.settings().len().to_string())
             .env("GIT_DIR", repository)
             .env("GIT_TERMINAL_PROMPT", "0")
-            // Reading the listing must never set off a journey for each file of it.
+            // Reading the listing must not fetch each of its files separately.
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("LC_ALL", "C");
         match &self.token {
@@ -95,25 +93,25 @@ impl Remote {
         }
     }
 
-    /// Settings that hold for this one program, over those of files.
+    /// Settings for this command only; they override configuration files.
     fn settings(&self) -> Vec<(String, String)> {
         let mut settings: Vec<(String, String)> = [
             ("protocol.version", "2"),
-            // A user's own hooks are about their work.
+            // The user's hooks are meant for their own work.
             ("core.hooksPath", "/dev/null"),
             ("gc.auto", "0"),
             ("maintenance.auto", "false"),
             ("push.gpgSign", "false"),
             ("push.followTags", "false"),
-            // A line that died is noticed long before the journey's own limit.
+            // Detects a dead connection long before GIT_TIMEOUT.
             ("http.lowSpeedLimit", "1"),
             ("http.lowSpeedTime", "30"),
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .to_vec();
         if self.token.is_some() {
-            // An empty helper forgets all others: none of them is to see or keep this token. Scoped to the
-            // address's own host, so that a redirection elsewhere gets nothing.
+            // An empty helper removes all others, so that none of them can see or store this token. Ours is limited to the
+            // URL's host, so that a redirection to another host gets no token.
             settings.push(("credential.helper".to_owned(), String::new()));
             settings.push(("core.askPass".to_owned(), String::new()));
             settings.push((format!("credential.{}.helper", origin(&self.url)), HELPER.to_owned()));
@@ -121,13 +119,13 @@ impl Remote {
         settings
     }
 
-    /// Why a journey failed, in git's own words where there are no better ones.
+    /// Why a git command failed; git's own message unless the cause is known.
     pub(super) fn failure(&self, verb: &'static str, finished: &Finished) -> GitError {
         let url = self.url.clone();
         let text = self.without_token(&finished.stderr_tail);
         let says = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
         if finished.exit == Exit::TimedOut {
-            return GitError::Unreachable { verb, url, why: "no answer within two minutes".to_owned() };
+            return GitError::Unreachable { verb, url, why: "no response within two minutes".to_owned() };
         }
         let why = last_line(&text);
         if says(&[
@@ -137,8 +135,11 @@ impl Remote {
             " 401",
             " 403",
         ]) {
-            let given =
-                if self.token.is_some() { "the token that was given" } else { "no token was given, and git" };
+            let given = if self.token.is_some() {
+                "the given token"
+            } else {
+                "git's own credentials, because no token was given"
+            };
             return GitError::Credentials { verb, url, given, why };
         }
         if says(&[
@@ -162,7 +163,7 @@ impl Remote {
         GitError::RemoteFailed { verb, url, why }
     }
 
-    /// A server could echo what it was sent.
+    /// Removes the token: a server could echo it.
     fn without_token(&self, text: &str) -> String {
         match &self.token {
             Some(Token(token)) => text.replace(token.as_str(), "…"),
@@ -171,7 +172,7 @@ impl Remote {
     }
 }
 
-/// What stands between the scheme and the path.
+/// The part between the scheme and the path.
 fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest)
@@ -185,11 +186,11 @@ fn origin(url: &str) -> String {
     }
 }
 
-/// The last thing git said about what went wrong.
+/// The last error line that git printed.
 fn last_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let fatal = lines().rev().find_map(|line| line.strip_prefix("fatal: "));
-    fatal.or_else(|| lines().next_back()).unwrap_or("git said nothing").to_owned()
+    fatal.or_else(|| lines().next_back()).unwrap_or("git printed no message").to_owned()
 }
 
 #[cfg(test)]
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_a_password_is_refused_without_repeating_it() {
+    fn a_url_with_a_password_is_rejected_and_not_repeated() {
         let error = Remote::new("https://x:hunter2@example.org/a.git", None, Vec::new()).unwrap_err();
         assert!(!error.to_string().contains("hunter2"));
         assert!(Remote::new("--upload-pack=x", None, Vec::new()).is_err());
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_two_lines_is_none() {
+    fn a_token_with_a_line_break_is_rejected() {
         assert_eq!(Token::new("a\nquit=1"), None);
         assert_eq!(Token::new("  \n"), None);
         assert!(Token::new("abc\n").is_some());

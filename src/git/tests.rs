@@ -1,4 +1,4 @@
-//! Against real repositories, made here.
+//! Tests against real repositories, created here.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::{GitError, Notice, Repository};
 
-/// A repository with an identity of its own and no influence from the user's configuration.
+/// A repository with its own identity, independent of the user's configuration.
 struct Fixture {
     folder: TempDir,
     inner: git2::Repository,
@@ -81,7 +81,7 @@ fn forked() -> (Fixture, String) {
 }
 
 #[test]
-fn the_merge_base_is_where_the_branches_parted() {
+fn the_merge_base_is_the_commit_where_the_branches_diverged() {
     let (fixture, a) = forked();
     let repository = fixture.open();
     assert_eq!(repository.merge_base("main").unwrap(), a);
@@ -100,7 +100,7 @@ fn a_detached_head_has_a_merge_base_too() {
 }
 
 #[test]
-fn a_branch_known_only_from_origin_is_found_by_its_plain_name() {
+fn a_branch_that_exists_only_on_origin_is_found_by_its_short_name() {
     let (fixture, a) = forked();
     let main = fixture.inner.find_branch("main", git2::BranchType::Local).unwrap();
     let id = main.get().target().unwrap();
@@ -110,26 +110,26 @@ fn a_branch_known_only_from_origin_is_found_by_its_plain_name() {
 }
 
 #[test]
-fn an_unknown_ref_says_what_to_fetch() {
+fn the_error_for_an_unknown_ref_names_the_fetch_command() {
     let (fixture, _) = forked();
     let error = fixture.open().resolve("trunk").unwrap_err();
     assert!(matches!(error, GitError::UnknownReference { .. }));
     assert!(error.to_string().contains("`git fetch origin trunk:refs/remotes/origin/trunk`"), "{error}");
     let error = fixture.open().resolve("0123456789abcdef0123456789abcdef01234567").unwrap_err();
     assert!(error.to_string().contains("`git fetch origin 0123456789abcdef"), "{error}");
-    // What can't stand unquoted in a command is not put into one.
+    // A name that would need quoting is not put into a command.
     let error = fixture.open().resolve("x; rm -rf $HOME").unwrap_err();
     assert!(!error.to_string().contains("git fetch"), "{error}");
 }
 
 #[test]
-fn unrelated_histories_are_told_from_shallow_ones() {
+fn unrelated_histories_and_shallow_clones_have_different_errors() {
     let (fixture, _) = forked();
     let tree = fixture.inner.head().unwrap().peel_to_tree().unwrap().id();
     fixture.commit_tree(tree, &[], Some("refs/heads/other"));
     let error = fixture.open().merge_base("other").unwrap_err();
     assert!(matches!(error, GitError::NoCommonAncestor(_)), "{error}");
-    // What a shallow clone has: a list of commits whose parents are not here.
+    // A shallow clone has a list of commits whose parents are missing.
     let main = fixture.open().resolve("main").unwrap();
     let head = fixture.open().head().unwrap().commit;
     fs::write(fixture.path(".git/shallow"), format!("{main}\n{head}\n")).unwrap();
@@ -140,7 +140,7 @@ fn unrelated_histories_are_told_from_shallow_ones() {
 }
 
 #[test]
-fn no_repository_and_no_commit_are_errors_of_their_own() {
+fn a_missing_repository_and_a_missing_commit_have_different_errors() {
     let empty = tempfile::tempdir().unwrap();
     assert!(matches!(Repository::open(empty.path()).unwrap_err(), GitError::NotARepository(_)));
     let fixture = Fixture::new();
@@ -151,13 +151,13 @@ fn no_repository_and_no_commit_are_errors_of_their_own() {
 }
 
 #[test]
-fn another_users_repository_says_how_to_trust_it() {
+fn the_error_for_another_users_repository_says_how_to_trust_it() {
     let (fixture, _) = forked();
     fixture.put("suites/benchgate.toml", "x");
     let nobody = Some(65534);
     let owned = [fixture.path(""), fixture.path(".git")];
     if owned.iter().any(|path| std::os::unix::fs::chown(path, nobody, nobody).is_err()) {
-        // Only root can give a folder away.
+        // Only root can change the owner of a folder.
         return;
     }
     match Repository::open(&fixture.path("suites")) {
@@ -173,7 +173,7 @@ fn another_users_repository_says_how_to_trust_it() {
 }
 
 #[test]
-fn only_tracked_changes_make_it_dirty() {
+fn only_tracked_changes_make_a_repository_dirty() {
     let (fixture, _) = forked();
     assert!(!fixture.open().is_dirty().unwrap());
     fixture.put("run.json", "{}");
@@ -183,7 +183,7 @@ fn only_tracked_changes_make_it_dirty() {
 }
 
 #[test]
-fn a_path_is_told_relative_to_the_root() {
+fn a_path_is_made_relative_to_the_root() {
     let (fixture, _) = forked();
     fixture.put("suites/a/benchgate.toml", "x");
     let repository = Repository::open(&fixture.path("suites/a")).unwrap();
@@ -194,7 +194,7 @@ fn a_path_is_told_relative_to_the_root() {
 }
 
 #[test]
-fn a_file_is_read_as_it_was() {
+fn a_file_is_read_as_it_was_at_a_commit() {
     let (fixture, a) = forked();
     fixture.put("dir/file", "x");
     symlink("file", fixture.path("dir/link")).unwrap();
@@ -226,13 +226,13 @@ fn a_commit_is_checked_out_without_write_bits() {
     let script = fs::metadata(checkout.folder.join("run.sh")).unwrap();
     assert_eq!(script.permissions().mode() & 0o777, 0o555);
     assert_eq!(fs::read(checkout.folder.join("link")).unwrap(), b"m\r\n");
-    // Base beside head, and nothing left over.
+    // Base next to head, and nothing left over.
     fixture.open().checkout(&a, cache.path()).unwrap();
     assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 2);
 }
 
 #[test]
-fn a_second_checkout_keeps_what_is_right_and_repairs_what_is_not() {
+fn a_second_checkout_keeps_correct_files_and_repairs_others() {
     let (fixture, a) = forked();
     let cache = tempfile::tempdir().unwrap();
     let repository = fixture.open();
@@ -259,7 +259,7 @@ fn a_second_checkout_keeps_what_is_right_and_repairs_what_is_not() {
 }
 
 #[test]
-fn links_out_of_the_tree_are_left_out_and_said() {
+fn links_out_of_the_tree_are_left_out_and_reported() {
     let fixture = Fixture::new();
     fixture.put("a/b/c/file", "x");
     symlink("/etc/passwd", fixture.path("absolute")).unwrap();
@@ -279,7 +279,7 @@ fn links_out_of_the_tree_are_left_out_and_said() {
 }
 
 #[test]
-fn submodules_and_lfs_pointers_are_said() {
+fn submodules_and_lfs_pointers_are_reported() {
     let fixture = Fixture::new();
     fixture.put("big.npy", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n");
     let commit = fixture.commit();
@@ -297,7 +297,7 @@ fn submodules_and_lfs_pointers_are_said() {
     assert!(checkout.folder.join("third_party").is_dir());
 }
 
-/// Writes a tree that git itself would refuse to make.
+/// Writes a tree that git itself would refuse to create.
 fn crafted(fixture: &Fixture, entries: &[(&str, &[u8], git2::Oid)]) -> String {
     let mut bytes = Vec::new();
     for (mode, name, id) in entries {
@@ -337,14 +337,14 @@ fn a_crafted_tree_writes_nothing_outside() {
         assert!(result.is_err(), "{result:?}");
         assert!(!cache.path().join("evil").exists() && !cache.path().join("file").exists());
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
-        // Nothing half-made is left.
+        // Nothing incomplete is left.
         let left = fs::read_dir(&into).map_or(0, Iterator::count);
         assert_eq!(left, 0);
     }
 }
 
 #[test]
-fn a_missing_object_is_told_from_a_broken_repository() {
+fn a_missing_object_and_a_broken_repository_have_different_errors() {
     let (fixture, a) = forked();
     let tree = fixture.inner.find_commit(git2::Oid::from_str(&a).unwrap()).unwrap().tree().unwrap();
     let id = tree.get_name("benchgate.toml").unwrap().id().to_string();
@@ -355,26 +355,26 @@ fn a_missing_object_is_told_from_a_broken_repository() {
 }
 
 #[test]
-fn a_commit_is_behind_itself_and_its_descendants_and_not_behind_other_branches() {
+fn a_commit_is_an_ancestor_of_itself_and_its_descendants_but_not_of_other_branches() {
     let (fixture, a) = forked();
     let repository = fixture.open();
     let (feature, main) = (repository.resolve("feature").unwrap(), repository.resolve("main").unwrap());
     let ancestry = repository.ancestry("feature").unwrap();
-    assert_eq!(ancestry.holds(&main), Some(false));
-    assert_eq!(ancestry.holds(&a), Some(true));
-    assert_eq!(ancestry.holds(&feature), Some(true));
-    assert_eq!(ancestry.holds("0123456789abcdef0123456789abcdef01234567"), Some(false));
-    assert_eq!(ancestry.holds("no commit"), Some(false));
+    assert_eq!(ancestry.contains(&main), Some(false));
+    assert_eq!(ancestry.contains(&a), Some(true));
+    assert_eq!(ancestry.contains(&feature), Some(true));
+    assert_eq!(ancestry.contains("0123456789abcdef0123456789abcdef01234567"), Some(false));
+    assert_eq!(ancestry.contains("no commit"), Some(false));
 }
 
 #[test]
-fn a_shallow_clone_does_not_pretend_to_know() {
+fn ancestry_is_unknown_beyond_the_end_of_a_shallow_clone() {
     let (fixture, a) = forked();
     let feature = fixture.open().resolve("feature").unwrap();
     fs::write(fixture.path(".git/shallow"), format!("{feature}\n")).unwrap();
     let repository = fixture.open();
     let ancestry = repository.ancestry("feature").unwrap();
-    assert_eq!(ancestry.holds(&feature), Some(true));
-    assert_eq!(ancestry.holds("0123456789abcdef0123456789abcdef01234567"), None);
-    assert_ne!(ancestry.holds(&a), Some(false));
+    assert_eq!(ancestry.contains(&feature), Some(true));
+    assert_eq!(ancestry.contains("0123456789abcdef0123456789abcdef01234567"), None);
+    assert_ne!(ancestry.contains(&a), Some(false));
 }

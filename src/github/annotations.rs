@@ -1,6 +1,6 @@
-//! Workflow commands that GitHub shows beside a job: at most ten of a kind a step.
+//! Workflow commands that GitHub shows as annotations of a job: at most ten of a kind per step.
 
-/// How loud.
+/// Severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     Error,
@@ -8,7 +8,7 @@ pub enum Level {
     Notice,
 }
 
-/// One row's message. Title and message may hold anything: both are escaped.
+/// One row's message. Title and message may contain anything; both are escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotation {
     pub level: Level,
@@ -16,13 +16,13 @@ pub struct Annotation {
     pub message: String,
 }
 
-/// GitHub shows ten of a kind; the tenth says how many more there are.
+/// GitHub shows ten of a kind; the tenth counts the others.
 const SHOWN: usize = 9;
 
-/// A message has room for 4,096 characters.
+/// GitHub's limit for a message is 4,096 characters.
 const LONGEST: usize = 3_000;
 
-/// The lines to print. Those that are left out are counted, with the level of the loudest among them.
+/// The lines to print. The last one counts those that are left out, with their highest level.
 pub fn annotations(all: &[Annotation]) -> String {
     let mut lines: String = all.iter().take(SHOWN).map(line).collect();
     let rest = all.get(SHOWN..).unwrap_or_default();
@@ -63,8 +63,8 @@ fn line(annotation: &Annotation) -> String {
     format!("::{command} title={title}::{}\n", escape(&short))
 }
 
-/// As the runner's own toolkit escapes: what is left can't end the line or the command. `##[` is the older
-/// form of a command, obeyed anywhere in a line.
+/// Escapes like GitHub's toolkit, so that the text can't end the line or the command. `##[` is the older form of a
+/// command, which works anywhere in a line.
 fn escape(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A").replace("##[", "# #[")
 }

@@ -1,4 +1,4 @@
-//! The check run: a verdict beside the commit, neutral where it is open.
+//! The check run: shows the verdict at the commit, neutral if it is inconclusive.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{GitHubError, Marker, Sha};
 pub enum Conclusion {
     Success,
     Failure,
-    /// Neither: it blocks nothing and claims nothing.
+    /// Neither success nor failure; it does not block a merge.
     Neutral,
 }
 
@@ -25,7 +25,7 @@ impl Conclusion {
     }
 }
 
-/// A finished check run.
+/// A completed check run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     pub name: String,
@@ -33,14 +33,14 @@ pub struct Check {
     pub conclusion: Conclusion,
     pub title: String,
     pub summary: String,
-    /// Names the check and the attempt that posts it, so that a repeated attempt finds its own and an older
-    /// one replaces nothing.
+    /// Identifies the check and the attempt that posts it, so that a re-run finds its own check run and an older attempt
+    /// replaces nothing.
     pub marker: Marker,
     pub page: Option<String>,
 }
 
 impl Check {
-    /// The request's body: what a dry run shows and what is sent.
+    /// The request's body. A dry run shows it.
     pub fn body(&self) -> Value {
         let mut body = json!({
             "name": self.name,
@@ -63,7 +63,7 @@ struct CheckRun {
     external_id: Option<String>,
 }
 
-/// Times that an unanswered POST is followed by another, each after a look.
+/// Attempts to POST. After one without a response, the listing is checked first.
 const POSTS: u32 = 3;
 
 impl Client {
@@ -71,7 +71,7 @@ impl Client {
     /// has already posted one.
     ///
     /// # Errors
-    /// Everything that GitHub refuses or that keeps failing.
+    /// GitHub rejects a request, or it keeps failing.
     pub async fn check(&self, check: &Check) -> Result<bool, GitHubError> {
         let path = self.path("check-runs");
         for post in 1..=POSTS {
@@ -81,36 +81,36 @@ impl Client {
                 }
                 let path = format!("{path}/{}", known.id);
                 let mut body = check.body();
-                // A check run stays at its commit.
+                // The commit of a check run can't be changed.
                 if let Some(fields) = body.as_object_mut() {
                     fields.remove("head_sha");
                 }
                 return self.patch::<CheckRun>("update the check run", &path, &body).await.map(|_| true);
             }
             match self.post::<CheckRun>("post the check run", &path, &check.body()).await? {
-                Created::Certainly(_) => return Ok(true),
-                Created::Perhaps if post < POSTS => tokio::time::sleep(self.pause()).await,
-                Created::Perhaps => {}
+                Created::Confirmed(_) => return Ok(true),
+                Created::Unconfirmed if post < POSTS => tokio::time::sleep(self.pause()).await,
+                Created::Unconfirmed => {}
             }
         }
-        // The last try may have worked without an answer.
+        // The last attempt may have succeeded without a response.
         if self.known(check).await?.is_some() {
             return Ok(true);
         }
         Err(GitHubError::Unreachable {
             what: "post the check run".to_owned(),
-            why: format!("{POSTS} tries got no answer, and none of them left one"),
+            why: format!("{POSTS} attempts got no response, and no check run exists"),
         })
     }
 
-    /// The latest check run of the same name that benchgate has already posted at this commit.
+    /// The latest check run for this suite that benchgate has posted at this commit.
     async fn known(&self, check: &Check) -> Result<Option<(CheckRun, Marker)>, GitHubError> {
         let path = self.path(&format!("commits/{}/check-runs", check.head.as_str()));
         let inside = |mut content: Value| content.get_mut("check_runs").map(Value::take);
         let all: Vec<CheckRun> = self.list("list the check runs", &path, inside).await?;
         let ours = all.into_iter().filter_map(|run| {
-            let marker = Marker::of_id(run.external_id.as_deref()?)?;
-            marker.is_of_same(&check.marker).then_some((run, marker))
+            let marker = Marker::from_check_id(run.external_id.as_deref()?)?;
+            marker.is_same_suite(&check.marker).then_some((run, marker))
         });
         Ok(ours.reduce(|one, other| if other.1.is_later_than(&one.1) { other } else { one }))
     }

@@ -1,5 +1,5 @@
-//! Requests and answers. octocrab keeps the token to its own host; what is repeated, and after which wait,
-//! `patience` decides.
+//! Requests and responses. octocrab sends the token only to the configured host; `retry` decides which requests are
+//! repeated, and when.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::patience::{Came, Next, Patience, next};
+use super::retry::{NextStep, RetryPolicy, TryOutcome, next_step};
 use super::{GitHubError, Repository};
 
-/// A server that says nothing for this long is gone.
+/// Timeout for connecting and for each read.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// A page of a hundred comments is far below this.
-const LARGEST_ANSWER: usize = 32 << 20;
+/// A page of a hundred comments is far smaller.
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
-/// What a page holds at most, by GitHub's rules.
+/// Entries per page; GitHub's maximum.
 pub(super) const PAGE: usize = 100;
 
-/// Of a listing; 10,000 entries.
-const MOST_PAGES: u32 = 100;
+/// Limit for a listing; 10,000 entries.
+const MAX_PAGES: u32 = 100;
 
-/// The token. Shown by nothing: not by Debug, not by a log, not by an error.
+/// An access token. It never appears in Debug output, logs or errors.
 pub struct Token(SecretString);
 
 impl Token {
-    /// Nothing where the text is empty, as an absent secret of a workflow is, or can't be sent in a header.
+    /// `None` if the text is empty, like a missing secret in a workflow, or not valid in a header.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -48,8 +48,8 @@ impl fmt::Debug for Token {
 pub struct Client {
     crab: Octocrab,
     repository: Repository,
-    patience: Patience,
-    /// Taken out of every answer: a server may echo what it was asked.
+    retries: RetryPolicy,
+    /// Removed from every response, because a server may echo it.
     token: SecretString,
 }
 
@@ -59,38 +59,38 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A whole answer.
-struct Answer {
+/// A complete response.
+struct Response {
     status: u16,
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-/// How a request that creates something ended.
+/// The outcome of a request that creates something.
 pub(super) enum Created<T> {
-    Certainly(T),
-    /// The answer got lost, or a gateway gave up: it may be there.
-    Perhaps,
+    Confirmed(T),
+    /// There was no response, or a gateway timed out: it may have been created.
+    Unconfirmed,
 }
 
 impl Client {
-    /// `api` is GITHUB_API_URL, with the `/api/v3` of a server of one's own.
+    /// `api` is GITHUB_API_URL, including `/api/v3` for GitHub Enterprise Server.
     ///
     /// # Errors
-    /// An address or a TLS setup that can't be used.
+    /// The URL or the TLS setup is unusable.
     pub fn new(
         api: &str,
         repository: Repository,
         token: &Token,
-        patience: Patience,
+        retries: RetryPolicy,
     ) -> Result<Self, GitHubError> {
-        // Set once for the process; that it is set already is what is wanted.
+        // Set once for the process; an error means that it is already set.
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder()
             .connect_timeout(SILENCE)
             .read_timeout(SILENCE)
             .timeout(SILENCE * 2)
-            // A token follows nobody elsewhere.
+            // Never follow a redirect with a token.
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| GitHubError::Setup(deepest(&error)))?;
@@ -100,7 +100,7 @@ impl Client {
             .personal_token(token.0.clone())
             .build_with_reqwest(http)
             .map_err(|error| GitHubError::Setup(deepest(&error)))?;
-        Ok(Self { crab, repository, patience, token: token.0.clone() })
+        Ok(Self { crab, repository, retries, token: token.0.clone() })
     }
 
     /// A path inside this repository.
@@ -135,12 +135,12 @@ impl Client {
         body: &Value,
     ) -> Result<Created<T>, GitHubError> {
         match self.request(what, &Method::POST, path, Some(body)).await? {
-            Some(answer) => Ok(Created::Certainly(read(what, &answer.body)?)),
-            None => Ok(Created::Perhaps),
+            Some(answer) => Ok(Created::Confirmed(read(what, &answer.body)?)),
+            None => Ok(Created::Unconfirmed),
         }
     }
 
-    /// Every entry of a listing. Pages are asked for by number: a link in an answer is not followed.
+    /// All entries of a listing. Pages are requested by number; links in responses are not followed.
     pub(super) async fn list<T: DeserializeOwned>(
         &self,
         what: &str,
@@ -149,11 +149,12 @@ impl Client {
     ) -> Result<Vec<T>, GitHubError> {
         let mut all = Vec::new();
         let separator = if path.contains('?') { '&' } else { '?' };
-        for page in 1..=MOST_PAGES {
+        for page in 1..=MAX_PAGES {
             let path = format!("{path}{separator}per_page={PAGE}&page={page}");
             let answer = self.repeated(what, &Method::GET, &path, None).await?;
             let content: Value = read(what, &answer.body)?;
-            let unreadable = || GitHubError::Unreadable { what: what.to_owned(), why: "no list".to_owned() };
+            let unreadable =
+                || GitHubError::Unreadable { what: what.to_owned(), why: "it is not a list".to_owned() };
             let entries = inside(content).ok_or_else(unreadable)?;
             let entries: Vec<T> = serde_json::from_value(entries)
                 .map_err(|error| GitHubError::Unreadable { what: what.to_owned(), why: error.to_string() })?;
@@ -164,50 +165,49 @@ impl Client {
                 return Ok(all);
             }
         }
-        let why = format!("there are more than {MOST_PAGES} pages");
+        let why = format!("there are more than {MAX_PAGES} pages");
         Err(GitHubError::Unreadable { what: what.to_owned(), why })
     }
 
-    /// A request that may be carried out twice.
+    /// Sends a request that may be repeated.
     async fn repeated(
         &self,
         what: &str,
         method: &Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, GitHubError> {
+    ) -> Result<Response, GitHubError> {
         let answer = self.request(what, method, path, body).await?;
-        // Only a POST is looked for.
-        answer.ok_or_else(|| GitHubError::Unreadable {
-            what: what.to_owned(),
-            why: "the answer got lost".to_owned(),
-        })
+        // Only a POST needs the check, and it is not sent through here.
+        answer.ok_or_else(|| GitHubError::Unreadable { what: what.to_owned(), why: "no response".to_owned() })
     }
 
-    /// Asks until there is an answer, or until only looking tells whether it was carried out (`None`).
+    /// Sends a request until there is a response. `None` if the caller has to check whether it was carried out.
     async fn request(
         &self,
         what: &str,
         method: &Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Option<Answer>, GitHubError> {
+    ) -> Result<Option<Response>, GitHubError> {
         let repeatable = *method != Method::POST;
         let mut waited = Duration::ZERO;
         let mut failures = 0;
         loop {
             let tried = self.once(method, path, body).await;
-            let came = match &tried {
-                Ok(answer) => answer.came(),
-                Err(lost) if lost.sent => Came::Lost,
-                Err(_) => Came::NotSent,
+            let outcome = match &tried {
+                Ok(answer) => answer.outcome(),
+                Err(lost) if lost.sent => TryOutcome::NoResponse,
+                Err(_) => TryOutcome::NotSent,
             };
-            let wait = match (next(&came, repeatable, failures, self.patience), tried) {
-                (Next::Look, _) => return Ok(None),
-                (Next::Take, Ok(answer)) if (200..300).contains(&answer.status) => return Ok(Some(answer)),
-                (Next::Take, Ok(answer)) => return Err(answer.refused(what)),
-                // The last failure is the one that is told.
-                (Next::Wait(wait), Ok(answer)) if self.gives_up(failures, waited, wait) => {
+            let wait = match (next_step(&outcome, repeatable, failures, self.retries), tried) {
+                (NextStep::CheckWhetherDone, _) => return Ok(None),
+                (NextStep::Accept, Ok(answer)) if (200..300).contains(&answer.status) => {
+                    return Ok(Some(answer));
+                }
+                (NextStep::Accept, Ok(answer)) => return Err(answer.refused(what)),
+                // Out of attempts: report the last failure.
+                (NextStep::Wait(wait), Ok(answer)) if self.gives_up(failures, waited, wait) => {
                     let limited = matches!(answer.status, 403 | 429);
                     return Err(if limited {
                         GitHubError::RateLimited { what: what.to_owned(), wait, waited }
@@ -215,11 +215,11 @@ impl Client {
                         answer.refused(what)
                     });
                 }
-                (Next::Wait(wait), Err(lost)) if self.gives_up(failures, waited, wait) => {
+                (NextStep::Wait(wait), Err(lost)) if self.gives_up(failures, waited, wait) => {
                     return Err(GitHubError::Unreachable { what: what.to_owned(), why: lost.why });
                 }
-                (Next::Wait(wait), _) => wait,
-                (Next::Take, Err(lost)) => {
+                (NextStep::Wait(wait), _) => wait,
+                (NextStep::Accept, Err(lost)) => {
                     return Err(GitHubError::Unreachable { what: what.to_owned(), why: lost.why });
                 }
             };
@@ -230,61 +230,61 @@ impl Client {
     }
 
     fn gives_up(&self, failures: u32, waited: Duration, wait: Duration) -> bool {
-        failures + 1 >= self.patience.tries || waited.saturating_add(wait) > self.patience.longest
+        failures + 1 >= self.retries.max_attempts || waited.saturating_add(wait) > self.retries.max_wait
     }
 
-    /// The wait before looking whether something was created: listings lag behind.
+    /// The wait before checking whether something was created, because listings lag behind.
     pub(super) fn pause(&self) -> Duration {
-        self.patience.first
+        self.retries.first_wait
     }
 
     fn without_token(&self, body: Vec<u8>) -> Vec<u8> {
         let token = self.token.expose_secret();
         match std::str::from_utf8(&body) {
             Ok(text) if text.contains(token) => text.replace(token, "…").into_bytes(),
-            // A message is only read from text.
+            // Messages are only read from text.
             _ => body,
         }
     }
 
-    async fn once(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Answer, Lost> {
+    async fn once(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Response, NoResponse> {
         let request = http::Request::builder()
             .method(method.clone())
             .uri(path)
             .header("accept", "application/vnd.github+json")
             .header("x-github-api-version", "2022-11-28");
-        let unsent = |error: octocrab::Error| Lost { sent: sent(&error), why: deepest(&error) };
+        let unsent = |error: octocrab::Error| NoResponse { sent: sent(&error), why: deepest(&error) };
         let request = self.crab.build_request(request, body).map_err(unsent)?;
         let response = self.crab.execute(request).await.map_err(unsent)?;
         let (parts, body) = response.into_parts();
-        let whole = Limited::new(body, LARGEST_ANSWER).collect().await;
-        let whole = whole.map_err(|error| Lost { sent: true, why: deepest(error.as_ref()) })?;
+        let whole = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
+        let whole = whole.map_err(|error| NoResponse { sent: true, why: deepest(error.as_ref()) })?;
         let body = self.without_token(whole.to_bytes().to_vec());
-        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+        Ok(Response { status: parts.status.as_u16(), headers: parts.headers, body })
     }
 }
 
-/// A try without an answer.
-struct Lost {
+/// An attempt without a response.
+struct NoResponse {
     sent: bool,
     why: String,
 }
 
-impl Answer {
+impl Response {
     fn message(&self) -> String {
-        let told: Option<Value> = serde_json::from_slice(&self.body).ok();
-        let message = told.as_ref().and_then(|body| body.get("message")).and_then(Value::as_str);
-        // A gateway answers in HTML, which tells nobody anything.
+        let body: Option<Value> = serde_json::from_slice(&self.body).ok();
+        let message = body.as_ref().and_then(|body| body.get("message")).and_then(Value::as_str);
+        // A gateway responds in HTML, which is useless in a message.
         message.unwrap_or("no message").chars().take(300).collect()
     }
 
-    fn came(&self) -> Came {
+    fn outcome(&self) -> TryOutcome {
         let after = header(&self.headers, "retry-after");
-        let told = after.map(|text| text.parse().unwrap_or(60));
+        let retry_after = after.map(|text| text.parse().unwrap_or(60));
         let exhausted = header(&self.headers, "x-ratelimit-remaining").is_some_and(|left| left == "0");
-        let told = told.or_else(|| exhausted.then(|| until_reset(&self.headers)).flatten());
+        let retry_after = retry_after.or_else(|| exhausted.then(|| until_reset(&self.headers)).flatten());
         let limited = self.message().to_ascii_lowercase().contains("rate limit");
-        Came::Answer { status: self.status, told, exhausted, limited }
+        TryOutcome::Response { status: self.status, retry_after, exhausted, limited }
     }
 
     fn refused(&self, what: &str) -> GitHubError {
@@ -292,11 +292,11 @@ impl Answer {
     }
 }
 
-/// Seconds until the limit is reset, by the server's own clock: ours may be wrong.
+/// Seconds until the limit is reset, by the server's clock, because the local one may be wrong.
 fn until_reset(headers: &HeaderMap) -> Option<u64> {
     let reset: i64 = header(headers, "x-ratelimit-reset")?.parse().ok()?;
     let now = jiff::fmt::rfc2822::parse(header(headers, "date")?).ok()?.timestamp().as_second();
-    // One more, because both are cut to whole seconds.
+    // One more, because both are truncated to whole seconds.
     u64::try_from(reset.saturating_sub(now).saturating_add(1)).ok()
 }
 
@@ -321,7 +321,7 @@ fn sent(error: &octocrab::Error) -> bool {
     true
 }
 
-/// The cause at the bottom, which is the one a person can act on. It names no URL.
+/// The innermost cause, which is the useful one for people. It contains no URL.
 fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {

@@ -1,4 +1,4 @@
-//! The sticky comment: one a suite, ours, kept up to date, and never set back by an older try.
+//! The sticky comment: benchgate keeps one per suite up to date and never overwrites it with an older attempt.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use super::client::{Client, Created};
 use super::{Attempt, GitHubError};
 
-/// The first line of a comment, by which it is found again. A suite's name is hashed, so that no name can
-/// end the marker or stand for another's.
+/// The first line of a comment, which identifies it. The suite's name is hashed, so that a name can't end the marker
+/// or imitate another suite's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     key: String,
@@ -18,7 +18,7 @@ pub struct Marker {
 const BEGIN: &str = "<!-- benchgate/v1 ";
 const END: &str = " -->";
 
-/// Digits of the hash: two suites of one repository never share them by chance.
+/// Digits of the hash; enough that the suites of a repository never collide.
 const KEY_DIGITS: usize = 16;
 
 impl Marker {
@@ -28,13 +28,13 @@ impl Marker {
         Self { key, attempt }
     }
 
-    /// The same for a check run, which has a field for it.
+    /// The same as the external id of a check run.
     pub fn id(&self) -> String {
         format!("benchgate/v1/{}/{}/{}", self.key, self.attempt.run, self.attempt.attempt)
     }
 
-    /// The marker of a check run's id.
-    pub fn of_id(id: &str) -> Option<Self> {
+    /// Parses a check run's external id.
+    pub fn from_check_id(id: &str) -> Option<Self> {
         let mut parts = id.strip_prefix("benchgate/v1/")?.split('/');
         let key = parts.next()?.to_owned();
         let run = parts.next()?.parse().ok()?;
@@ -43,8 +43,8 @@ impl Marker {
         whole.then_some(Self { key, attempt: Attempt { run, attempt } })
     }
 
-    /// Whether both are about the same suite.
-    pub fn is_of_same(&self, other: &Self) -> bool {
+    /// Whether both are for the same suite.
+    pub fn is_same_suite(&self, other: &Self) -> bool {
         self.key == other.key
     }
 
@@ -52,19 +52,18 @@ impl Marker {
         self.attempt > other.attempt
     }
 
-    /// The line.
     pub fn line(&self) -> String {
         let Attempt { run, attempt } = self.attempt;
         format!("{BEGIN}key={} run={run} attempt={attempt}{END}", self.key)
     }
 
-    /// A whole comment: the marker, and what people read.
+    /// The text of a comment: the marker line, then the visible text.
     pub fn comment(&self, body: &str) -> String {
         format!("{}\n{body}", self.line())
     }
 
-    /// The marker of a comment. Only its first line counts, and only a whole one.
-    pub fn of(body: &str) -> Option<Self> {
+    /// Parses the marker of a comment, which must be the complete first line.
+    pub fn from_comment(body: &str) -> Option<Self> {
         let line = body.lines().next()?;
         let inner = line.trim_end().strip_prefix(BEGIN)?.strip_suffix(END)?;
         let mut parts = inner.split(' ');
@@ -77,7 +76,7 @@ impl Marker {
     }
 }
 
-/// A comment as the API lists it.
+/// A comment in the API's listing.
 #[derive(Debug, Clone, Deserialize)]
 struct Comment {
     id: u64,
@@ -91,7 +90,7 @@ struct User {
     login: String,
 }
 
-/// What became of a comment.
+/// The result of posting a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Posted {
     Created {
@@ -100,11 +99,11 @@ pub enum Posted {
     Updated {
         url: String,
     },
-    /// A later try has already said more.
+    /// A later attempt has already posted; nothing was changed.
     Newer {
         url: String,
     },
-    /// There is none, and none was wanted.
+    /// There is no comment, and none was requested.
     NotWanted,
 }
 
@@ -117,34 +116,34 @@ impl Posted {
     }
 }
 
-/// What a pull request is to be told.
+/// A comment to post on a pull request.
 #[derive(Debug, Clone)]
-pub struct Commenting<'a> {
+pub struct CommentRequest<'a> {
     pub pull_request: u64,
     pub marker: &'a Marker,
     /// Without the marker.
     pub body: &'a str,
-    /// Whether to begin a comment; one that is there is kept up to date anyway.
-    pub begin: bool,
-    /// Whose comments are ours, where the token can't say it.
+    /// Whether to create a comment; an existing one is always updated.
+    pub create: bool,
+    /// The author of our comments, if it can't be read from the token.
     pub author: &'a str,
 }
 
-/// Times that an unanswered POST is followed by another, each after looks.
+/// Attempts to POST. After one without a response, the listing is checked first.
 const POSTS: u32 = 3;
 
-/// Looks for a comment whose POST was not answered: a listing may lag behind.
+/// Checks for a comment after a POST without a response, because a listing may lag behind.
 const LOOKS: u32 = 2;
 
-/// More than any honest sequence of events needs; a listing that disagrees with itself for ever ends here.
+/// Limit for the loop, in case the listings stay inconsistent.
 const ROUNDS: u32 = 20;
 
 impl Client {
-    /// Makes the comment say what it is to say: exactly one, ours, and not over a newer one.
+    /// Creates or updates the suite's comment, removes duplicates, and leaves a newer one alone.
     ///
     /// # Errors
-    /// Everything that GitHub refuses or that keeps failing.
-    pub async fn comment(&self, wanted: &Commenting<'_>) -> Result<Posted, GitHubError> {
+    /// GitHub rejects a request, or it keeps failing.
+    pub async fn comment(&self, wanted: &CommentRequest<'_>) -> Result<Posted, GitHubError> {
         let mut author = self.me().await?.unwrap_or_else(|| wanted.author.to_owned());
         let (mut posts, mut looks) = (0, 0);
         let mut created: Option<String> = None;
@@ -154,19 +153,19 @@ impl Client {
                 return Ok(Posted::Newer { url: newer.html_url.clone() });
             }
             if let Some(((keep, _), rest)) = ours.split_first() {
-                // The oldest stays: two jobs that race agree on it.
+                // Keep the oldest, so that two concurrent jobs keep the same one.
                 let Some(url) = self.update(wanted, keep).await? else { continue };
                 for (comment, _) in rest {
                     self.remove(comment.id).await?;
                 }
-                let begun = posts > 0;
-                return Ok(if begun { Posted::Created { url } } else { Posted::Updated { url } });
+                let is_new = posts > 0;
+                return Ok(if is_new { Posted::Created { url } } else { Posted::Updated { url } });
             }
             if let Some(url) = created {
-                // Posted, and not listed yet.
+                // It was posted but is not listed yet.
                 return Ok(Posted::Created { url });
             }
-            if !wanted.begin {
+            if !wanted.create {
                 return Ok(Posted::NotWanted);
             }
             if looks > 0 {
@@ -178,15 +177,15 @@ impl Client {
                 break;
             }
             posts += 1;
-            match self.begin(wanted).await? {
-                Created::Certainly(comment) => {
-                    // The answer says who we are, where nothing else did.
+            match self.create(wanted).await? {
+                Created::Confirmed(comment) => {
+                    // The response names the author of the token's comments.
                     if let Some(user) = comment.user {
                         author = user.login;
                     }
                     created = Some(comment.html_url);
                 }
-                Created::Perhaps => {
+                Created::Unconfirmed => {
                     looks = LOOKS;
                     tokio::time::sleep(self.pause()).await;
                 }
@@ -194,33 +193,33 @@ impl Client {
         }
         Err(GitHubError::Unreachable {
             what: "post the comment".to_owned(),
-            why: format!("{posts} tries got no answer, and no comment was left"),
+            why: format!("{posts} attempts got no response, and no comment exists"),
         })
     }
 
-    /// Who the token is; an installation's token may not ask.
+    /// The user of the token. An installation's token has no permission to read it.
     async fn me(&self) -> Result<Option<String>, GitHubError> {
-        match self.get::<User>("ask whose token it is", "/user").await {
+        match self.get::<User>("read the user of the token", "/user").await {
             Ok(user) => Ok(Some(user.login)),
             Err(error) if error.is_forbidden() || error.is_absent() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Our comments about this suite, the oldest first.
+    /// Our comments for this suite, oldest first.
     async fn ours(
         &self,
-        wanted: &Commenting<'_>,
+        wanted: &CommentRequest<'_>,
         author: &str,
     ) -> Result<Vec<(Comment, Marker)>, GitHubError> {
         let path = self.path(&format!("issues/{}/comments", wanted.pull_request));
         let all: Vec<Comment> = self.list("list the comments", &path, Some).await?;
         let mut ours: Vec<(Comment, Marker)> = all
             .into_iter()
-            // A stranger's comment may carry any marker.
+            // Comments by other users may contain any marker.
             .filter(|comment| comment.user.as_ref().is_some_and(|user| user.login == author))
             .filter_map(|comment| {
-                let marker = Marker::of(comment.body.as_deref()?)?;
+                let marker = Marker::from_comment(comment.body.as_deref()?)?;
                 Some((comment, marker)).filter(|(_, marker)| marker.key == wanted.marker.key)
             })
             .collect();
@@ -228,15 +227,15 @@ impl Client {
         Ok(ours)
     }
 
-    async fn begin(&self, wanted: &Commenting<'_>) -> Result<Created<Comment>, GitHubError> {
+    async fn create(&self, wanted: &CommentRequest<'_>) -> Result<Created<Comment>, GitHubError> {
         let path = self.path(&format!("issues/{}/comments", wanted.pull_request));
         self.post("post the comment", &path, &body(wanted)).await
     }
 
-    /// The comment's address, or nothing where it was deleted meanwhile.
+    /// The comment's URL, or `None` if it was deleted in the meantime.
     async fn update(
         &self,
-        wanted: &Commenting<'_>,
+        wanted: &CommentRequest<'_>,
         comment: &Comment,
     ) -> Result<Option<String>, GitHubError> {
         if comment.body.as_deref() == Some(&text(wanted)) {
@@ -259,12 +258,11 @@ impl Client {
     }
 }
 
-fn body(wanted: &Commenting<'_>) -> Value {
+fn body(wanted: &CommentRequest<'_>) -> Value {
     json!({ "body": text(wanted) })
 }
 
-/// The whole comment.
-fn text(wanted: &Commenting<'_>) -> String {
+fn text(wanted: &CommentRequest<'_>) -> String {
     wanted.marker.comment(wanted.body)
 }
 
@@ -277,9 +275,9 @@ mod tests {
     #[test]
     fn a_marker_is_read_back() {
         let marker = Marker::new("quickstart", FIRST);
-        assert_eq!(Marker::of(&format!("{}\nmore", marker.line())), Some(marker.clone()));
-        assert_eq!(Marker::of(&format!("{}\r\nmore", marker.line())), Some(marker.clone()));
-        assert_eq!(Marker::of_id(&marker.id()), Some(marker));
+        assert_eq!(Marker::from_comment(&format!("{}\nmore", marker.line())), Some(marker.clone()));
+        assert_eq!(Marker::from_comment(&format!("{}\r\nmore", marker.line())), Some(marker.clone()));
+        assert_eq!(Marker::from_check_id(&marker.id()), Some(marker));
     }
 
     #[test]
@@ -294,7 +292,7 @@ mod tests {
             line.replace("key=", "key=0"),
             String::new(),
         ] {
-            assert_eq!(Marker::of(&body), None, "{body}");
+            assert_eq!(Marker::from_comment(&body), None, "{body}");
         }
     }
 
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_try_of_an_older_run_is_older_than_a_newer_run() {
+    fn a_re_run_of_an_older_run_is_older_than_a_newer_run() {
         let newer = Attempt { run: 8, attempt: 1 };
         assert!(Attempt { run: 7, attempt: 3 } < newer && newer < Attempt { run: 8, attempt: 2 });
     }

@@ -1,20 +1,20 @@
-//! What talking to GitHub can fail with. Messages never hold a token: it is in no URL and no body.
+//! Errors of requests to GitHub. They never contain the token, because it is in no URL and no body.
 
 use std::time::Duration;
 
-/// Fits "failed to …".
+/// Each message completes "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum GitHubError {
-    #[error("{what}: GitHub can't be reached: {why}")]
+    #[error("{what}: GitHub is unreachable: {why}")]
     Unreachable { what: String, why: String },
-    #[error("{what}: GitHub answers {status}: {message}")]
+    #[error("{what}: GitHub returned {status}: {message}")]
     Refused { what: String, status: u16, message: String },
-    /// An answer that means nothing to us.
-    #[error("{what}: GitHub's answer can't be read: {why}")]
+    /// An unexpected response.
+    #[error("{what}: unexpected response from GitHub: {why}")]
     Unreadable { what: String, why: String },
-    #[error("{what}: GitHub asks to wait for {} s more, and {} s were waited", wait.as_secs(), waited.as_secs())]
+    #[error("{what}: rate limit: GitHub asks to wait another {} s after {} s of waiting", wait.as_secs(), waited.as_secs())]
     RateLimited { what: String, wait: Duration, waited: Duration },
-    /// What a `workflow_run` event reports is not what this job publishes.
+    /// A `workflow_run` event reports a run that this job does not publish.
     #[error("accept the reported run: {0}")]
     Untrusted(String),
     #[error("prepare the connection to GitHub: {0}")]
@@ -22,7 +22,7 @@ pub enum GitHubError {
 }
 
 impl GitHubError {
-    /// The token is good and may not do this: it is a reader's, as every fork's is.
+    /// Whether a valid token lacks the permission: it is read-only, as for every fork.
     pub const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused { status: 403, .. })
     }

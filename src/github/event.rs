@@ -1,13 +1,13 @@
-//! Which event started this job, and what it says: a pure reading of the environment and the payload.
+//! The event that started this job, parsed from the environment and the payload. No IO.
 
 use serde::Deserialize;
 
-/// Why a job's situation can't be understood.
+/// Why the job's event can't be determined.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EventError {
-    #[error("find {0}: this is not a job of GitHub Actions")]
+    #[error("find {0}: this is not a GitHub Actions job")]
     Absent(&'static str),
-    #[error("understand {name}: {found:?} is not {expected}")]
+    #[error("parse {name}: expected {expected}, found {found:?}")]
     Unexpected { name: &'static str, found: String, expected: &'static str },
     #[error("read the payload of the event {event}: {why}")]
     Payload { event: String, why: String },
@@ -39,7 +39,7 @@ impl std::fmt::Display for Repository {
     }
 }
 
-/// A whole commit name, SHA-1 or SHA-256.
+/// A full commit hash, SHA-1 or SHA-256.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Sha(String);
@@ -55,7 +55,7 @@ impl Sha {
         &self.0
     }
 
-    /// As many digits as people compare.
+    /// The abbreviated hash for messages.
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }
@@ -65,12 +65,12 @@ impl TryFrom<String> for Sha {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text).ok_or_else(|| format!("{text:?} is not a commit"))
+        Self::parse(&text).ok_or_else(|| format!("{text:?} is not a commit hash"))
     }
 }
 
-/// Which try of which run measured. A later one compares as greater: run numbers only grow, and a re-run
-/// of an old run stays older than a new run.
+/// The attempt of a run that measured. A later one compares as greater: run numbers increase, and a re-run of an old
+/// run is older than a new run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attempt {
     pub run: u64,
@@ -81,17 +81,17 @@ pub struct Attempt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullRequest {
     pub number: u64,
-    /// The commit that was proposed; GITHUB_SHA is a merge that nobody wrote.
+    /// The proposed commit; GITHUB_SHA is a merge commit created by GitHub.
     pub head: Sha,
-    /// The branch it is to be merged into.
+    /// The branch to merge into.
     pub base_ref: String,
-    /// That branch's tip when the event was made.
+    /// The tip of that branch at the time of the event.
     pub base: Sha,
-    /// Whether the head lies in another repository, or in one that is gone.
+    /// Whether the head is in another repository, or in one that was deleted.
     pub fork: bool,
 }
 
-/// The run that a `workflow_run` event reports: it measured, and this job publishes.
+/// The run that a `workflow_run` event reports: that run measured, and this job publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowRun {
     pub attempt: Attempt,
@@ -101,17 +101,17 @@ pub struct WorkflowRun {
     pub event: String,
     pub head: Sha,
     pub head_branch: Option<String>,
-    /// Owner of the repository that the head lies in, where it still exists.
+    /// Owner of the head's repository, if it still exists.
     pub head_owner: Option<String>,
     pub head_repository: Option<u64>,
     pub fork: bool,
-    /// Numbers that the event itself names; none for forks.
+    /// Pull request numbers in the event; empty for forks.
     pub pull_requests: Vec<u64>,
-    /// How it ended: `success`, `failure`, `cancelled`, `timed_out` …
+    /// Conclusion: `success`, `failure`, `cancelled`, `timed_out` …
     pub conclusion: Option<String>,
     /// When this attempt started, RFC 3339.
     pub started: Option<String>,
-    /// When it last changed: its end, RFC 3339.
+    /// When it was last updated, which is its end; RFC 3339.
     pub updated: Option<String>,
 }
 
@@ -119,45 +119,45 @@ pub struct WorkflowRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     PullRequest(PullRequest),
-    /// Runs with a token that can write, on a pull request's behalf.
+    /// Runs for a pull request with a token that can write.
     PullRequestTarget(PullRequest),
     MergeGroup {
         head: Sha,
         base: Sha,
-        /// The branch that is merged into.
+        /// The branch to merge into.
         base_ref: Option<String>,
     },
     Push {
-        /// What the branch pointed at before; none where it is new.
+        /// The previous commit of the branch; `None` if the branch is new.
         before: Option<Sha>,
     },
     Schedule,
     WorkflowDispatch,
     WorkflowRun(WorkflowRun),
-    /// An event that benchgate has no rules for: it gets a summary and nothing is posted.
+    /// An event without rules in benchgate: it gets a summary, and nothing is posted.
     Other(String),
 }
 
-/// Who has agreed to the code of a job.
+/// How far the code of a job is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It is on the default branch.
+    /// Code on the default branch.
     Merged,
-    /// Someone who may write to the repository proposes it.
+    /// Proposed by a user with write access to the repository.
     Proposed,
-    /// It may be a fork's.
+    /// May come from a fork.
     Unknown,
 }
 
-/// The job this runs in.
+/// The current job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub repository: Repository,
-    /// Whether only some may read it; `None` where the payload does not say.
+    /// Whether the repository is private; `None` if the payload does not say.
     pub private: Option<bool>,
-    /// `https://api.github.com`, or a server's `https://HOST/api/v3`.
+    /// `https://api.github.com`, or `https://HOST/api/v3` for GitHub Enterprise Server.
     pub api: String,
-    /// `https://github.com`, or a server's.
+    /// `https://github.com`, or the URL of a GitHub Enterprise Server.
     pub server: String,
     pub attempt: Attempt,
     /// GITHUB_SHA.
@@ -168,10 +168,10 @@ pub struct Job {
 }
 
 impl Job {
-    /// Reads the situation from the variables that the runner sets and the event's payload.
+    /// Reads the runner's variables and the event's payload.
     ///
     /// # Errors
-    /// Variables that are absent or not what GitHub sets, and payloads that lack what their event has.
+    /// A variable is missing or invalid, or the payload lacks a field of its event.
     pub fn read(
         variable: &dyn Fn(&'static str) -> Option<String>,
         payload: &[u8],
@@ -208,7 +208,7 @@ impl Job {
         })
     }
 
-    /// The try that measured: of the reported run where this job publishes for another.
+    /// The attempt that measured: that of the reported run if this job publishes another run's result.
     pub fn measured(&self) -> Attempt {
         match &self.event {
             Event::WorkflowRun(run) => run.attempt,
@@ -216,7 +216,7 @@ impl Job {
         }
     }
 
-    /// The commit that a verdict is about.
+    /// The commit that the verdict applies to.
     pub fn head(&self) -> &Sha {
         match &self.event {
             Event::PullRequest(pull) | Event::PullRequestTarget(pull) => &pull.head,
@@ -226,7 +226,7 @@ impl Job {
         }
     }
 
-    /// The commit that the event itself compares with, where it names one.
+    /// The base commit that the event names, if any.
     pub fn base(&self) -> Option<&Sha> {
         match &self.event {
             Event::PullRequest(pull) | Event::PullRequestTarget(pull) => Some(&pull.base),
@@ -236,7 +236,7 @@ impl Job {
         }
     }
 
-    /// Where the code of this event comes from. An event that is not listed may bring anyone's code.
+    /// Where the code of this event comes from. An event that is not listed may contain untrusted code.
     pub fn origin(&self) -> Origin {
         match &self.event {
             Event::PullRequest(pull) | Event::PullRequestTarget(pull) if pull.fork => Origin::Unknown,
@@ -253,7 +253,7 @@ impl Job {
         }
     }
 
-    /// The branch that the event proposes to change, where it names one.
+    /// The branch that the event proposes to change, if any.
     pub fn base_branch(&self) -> Option<&str> {
         match &self.event {
             Event::PullRequest(pull) | Event::PullRequestTarget(pull) => Some(&pull.base_ref),
@@ -272,24 +272,24 @@ fn unexpected(name: &'static str, found: &str, expected: &'static str) -> EventE
     EventError::Unexpected { name, found: found.to_owned(), expected }
 }
 
-/// A token travels to this address, so it is one that nobody can listen to, or this machine.
+/// The token is sent to this URL, so it must use https or be on this machine.
 fn address(text: String, name: &'static str) -> Result<String, EventError> {
     let local = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
     let plain = text.chars().all(|letter| letter.is_ascii_graphic()) && !text.contains(['@', '?', '#']);
     if plain && (text.starts_with("https://") || local.iter().any(|start| text.starts_with(start))) {
         Ok(text.trim_end_matches('/').to_owned())
     } else {
-        Err(unexpected(name, &text, "an https address"))
+        Err(unexpected(name, &text, "an https URL"))
     }
 }
 
-/// The part of a payload that matters here. GitHub sends a hundred times more.
+/// The used fields of a payload.
 #[derive(Debug, Deserialize)]
 struct Payload {
     repository: Option<RepositoryPart>,
     pull_request: Option<PullRequestPart>,
     merge_group: Option<MergeGroupPart>,
-    /// Of a push, and of the commits that a pull request gained.
+    /// For pushes, and for new commits in a pull request.
     before: Option<String>,
     workflow_run: Option<WorkflowRunPart>,
 }
@@ -321,8 +321,8 @@ impl PullRequestPart {
         self.state == "open" && self.head.sha == *head
     }
 
-    /// Whether this open pull request is at the commit that a run measured, in the repository it came from.
-    pub(super) fn is_of(&self, run: &WorkflowRun) -> bool {
+    /// Whether this open pull request is at the commit that a run measured, in the same repository.
+    pub(super) fn matches_run(&self, run: &WorkflowRun) -> bool {
         let repository = self.head.repo.as_ref().map(|repository| repository.id);
         self.is_still_at(&run.head) && repository == run.head_repository
     }
@@ -331,7 +331,7 @@ impl PullRequestPart {
 #[derive(Debug, Deserialize)]
 struct HeadPart {
     sha: Sha,
-    /// Absent when the fork was deleted.
+    /// Missing if the fork was deleted.
     repo: Option<RepositoryPart>,
 }
 
@@ -354,7 +354,7 @@ struct MergeGroupPart {
 struct WorkflowRunPart {
     id: u64,
     run_attempt: u64,
-    /// Absent in the oldest of servers; then no run is accepted.
+    /// Missing on old servers; then no run is accepted.
     path: Option<String>,
     event: String,
     head_sha: Sha,
@@ -373,7 +373,7 @@ struct NumberPart {
 }
 
 impl Payload {
-    /// The event, or what the payload lacks for it.
+    /// The event, or the name of the field that the payload lacks.
     fn event(self, name: &str) -> Result<Event, &'static str> {
         let pull = |part: Option<PullRequestPart>| part.map(PullRequest::from).ok_or("pull_request");
         Ok(match name {
@@ -388,7 +388,7 @@ impl Payload {
                 Event::MergeGroup { head: group.head_sha, base: group.base_sha, base_ref }
             }
             "push" => {
-                // A branch that is new was at no commit: only zeros.
+                // A new branch has only zeros here.
                 let before = self.before.as_deref().and_then(Sha::parse);
                 Event::Push { before: before.filter(|sha| sha.as_str().bytes().any(|digit| digit != b'0')) }
             }

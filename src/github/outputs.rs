@@ -1,12 +1,12 @@
-//! `$GITHUB_OUTPUT`: what later steps read.
+//! `$GITHUB_OUTPUT`: the outputs for later steps.
 
-/// The lines for the outputs' file. Values come from strangers, so each stands between delimiters that
-/// nobody can guess: `delimiter` must be random and new.
+/// The lines for the file of outputs. Values are untrusted, so each is enclosed by delimiters that can't be guessed:
+/// `delimiter` must be random and new.
 pub fn outputs(values: &[(&str, String)], delimiter: &str) -> String {
     let mut text = String::new();
     for (name, value) in values {
         let mut fence = delimiter.to_owned();
-        // Guessing is hopeless; a value that comes after the delimiter was chosen could still hold it.
+        // The delimiter can't be guessed, but a value that was created later could still contain it.
         while value.contains(&fence) {
             fence.push('x');
         }

@@ -1,5 +1,5 @@
-//! Which pull request a reported run was about. The run's own event names none for a fork, and what its
-//! artifact says is a stranger's word: a pull request is believed when its head is the measured commit.
+//! Finds the pull request of a reported run. The run's event names none for a fork, and its artifact is untrusted, so a
+//! pull request is accepted only if its head is the measured commit.
 
 use serde::Deserialize;
 
@@ -8,17 +8,17 @@ use super::event::PullRequestPart;
 use super::{GitHubError, PullRequest, Sha, WorkflowRun};
 
 impl WorkflowRun {
-    /// Refuses a run that is not one of `workflow`, started by a pull request.
+    /// Rejects a run of another workflow than `workflow`, or one that was not started by a pull request.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why the run is rejected.
     pub fn accept(&self, workflow: &str) -> Result<(), GitHubError> {
         if self.path != workflow {
-            let why = format!("it is a run of {}, and only those of {workflow} are published", self.path);
+            let why = format!("it is a run of {}; only runs of {workflow} are published", self.path);
             return Err(GitHubError::Untrusted(why));
         }
         if self.event != "pull_request" {
-            let why = format!("it was started by {}, and not by pull_request", self.event);
+            let why = format!("it was started by {}, not by pull_request", self.event);
             return Err(GitHubError::Untrusted(why));
         }
         Ok(())
@@ -26,10 +26,10 @@ impl WorkflowRun {
 }
 
 impl Client {
-    /// The open pull request whose head is the measured commit; none where it moved on or was closed.
+    /// The open pull request whose head is the measured commit. `None` if it has newer commits or was closed.
     ///
     /// # Errors
-    /// Everything that GitHub refuses or that keeps failing.
+    /// GitHub rejects a request, or it keeps failing.
     pub async fn pull_request_of(
         &self,
         run: &WorkflowRun,
@@ -40,7 +40,7 @@ impl Client {
         for number in numbers {
             let path = self.path(&format!("pulls/{number}"));
             match self.get::<PullRequestPart>("read the pull request", &path).await {
-                Ok(found) if found.is_of(run) => return Ok(Some(found.into())),
+                Ok(found) if found.matches_run(run) => return Ok(Some(found.into())),
                 Ok(_) => {}
                 Err(error) if error.is_absent() => {}
                 Err(error) => return Err(error),
@@ -50,16 +50,16 @@ impl Client {
         let query = format!("pulls?state=open&head={}:{}", encoded(owner), encoded(branch));
         let found: Vec<PullRequestPart> =
             self.list("list the pull requests", &self.path(&query), Some).await?;
-        let mut fits = found.into_iter().filter(|found| found.is_of(run));
+        let mut fits = found.into_iter().filter(|found| found.matches_run(run));
         match (fits.next(), fits.next()) {
             (Some(only), None) => Ok(Some(only.into())),
-            // Two pull requests of one commit: which one was measured, only the event could say.
+            // Two pull requests have this commit, and only the event could tell which one was measured.
             _ => Ok(None),
         }
     }
 }
 
-/// A commit, as far as its place in the history matters.
+/// The part of a commit that shows its place in the history.
 #[derive(Debug, Deserialize)]
 struct CommitPart {
     parents: Vec<ParentPart>,
@@ -70,7 +70,7 @@ struct ParentPart {
     sha: Sha,
 }
 
-/// Two commits compared.
+/// The comparison of two commits.
 #[derive(Debug, Deserialize)]
 struct ComparedPart {
     status: String,
@@ -81,7 +81,7 @@ impl Client {
     /// Whether a pull request is still open and at this commit.
     ///
     /// # Errors
-    /// Everything that GitHub refuses or that keeps failing.
+    /// GitHub rejects a request, or it keeps failing.
     pub async fn is_still_at(&self, number: u64, head: &Sha) -> Result<bool, GitHubError> {
         let path = self.path(&format!("pulls/{number}"));
         match self.get::<PullRequestPart>("read the pull request", &path).await {
@@ -91,11 +91,11 @@ impl Client {
         }
     }
 
-    /// The commit of `base_ref` that `measured` is compared with, where `measured` is `proposed` itself or
-    /// GitHub's merge of it onto that branch. None where it is something else.
+    /// The commit of `base_ref` that `measured` is compared with. `measured` must be `proposed` itself or GitHub's merge of
+    /// it into that branch; otherwise `None`.
     ///
     /// # Errors
-    /// Everything that GitHub refuses or that keeps failing.
+    /// GitHub rejects a request, or it keeps failing.
     pub async fn base_of(
         &self,
         measured: &Sha,
@@ -116,7 +116,7 @@ impl Client {
         if head.sha != *proposed {
             return Ok(None);
         }
-        // A fork can make a merge onto anything; only a commit of the branch is a base.
+        // A fork can create a merge with any commit; only a commit of the branch is a valid base.
         let compared = self.compared(base_ref, &base.sha).await?;
         let on_branch =
             compared.is_some_and(|found| ["behind", "identical"].contains(&found.status.as_str()));
@@ -133,7 +133,7 @@ impl Client {
     }
 }
 
-/// A branch may be named anything.
+/// Encodes a branch name for a query, because it may contain any character.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     text.bytes()

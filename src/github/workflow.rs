@@ -1,5 +1,5 @@
-//! A workflow file, as far as trust depends on it: triggers, permissions, runners, steps. Pure: bytes in,
-//! and what GitHub would do with them out.
+//! The parts of a workflow file that matter for security: triggers, permissions, runners, steps. No IO: it parses bytes the
+//! way GitHub would interpret them.
 
 use std::collections::BTreeMap;
 
@@ -8,44 +8,44 @@ use serde_json::Value;
 /// A workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workflow {
-    /// What other workflows know it by; GitHub falls back to the path.
+    /// The name that other workflows use; GitHub falls back to the path.
     pub name: Option<String>,
     /// The events that start it.
     pub triggers: Vec<String>,
-    /// Names of the workflows whose end starts it.
+    /// Names of the workflows that start it when they complete.
     pub reports_on: Vec<String>,
-    /// Whether a newer run of it ends an older one in the middle.
+    /// Whether a newer run cancels an older one in progress.
     pub cancels: bool,
     pub jobs: Vec<WorkflowJob>,
 }
 
-/// A job of a workflow, with what it inherits.
+/// A job of a workflow, including inherited settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowJob {
     pub id: String,
-    /// Labels of its runner. Empty where another workflow is called.
+    /// Labels of its runner. Empty if it calls another workflow.
     pub runner: Vec<String>,
     pub permissions: Permissions,
     pub steps: Vec<Step>,
-    /// The workflow that it calls instead of having steps.
+    /// The workflow that it calls, if it has no steps.
     pub calls: Option<String>,
-    /// Whether it runs under a condition.
+    /// Whether it has a condition (`if`).
     pub conditional: bool,
 }
 
-/// What the token of a job may do.
+/// The permissions of a job's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permissions {
-    /// Nothing is said, so the repository's settings decide.
+    /// Not set; the repository's settings apply.
     Unsaid,
-    /// One level for everything: `read-all`, `write-all`.
+    /// One level for all scopes: `read-all`, `write-all`.
     All(String),
-    /// Scope to level; what is absent is `none`.
+    /// Level by scope; missing scopes are `none`.
     Listed(BTreeMap<String, String>),
 }
 
 impl Permissions {
-    /// What can be written: scopes, or `everything`.
+    /// The scopes with write access, or `everything`.
     pub fn writable(&self) -> Vec<&str> {
         match self {
             Self::Unsaid => Vec::new(),
@@ -65,7 +65,7 @@ impl Permissions {
 pub struct Step {
     pub uses: Option<String>,
     pub run: Option<String>,
-    /// Inputs, as the text that the action gets.
+    /// Inputs, as text like the action receives them.
     pub with: BTreeMap<String, String>,
     pub env: BTreeMap<String, String>,
 }
@@ -74,7 +74,7 @@ impl Workflow {
     /// Reads a workflow file.
     ///
     /// # Errors
-    /// Why it is no YAML, in words.
+    /// Why it is not a valid workflow file.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
         let whole: Value = serde_saphyr::from_str(text).map_err(|error| first_line(&error.to_string()))?;
@@ -84,7 +84,7 @@ impl Workflow {
             name: whole.get("name").and_then(text_of),
             triggers: names(whole.get("on")),
             reports_on: names(whole.pointer("/on/workflow_run/workflows")),
-            // An expression decides at run time, so only a plain `true` is one.
+            // An expression is evaluated at run time, so only a literal `true` counts.
             cancels: whole.pointer("/concurrency/cancel-in-progress").is_some_and(|value| *value == true),
             jobs: jobs.iter().map(|(id, job)| WorkflowJob::read(id, job, &common)).collect(),
         })
@@ -94,7 +94,7 @@ impl Workflow {
         self.triggers.iter().any(|trigger| trigger == event)
     }
 
-    /// Everything of others that it uses.
+    /// All actions and workflows that it uses.
     pub fn uses(&self) -> impl Iterator<Item = &str> {
         let steps = self.jobs.iter().flat_map(|job| &job.steps).filter_map(|step| step.uses.as_deref());
         self.jobs.iter().filter_map(|job| job.calls.as_deref()).chain(steps)
@@ -104,7 +104,7 @@ impl Workflow {
 impl WorkflowJob {
     fn read(id: &str, job: &Value, common: &Permissions) -> Self {
         let runner = job.get("runs-on");
-        // A group of runners has its labels one level down.
+        // For a group of runners, the labels are one level deeper.
         let runner = runner.and_then(|runner| runner.get("labels")).or(runner);
         let steps = job.get("steps").and_then(Value::as_array);
         let own = permissions(job.get("permissions"));
@@ -118,7 +118,7 @@ impl WorkflowJob {
         }
     }
 
-    /// Whether every label is one of GitHub's own machines, which are thrown away after each job.
+    /// Whether every label is of a GitHub-hosted runner, which is discarded after each job.
     pub fn is_hosted(&self) -> bool {
         let hosted =
             |label: &String| ["ubuntu-", "windows-", "macos-"].iter().any(|system| label.starts_with(system));
@@ -151,7 +151,7 @@ fn permissions(value: Option<&Value>) -> Permissions {
     }
 }
 
-/// One name, a list of them, or the keys of a table: GitHub takes any.
+/// Parses a single name, a list, or the keys of a table; GitHub accepts all three.
 fn names(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Array(list)) => list.iter().filter_map(text_of).collect(),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_says_no_permissions_has_the_workflow_s() {
+    fn a_job_without_permissions_inherits_those_of_the_workflow() {
         let workflow = read(
             "on: push\npermissions: {contents: write}\njobs:\n  a: {runs-on: ubuntu-24.04}\n  b: {permissions: {}, \
              runs-on: {group: g, labels: [self-hosted, gpu]}}\n  c: {permissions: write-all, uses: ./x.yml}\n",
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_workflow_is_said_to_be_none() {
+    fn an_invalid_workflow_file_is_an_error() {
         assert!(Workflow::read(b"a: [").is_err());
         assert!(Workflow::read(b"a: 1").unwrap_err().contains("no jobs"));
         assert!(Workflow::read(b"\xff").is_err());

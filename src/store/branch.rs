@@ -1,4 +1,4 @@
-//! A baseline on a branch of a remote that holds nothing else.
+//! A baseline on a branch of a remote that contains nothing else.
 
 use std::cell::RefCell;
 
@@ -6,27 +6,26 @@ use crate::git::{DataBranch, Edit, GitError};
 
 use super::{Change, Files, StoreError};
 
-/// The branch, unless another is named.
+/// The default branch.
 pub const BRANCH: &str = "benchgate-baselines";
 
 const README_NAME: &str = "README.md";
-/// Says what the branch is to a person who finds it.
+/// Explains the branch to people who find it.
 const README: &str = "\
 # Baselines of benchgate
 
-This branch holds measurements and shares no history with the code. One file is one run:
-`<suite>/<testbed>/<time>-<commit>.json`. Files are added and never changed; each carries a hash of its
+This branch contains measurements and shares no history with the code. Each file is one run:
+`<suite>/<testbed>/<time>-<commit>.json`. Files are added and never changed; each contains a hash of its
 content. `benchgate baseline list|show|verify` reads them, `benchgate baseline update|accept|prune` writes.
 ";
 
-/// A data branch as a set of files.
+/// The files of a data branch.
 pub struct Branch<'a> {
-    // Reading fetches what is missing, which the branch keeps.
+    // Reading fetches missing files, which changes the branch's cache.
     inner: RefCell<DataBranch<'a>>,
 }
 
 impl<'a> Branch<'a> {
-    /// The files of a branch that was fetched.
     pub fn new(branch: DataBranch<'a>) -> Self {
         Self { inner: RefCell::new(branch) }
     }
@@ -53,12 +52,12 @@ impl Files for Branch<'_> {
         read.ok_or_else(|| StoreError::NoSuchFile { path: path.to_owned() })
     }
 
-    fn announce(&self, paths: &[String]) -> Result<(), StoreError> {
-        Ok(self.inner.borrow().bring(paths)?)
+    fn prefetch(&self, paths: &[String]) -> Result<(), StoreError> {
+        Ok(self.inner.borrow().fetch_files(paths)?)
     }
 
     fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
-        // A slip of the keyboard must not commit measurements onto somebody's code.
+        // A mistyped branch name must not commit measurements to a branch with code.
         if let Some(file) = self.names("")?.into_iter().find(|name| name != README_NAME) {
             return Err(StoreError::NotABaseline { place: self.place(), file });
         }

@@ -8,14 +8,14 @@ use crate::files::{self, Draft};
 
 use super::{Change, Files, StoreError};
 
-/// A folder, usually `baselines/` in the tree.
+/// A folder, usually `baselines/` in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
     root: PathBuf,
 }
 
 impl Directory {
-    /// The folder need not exist: an empty baseline is a baseline.
+    /// The folder may be missing; the baseline is empty then.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -31,7 +31,7 @@ impl Directory {
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry.map_err(io)?;
-            // Links are not followed: a baseline is plain files.
+            // Links are not followed; a baseline consists of regular files.
             let kind = entry.file_type().map_err(io)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if !name.starts_with('.') && if folders { kind.is_dir() } else { kind.is_file() } {
@@ -42,7 +42,7 @@ impl Directory {
         Ok(names)
     }
 
-    /// The file appears whole under its name, or not at all, and never in place of another.
+    /// Creates a file completely or not at all, and never replaces another file.
     fn create(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.root.join(name);
         let folder = path.parent().unwrap_or(&self.root);
@@ -83,7 +83,7 @@ impl Files for Directory {
             let file = self.root.join(path);
             match fs::remove_file(&file) {
                 Ok(()) => {}
-                // Somebody else pruned it.
+                // Another process has removed it already.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(source) => return Err(StoreError::Io { action: "remove", path: file, source }),
             }

@@ -1,18 +1,18 @@
-//! Why a baseline can't be read or written.
+//! Errors of the store.
 
 use std::path::PathBuf;
 
 use crate::git::GitError;
 use crate::record::RecordError;
 
-/// What can fail in the store. Each message fits "failed to …".
+/// Each message completes "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
     #[error("read {path}: {source}")]
     Record { path: String, source: RecordError },
-    #[error("write {path}: a file of that name is there, and no file of a baseline is ever overwritten")]
+    #[error("write {path}: the file already exists, and files of a baseline are never overwritten")]
     Exists { path: String },
     #[error("read {path}: the baseline has no such file")]
     NoSuchFile { path: String },
@@ -20,7 +20,7 @@ pub enum StoreError {
     NoSuchRun { what: String, why: String },
     #[error("store the run: {0}")]
     Unusable(String),
-    #[error("write to {place}: it holds {file}, so it is no branch of baselines")]
+    #[error("write to {place}: it contains {file}, so it is not a branch of baselines")]
     NotABaseline { place: String, file: String },
     #[error("write to {0}: it is read-only")]
     ReadOnly(String),

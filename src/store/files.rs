@@ -1,35 +1,34 @@
-//! Where the files of a baseline lie, seen from the rest of the store.
+//! Access to the files of a baseline, wherever they are stored.
 
 use super::StoreError;
 
-/// One step from one state of a baseline to the next: whole or not at all.
+/// A change to a baseline, applied completely or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Change {
     /// Path and content of every new file.
     pub add: Vec<(String, Vec<u8>)>,
     pub remove: Vec<String>,
-    /// What it is for, one line.
+    /// One line that describes the change.
     pub message: String,
 }
 
-/// A set of files by path, `/` between the parts. Paths are made of [`super::folder_name`]s, so they never
-/// lead out.
+/// A set of files by path, with `/` as separator. Paths consist of [`super::folder_name`]s, so they never lead out of
+/// the baseline.
 pub trait Files {
-    /// Names of the folders in `folder`, sorted; none where it is absent. The empty path is the top.
+    /// Sorted names of the folders in `folder`; empty if it does not exist. The empty path is the top folder.
     fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError>;
-    /// Names of the files in `folder`, sorted; none where it is absent.
+    /// Sorted names of the files in `folder`; empty if it does not exist.
     fn names(&self, folder: &str) -> Result<Vec<String>, StoreError>;
-    /// The content of one file.
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError>;
-    /// Says which files will be read next, so that what is far away comes in one journey.
-    fn announce(&self, _paths: &[String]) -> Result<(), StoreError> {
+    /// Announces the files that will be read next, so that a remote baseline fetches them together.
+    fn prefetch(&self, _paths: &[String]) -> Result<(), StoreError> {
         Ok(())
     }
-    /// Makes a change. A name that is taken is refused, also by a writer that was faster.
+    /// Applies a change. Fails if a name exists already, also if another writer has just created it.
     fn apply(&mut self, change: &Change) -> Result<(), StoreError>;
-    /// How a person would name the place.
+    /// A description of the place for messages.
     fn place(&self) -> String;
-    /// Bytes that were brought from far away so far; `None` where everything is near.
+    /// Bytes fetched from a remote so far; `None` for local files.
     fn fetched(&self) -> Option<u64> {
         None
     }

@@ -1,13 +1,13 @@
-//! L3: baselines that live. One append-only file a run, `<suite>/<testbed>/<time>-<commit>.json`, in a
-//! folder, in the tree of a commit, or on a branch that holds nothing else.
+//! L3: stored baselines. Each run is one append-only file, `<suite>/<testbed>/<time>-<commit>.json`, in a folder, in
+//! the tree of a commit, or on a branch that contains nothing else.
 //!
 //! ```text
 //! update ─▶ quarantine ─▶ append ─▶  files  ─▶ select ─▶ gate
-//!                                 ▲ accept, prune   verify, near misses
+//!                                 ▲ accept, prune   verify, similar testbeds
 //! ```
 //!
-//! What is asked for is what is read: a shelf is a listing, and a file is opened when its turn comes.
-//! Nothing is ever changed in place: an acceptance is one more file.
+//! Only the needed files are read: opening a baseline folder lists it, and each file is read when it is used. Files are
+//! never changed in place; an acceptance is a new file.
 
 mod accept;
 mod branch;
@@ -15,12 +15,12 @@ mod branch;
 mod directory;
 mod error;
 mod files;
+mod folder;
 mod name;
-mod near;
 mod prune;
 mod quarantine;
 mod select;
-mod shelf;
+mod similar;
 mod summarise;
 #[cfg(test)]
 mod tests;
@@ -33,12 +33,12 @@ pub use branch::{BRANCH, Branch};
 pub use directory::Directory;
 pub use error::StoreError;
 pub use files::{Change, Files};
+pub use folder::{BaselineFolder, Fault, Stored, baseline_folders};
 pub use name::{RunName, folder_name};
-pub use near::NearMiss;
 pub use prune::{Pruned, prunable};
-pub use select::{Ask, History, Lineage, Missing, Selection, history_for_gate};
-pub use shelf::{Fault, Shelf, Stored, shelves};
+pub use select::{History, HistoryQuery, Lineage, Missing, Selection, history_for_gate};
+pub use similar::SimilarTestbed;
 pub use summarise::summarise;
 pub use tree::Tree;
-pub use update::{Updated, Writing, update};
+pub use update::{UpdateOptions, Updated, update};
 pub use verify::{Verified, verify};

@@ -1,24 +1,24 @@
-//! Names of files and folders: sorted by name is sorted by time.
+//! Names of files and folders. Sorting by name sorts by time.
 
 use std::fmt;
 
 use jiff::Timestamp;
 
-/// The name of a run's file without `.json`: `20261120T210000Z-<commit>`, and `-<digits>` where another
-/// session of the same second and commit was there first.
+/// The name of a run's file without `.json`: `20261120T210000Z-<commit>`, followed by `-<digits>` if another session of
+/// the same second and commit exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunName(String);
 
-/// Stands for a commit that nobody knew.
+/// Placeholder for an unknown commit.
 const NO_COMMIT: &str = "none";
-/// Marks an acceptance in place of a commit.
+/// Replaces the commit in the name of an acceptance.
 const ACCEPTANCE: &str = "accept";
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 /// Length of a time in a name.
 const TIME_LENGTH: usize = 16;
 
 impl RunName {
-    /// The name of a run that began at `created` (RFC 3339). `None` where that is no time.
+    /// The name of a run that began at `created` (RFC 3339). `None` if that is not a time.
     pub fn new(created: &str, commit: Option<&str>) -> Option<Self> {
         let commit = match commit {
             Some(commit) if is_commit(commit) => commit.to_ascii_lowercase(),
@@ -28,39 +28,36 @@ impl RunName {
         Some(Self(format!("{}-{commit}", stamp(created)?)))
     }
 
-    /// The same name for another session of the same second, told apart by its content's hash.
+    /// The name for another session of the same second, with the hash of its content appended.
     #[must_use]
-    pub fn beside(&self, sha256: &str) -> Self {
+    pub fn with_hash(&self, sha256: &str) -> Self {
         Self(format!("{}-{}", self.0, sha256.get(..8).unwrap_or(sha256)))
     }
 
-    /// A run's name from a file's; `None` for acceptances and for what is neither.
+    /// Parses a file name; `None` for acceptances and other files.
     pub fn parse(file: &str) -> Option<Self> {
         let stem = file.strip_suffix(".json")?;
         let (time, rest) = stem.split_once('-')?;
-        let (commit, beside) =
-            rest.split_once('-').map_or((rest, None), |(commit, more)| (commit, Some(more)));
-        let whole = is_time(time) && (commit == NO_COMMIT || is_commit(commit)) && beside.is_none_or(is_hex);
+        let (commit, hash) = rest.split_once('-').map_or((rest, None), |(commit, more)| (commit, Some(more)));
+        let whole = is_time(time) && (commit == NO_COMMIT || is_commit(commit)) && hash.is_none_or(is_hex);
         whole.then(|| Self(stem.to_owned()))
     }
 
-    /// The name itself.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The file's name.
     pub fn file(&self) -> String {
         format!("{}.json", self.0)
     }
 
-    /// When the run began. Absent where the digits are no time.
+    /// When the run began. `None` if the digits are not a valid time.
     pub fn began(&self) -> Option<Timestamp> {
         let time = jiff::civil::DateTime::strptime(TIME, self.time()).ok()?;
         Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
     }
 
-    /// The same as it stands in the name.
+    /// The time as written in the name.
     pub fn time(&self) -> &str {
         &self.0[..TIME_LENGTH]
     }
@@ -77,26 +74,26 @@ impl fmt::Display for RunName {
     }
 }
 
-/// The name of an acceptance's file, told apart by its content's hash.
+/// The file name of an acceptance, with the hash of its content.
 pub(super) fn acceptance_file(created: &str, sha256: &str) -> Option<String> {
     Some(format!("{}-{ACCEPTANCE}-{}.json", stamp(created)?, sha256.get(..8).unwrap_or(sha256)))
 }
 
-/// Whether a file's name is an acceptance's.
+/// Whether a file name is that of an acceptance.
 pub(super) fn is_acceptance(file: &str) -> bool {
     let Some(stem) = file.strip_suffix(".json") else { return false };
     let mut parts = stem.split('-');
     parts.next().is_some_and(is_time) && parts.next() == Some(ACCEPTANCE)
 }
 
-/// A time as it stands in names.
+/// A time as written in names.
 pub(super) fn stamp(created: &str) -> Option<String> {
     let time: Timestamp = created.parse().ok()?;
     Some(time.strftime(TIME).to_string())
 }
 
-/// A suite's or testbed's name as the name of a folder: what is not plain is written as `%` and two
-/// hexadecimal digits a byte, so that no name leads elsewhere or hides.
+/// The folder name for a suite or testbed. Special characters are written as `%` and two hexadecimal digits per byte, so
+/// that no name leads out of the baseline or is hidden.
 pub fn folder_name(name: &str) -> String {
     let plain = |at: usize, byte: u8| {
         byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || (byte == b'.' && at > 0)
@@ -125,7 +122,7 @@ fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
-/// SHA-1 or SHA-256, or shorter where a tool shortened it.
+/// SHA-1 or SHA-256, or an abbreviation of one.
 fn is_commit(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -143,14 +140,14 @@ mod tests {
         assert_eq!(older.as_str(), format!("20261120T210000Z-{COMMIT}"));
         assert!(older < newer);
         assert_eq!(newer.commit(), None);
-        for name in [&older, &newer, &older.beside("0123456789")] {
+        for name in [&older, &newer, &older.with_hash("0123456789")] {
             assert_eq!(RunName::parse(&name.file()).as_ref(), Some(name));
         }
-        assert_eq!(older.beside("0123456789").commit(), Some(COMMIT));
+        assert_eq!(older.with_hash("0123456789").commit(), Some(COMMIT));
     }
 
     #[test]
-    fn what_is_no_run_is_no_name() {
+    fn other_file_names_are_not_parsed_as_runs() {
         for file in ["README.md", "20261120T210000Z-accept-01234567.json", "x.json", "20261120-abc.json"] {
             assert_eq!(RunName::parse(file), None, "{file}");
         }
@@ -159,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_suite_name_leads_out_of_the_baseline() {
+    fn a_suite_name_can_not_lead_out_of_the_baseline() {
         assert_eq!(folder_name("../.."), "%2e.%2f..");
         assert_eq!(folder_name(".git"), "%2egit");
         assert_eq!(folder_name("Zoo-1.2_x"), "Zoo-1.2_x");

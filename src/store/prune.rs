@@ -1,10 +1,10 @@
-//! What may go: sessions beyond those that are asked to be kept.
+//! Selects old sessions to remove.
 
 use std::collections::BTreeSet;
 
-use super::{Change, Files, RunName, Shelf, StoreError};
+use super::{BaselineFolder, Change, Files, RunName, StoreError};
 
-/// What pruning one shelf takes away.
+/// The result of pruning one baseline folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pruned {
     pub folder: String,
@@ -13,7 +13,7 @@ pub struct Pruned {
 }
 
 impl Pruned {
-    /// The change that does it.
+    /// The change that removes the files.
     pub fn change(&self) -> Change {
         Change {
             add: Vec::new(),
@@ -23,17 +23,17 @@ impl Pruned {
     }
 }
 
-/// The runs of a shelf beyond the newest `keep`. A run that an acceptance names is never among them: it
-/// is where the present normal begins. Acceptances themselves stay.
+/// The runs of a baseline folder except the newest `keep`. Runs that an acceptance names are kept, because the current
+/// history starts there. Acceptances are kept too.
 ///
 /// # Errors
 /// The place can't be read.
 pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<Pruned, StoreError> {
-    let shelf = Shelf::of_folder(files, folder.to_owned())?;
-    let accepted: BTreeSet<&str> = shelf.acceptances.iter().map(|(_, file)| file.from.as_str()).collect();
-    let beyond = shelf.runs.len().saturating_sub(keep);
-    let old = shelf.runs[..beyond].iter().filter(|name| !accepted.contains(name.as_str()));
+    let baseline = BaselineFolder::open_folder(files, folder.to_owned())?;
+    let accepted: BTreeSet<&str> = baseline.acceptances.iter().map(|(_, file)| file.from.as_str()).collect();
+    let surplus = baseline.runs.len().saturating_sub(keep);
+    let old = baseline.runs[..surplus].iter().filter(|name| !accepted.contains(name.as_str()));
     let removed: Vec<RunName> = old.cloned().collect();
-    let kept = shelf.runs.len() - removed.len();
+    let kept = baseline.runs.len() - removed.len();
     Ok(Pruned { folder: folder.to_owned(), removed, kept })
 }

@@ -1,8 +1,8 @@
-//! What must not be learned from. A red session that entered the baseline would make the next red green, and so would
-//! one that nothing could be said of, so both are kept and not compared with until they are accepted.
+//! Quarantine: results that are stored but excluded from the baseline. If a red session became part of the baseline, the
+//! next red session would be green; the same holds for a session without a verdict. Both stay excluded until accepted.
 //!
-//! A reason holds for one benchmark where it can: a model that fails every night must not keep the
-//! others from having a baseline.
+//! If possible a reason applies to one benchmark only, so that a model that fails every night does not keep the others
+//! from having a baseline.
 
 use globset::Glob;
 
@@ -13,8 +13,8 @@ use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRe
 use super::RunName;
 use super::name;
 
-/// Every reason not to learn from a side of a run. `comparison` is that side against the sessions that
-/// are stored already, where there are any.
+/// All reasons to quarantine a side of a run. `comparison` compares that side with the stored sessions, if there are
+/// any.
 pub(super) fn reasons(
     run: &RunFile,
     side: SideName,
@@ -29,7 +29,7 @@ pub(super) fn reasons(
         found.add(QuarantineCause::Unverified, None, "the tools were not identified");
     }
     if record.commit.is_none() {
-        found.add(QuarantineCause::Unverified, None, "the commit of the sources is not known");
+        found.add(QuarantineCause::Unverified, None, "the commit of the sources is unknown");
     }
     if record.dirty == Some(true) {
         found.add(QuarantineCause::Unverified, None, "the sources differed from their commit");
@@ -59,9 +59,9 @@ pub(super) fn reasons(
         }
     }
     for row in comparison.into_iter().flat_map(|comparison| &comparison.rows) {
-        if let Some((cause, why)) = of_row(row) {
+        if let Some((cause, why)) = row_reason(row) {
             let metric = row.metric.as_ref().map_or_else(String::new, |metric| format!("{}: ", metric.name));
-            // What all benchmarks did is a reason about the whole run.
+            // A shift of all benchmarks applies to the whole run.
             let name = Some(row.benchmark.as_str()).filter(|name| *name != ALL_BENCHMARKS);
             found.add(cause, name, &format!("{metric}{why}"));
         }
@@ -69,12 +69,12 @@ pub(super) fn reasons(
     found.0
 }
 
-/// An open row is ordinary noise unless a slowdown is this likely: one night in twenty is excluded by chance.
+/// p-value below which an open row counts as a likely slowdown. One unchanged session in twenty is excluded by chance.
 const LIKELY_WORSE: f64 = 0.05;
 
-/// Why a row must not be learned from. What is merely open must be: if only nights that are surely unchanged were
-/// kept, the spread between sessions would look smaller than it is, and later nights red.
-fn of_row(row: &Row) -> Option<(QuarantineCause, String)> {
+/// Why a row is quarantined. Rows that are merely open are not: if only certainly unchanged sessions were kept, the spread
+/// between sessions would be underestimated and later sessions would turn red.
+fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
     use QuarantineCause::{Errored, Regressed, Undecided};
     if !row.fatal && row.verdict != Verdict::Error {
         return None;
@@ -84,7 +84,7 @@ fn of_row(row: &Row) -> Option<(QuarantineCause, String)> {
         || estimate.map_or_else(String::new, |e| format!("{:.3} × that of the stored sessions", e.ratio));
     Some(match (row.verdict, &row.reason) {
         (Verdict::Regressed, _) if estimate.is_some() => (Regressed, ratio()),
-        // The stored session is at fault, and only a good one can replace it.
+        // The stored session failed, and only a good one can replace it.
         (Verdict::Error, Reason::FailsAtBase { .. }) => return None,
         (Verdict::Error, Reason::Unusable(lint)) => (Errored, format!("{}: {}", lint.code, lint.detail)),
         (Verdict::Error, Reason::UnitMismatch { base, head }) => {
@@ -94,14 +94,14 @@ fn of_row(row: &Row) -> Option<(QuarantineCause, String)> {
             (Undecided, format!("{}: {}", lint.code, lint.detail))
         }
         (Verdict::Inconclusive, Reason::TooLittle(why)) => (Undecided, why.clone()),
-        (Verdict::Inconclusive, Reason::Stability) => (Undecided, "it was slow more often".to_owned()),
+        (Verdict::Inconclusive, Reason::Stability) => (Undecided, "it was slow in more processes".to_owned()),
         (Verdict::Inconclusive, _) if estimate.and_then(|e| e.p_worse).is_none_or(|p| p < LIKELY_WORSE) => {
             (Undecided, format!("still open, and likely slower: {}", ratio()))
         }
         (
             Verdict::Missing,
             Reason::OnlyOn(SideName::Base) | Reason::MetricOnlyOn(SideName::Base) | Reason::NotMeasured(_),
-        ) => (Undecided, "it was not measured, and the stored sessions have it".to_owned()),
+        ) => (Undecided, "it was not measured, but the stored sessions contain it".to_owned()),
         _ => return None,
     })
 }
@@ -109,7 +109,7 @@ fn of_row(row: &Row) -> Option<(QuarantineCause, String)> {
 struct Reasons(Vec<QuarantineRecord>);
 
 impl Reasons {
-    /// The first reason of a kind for a benchmark is enough.
+    /// Keeps only the first reason of each cause for a benchmark.
     fn add(&mut self, cause: QuarantineCause, benchmark: Option<&str>, why: &str) {
         if self.0.iter().all(|known| known.cause != cause || known.benchmark.as_deref() != benchmark) {
             let benchmark = benchmark.map(str::to_owned);
@@ -118,7 +118,7 @@ impl Reasons {
     }
 }
 
-/// Whether an acceptance is about this benchmark; `None` stands for the run as a whole.
+/// Whether an acceptance covers this benchmark; `None` is the whole run.
 pub(super) fn covers(acceptance: &AcceptanceFile, benchmark: Option<&str>) -> bool {
     match (&acceptance.benchmark, benchmark) {
         (None, _) => true,
@@ -127,14 +127,14 @@ pub(super) fn covers(acceptance: &AcceptanceFile, benchmark: Option<&str>) -> bo
     }
 }
 
-/// A glob that can't be read covers nothing: what is not understood accepts nothing.
+/// An invalid glob matches nothing, so that it accepts nothing.
 fn matches(glob: &str, name: &str) -> bool {
     Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 
-/// Whether a reason of the run `name` no longer holds. The run that was accepted is released whatever
-/// the reason; later ones only where the reason is the accepted change, and only those measured before
-/// it was accepted: what turns red after that is news.
+/// Whether an acceptance lifts a reason of the run. The accepted run itself is released for any reason. Later runs are
+/// released only if the reason is a regression and they were measured before the acceptance: a regression after it is a
+/// new one.
 pub(super) fn is_released(
     reason: &QuarantineRecord,
     run: &RunName,

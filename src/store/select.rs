@@ -1,5 +1,5 @@
-//! Which sessions a head is compared with: the newest of its testbed that lie behind it, since the last
-//! acceptance, and nothing that is quarantined.
+//! Selects the sessions that a head is compared with: the newest ones of its testbed whose commits are ancestors, since
+//! the last acceptance, without quarantined results.
 
 use std::collections::BTreeMap;
 
@@ -10,50 +10,50 @@ use crate::model::{BenchmarkName, Lint, LintCode, Run, Testbed};
 use crate::record::{AcceptanceFile, OutcomeStatus};
 
 use super::name;
-use super::near::{self, NearMiss};
 use super::quarantine::{covers, is_released};
-use super::{Fault, Files, RunName, Shelf, StoreError, Stored};
+use super::similar::{self, SimilarTestbed};
+use super::{BaselineFolder, Fault, Files, RunName, StoreError, Stored};
 
-/// Files that a gate opens for each session it wants, before it stops looking: a shelf of a thousand
-/// quarantined runs must not be read whole.
-const PATIENCE: usize = 5;
+/// Files opened per wanted session before the search stops, so that a baseline with a thousand quarantined runs is not
+/// read completely.
+const MAX_OPENED_PER_SESSION: usize = 5;
 
-/// Whether a stored commit lies behind the commit that is compared.
+/// How a stored commit is related to the compared commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lineage {
     Ancestor,
     /// On another branch, or later.
-    Stranger,
-    /// History is cut off before it could be told.
+    Unrelated,
+    /// A shallow clone ends before this is known.
     Unknown,
 }
 
 impl Lineage {
-    /// Whether a commit lies behind another, from git's answer.
-    pub fn of(ancestry: &Ancestry<'_>, commit: &str) -> Self {
-        match ancestry.holds(commit) {
+    /// Looks up a commit in the history of the compared commit.
+    pub fn look_up(ancestry: &Ancestry<'_>, commit: &str) -> Self {
+        match ancestry.contains(commit) {
             Some(true) => Self::Ancestor,
-            Some(false) => Self::Stranger,
+            Some(false) => Self::Unrelated,
             None => Self::Unknown,
         }
     }
 }
 
-/// What a gate asks for.
-pub struct Ask<'a> {
+/// What a gate compares with.
+pub struct HistoryQuery<'a> {
     pub suite: &'a str,
     pub testbed: &'a Testbed,
-    /// At most so many sessions.
+    /// The maximum number of sessions.
     pub sessions: usize,
-    /// Age of the newest session, in days, from which the baseline is called stale.
+    /// Age of the newest session, in days, from which the baseline counts as stale.
     pub stale_days: u32,
-    /// Whether a commit lies behind the one that is compared.
+    /// How a commit is related to the compared one.
     pub lineage: &'a dyn Fn(&str) -> Lineage,
     /// The time of the comparison, for staleness.
     pub now: Timestamp,
 }
 
-/// The answer to an [`Ask`].
+/// The answer to a [`HistoryQuery`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Selection {
     Found(History),
@@ -63,13 +63,13 @@ pub enum Selection {
 /// Sessions to compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// Oldest first, without what is quarantined or older than its acceptance. The newest carries the
-    /// lint on staleness.
+    /// Oldest first, without quarantined results and results from before an acceptance. The newest has the lint about
+    /// staleness.
     pub runs: Vec<Run>,
     pub names: Vec<RunName>,
-    /// What was passed over, in sentences.
+    /// Which runs were skipped, in words.
     pub notes: Vec<String>,
-    /// Files that can't be used: to be said loudly.
+    /// Files that can't be used; these are always reported.
     pub faults: Vec<Fault>,
 }
 
@@ -78,29 +78,29 @@ pub struct History {
 pub struct Missing {
     pub suite: String,
     pub testbed: String,
-    /// Files on this shelf, usable or not.
+    /// Number of stored runs, usable or not.
     pub stored: usize,
     pub notes: Vec<String>,
     pub faults: Vec<Fault>,
-    /// Testbeds of this suite that differ little. Offered, never used.
-    pub near: Vec<NearMiss>,
-    /// Runs whose place in history could not be told, because this clone is shallow.
+    /// Testbeds of this suite that differ in few facts. Listed, never used.
+    pub similar: Vec<SimilarTestbed>,
+    /// Runs whose relation to the compared commit is unknown, because this clone is shallow.
     pub unknown: usize,
 }
 
-/// What was passed over on the way.
+/// Numbers of skipped runs.
 #[derive(Default)]
-struct Passed {
+struct Skipped {
     quarantined: usize,
-    strangers: usize,
+    unrelated: usize,
     unknown: usize,
 }
 
-impl Passed {
+impl Skipped {
     fn notes(&self) -> Vec<String> {
         let said = [
             (self.quarantined, "are quarantined (`benchgate baseline show` says why)"),
-            (self.strangers, "measured commits that are not behind this one"),
+            (self.unrelated, "measured commits that are not ancestors of this one"),
             (self.unknown, "measured commits that this shallow clone does not reach"),
         ];
         let said = said.into_iter().filter(|(count, _)| *count > 0);
@@ -111,81 +111,84 @@ impl Passed {
 /// The sessions to compare a head with, or why there are none.
 ///
 /// # Errors
-/// The place can't be read, or git can't tell a lineage. A single bad file is a [`Fault`].
-pub fn history_for_gate(files: &dyn Files, ask: &Ask<'_>) -> Result<Selection, StoreError> {
-    let mut shelf = Shelf::open(files, ask.suite, &ask.testbed.id)?;
-    let (ended, in_force) = std::mem::take(&mut shelf.acceptances)
+/// The place can't be read. A problem with a single file is a [`Fault`].
+pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<Selection, StoreError> {
+    let mut baseline = BaselineFolder::open(files, query.suite, &query.testbed.id)?;
+    let (ended, in_force) = std::mem::take(&mut baseline.acceptances)
         .into_iter()
-        .partition(|(_, acceptance)| has_ended(acceptance, ask.now));
-    shelf.acceptances = in_force;
+        .partition(|(_, acceptance)| has_ended(acceptance, query.now));
+    baseline.acceptances = in_force;
     let ended: Vec<AcceptanceFile> = ended.into_iter().map(|(_, acceptance)| acceptance).collect();
-    let mut passed = Passed::default();
-    let mut faults = shelf.faults.clone();
-    let kept = newest(files, &shelf, &ended, ask, &mut passed, &mut faults)?;
-    let mut notes = passed.notes();
-    notes.extend(ended.iter().map(farewell));
+    let mut skipped = Skipped::default();
+    let mut faults = baseline.faults.clone();
+    let kept = newest(files, &baseline, &ended, query, &mut skipped, &mut faults)?;
+    let mut notes = skipped.notes();
+    notes.extend(ended.iter().map(expiry_note));
     if kept.is_empty() {
         return Ok(Selection::Missing(Missing {
-            suite: ask.suite.to_owned(),
-            testbed: ask.testbed.id.clone(),
-            stored: shelf.runs.len(),
-            near: near::near_misses(files, ask.suite, ask.testbed)?,
-            unknown: passed.unknown,
+            suite: query.suite.to_owned(),
+            testbed: query.testbed.id.clone(),
+            stored: baseline.runs.len(),
+            similar: similar::similar_testbeds(files, query.suite, query.testbed)?,
+            unknown: skipped.unknown,
             notes,
             faults,
         }));
     }
     let names = kept.iter().map(|kept| kept.stored.name.clone()).collect();
-    let mut runs = assemble(kept, &shelf);
+    let mut runs = assemble(kept, &baseline);
     if let Some(newest) = runs.last_mut() {
-        newest.1.lints.extend(staleness(&newest.0, ask));
+        newest.1.lints.extend(staleness(&newest.0, query));
     }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
     Ok(Selection::Found(History { runs, names, notes, faults }))
 }
 
-/// A session with the benchmarks of it that may be learned from.
-struct Kept {
+/// A session and which of its benchmarks are part of the baseline.
+struct UsableSession {
     stored: Stored,
-    /// By benchmark: whether it may be learned from.
+    /// For each benchmark of the file: whether it is part of the baseline.
     usable: Vec<bool>,
-    /// Benchmarks that were not measured in it, and are quarantined for that.
+    /// Benchmarks that are quarantined because they were not measured.
     absent: Vec<String>,
 }
 
-/// The newest sessions that may be learned from, oldest first.
+/// The newest usable sessions, oldest first.
 fn newest(
     files: &dyn Files,
-    shelf: &Shelf,
+    baseline: &BaselineFolder,
     ended: &[AcceptanceFile],
-    ask: &Ask<'_>,
-    passed: &mut Passed,
+    query: &HistoryQuery<'_>,
+    skipped: &mut Skipped,
     faults: &mut Vec<Fault>,
-) -> Result<Vec<Kept>, StoreError> {
-    // Runs before the last acceptance of everything are out of question, so they are not even opened.
-    let horizon = shelf.acceptances.iter().filter(|(_, a)| a.benchmark.is_none()).map(|(_, a)| &a.from).max();
-    let mut names = shelf.runs.iter().rev();
+) -> Result<Vec<UsableSession>, StoreError> {
+    // Runs before the last acceptance of all benchmarks are never used, so they are not opened.
+    let horizon =
+        baseline.acceptances.iter().filter(|(_, a)| a.benchmark.is_none()).map(|(_, a)| &a.from).max();
+    let mut names = baseline.runs.iter().rev();
     let mut opened = 0;
     let mut kept = Vec::new();
-    while kept.len() < ask.sessions && opened < ask.sessions.saturating_mul(PATIENCE) {
+    while kept.len() < query.sessions && opened < query.sessions.saturating_mul(MAX_OPENED_PER_SESSION) {
         let mut batch = Vec::new();
         for name in
             names.by_ref().take_while(|name| horizon.is_none_or(|from| name.as_str() >= from.as_str()))
         {
-            if ended.iter().any(|acceptance| is_under(name, acceptance) && acceptance.benchmark.is_none())
-                && !is_accepted(name, &shelf.acceptances)
+            if ended
+                .iter()
+                .any(|acceptance| was_stored_under(name, acceptance) && acceptance.benchmark.is_none())
+                && !is_accepted(name, &baseline.acceptances)
             {
-                passed.quarantined += 1;
+                skipped.quarantined += 1;
                 continue;
             }
-            match name.commit().map(ask.lineage) {
+            match name.commit().map(query.lineage) {
                 Some(Lineage::Ancestor) => batch.push(name),
-                Some(Lineage::Stranger) => passed.strangers += 1,
-                Some(Lineage::Unknown) => passed.unknown += 1,
-                // Without a commit nothing ties a run to this history.
-                None => passed.quarantined += 1,
+                Some(Lineage::Unrelated) => skipped.unrelated += 1,
+                Some(Lineage::Unknown) => skipped.unknown += 1,
+                // Without a commit the run can't be related to this history.
+                None => skipped.quarantined += 1,
             }
-            if batch.len() == ask.sessions - kept.len() {
+            if batch.len() == query.sessions - kept.len() {
                 break;
             }
         }
@@ -193,21 +196,21 @@ fn newest(
             break;
         }
         opened += batch.len();
-        files.announce(&batch.iter().map(|name| shelf.path(&name.file())).collect::<Vec<_>>())?;
+        files.prefetch(&batch.iter().map(|name| baseline.path(&name.file())).collect::<Vec<_>>())?;
         for name in batch {
-            let stored = match shelf.load(files, name)? {
+            let stored = match baseline.load(files, name)? {
                 Ok(stored) => stored,
                 Err(fault) => {
                     faults.push(fault);
                     continue;
                 }
             };
-            let usable = usable(&stored, &shelf.acceptances, ended);
+            let usable = usable(&stored, &baseline.acceptances, ended);
             if usable.iter().any(|usable| *usable) {
-                let absent = absent(&stored, &shelf.acceptances);
-                kept.push(Kept { stored, usable, absent });
+                let absent = absent(&stored, &baseline.acceptances);
+                kept.push(UsableSession { stored, usable, absent });
             } else {
-                passed.quarantined += 1;
+                skipped.quarantined += 1;
             }
         }
     }
@@ -215,7 +218,7 @@ fn newest(
     Ok(kept)
 }
 
-/// By benchmark of the file, whether it may be learned from.
+/// For each benchmark of the file, whether it is part of the baseline.
 fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[AcceptanceFile]) -> Vec<bool> {
     let held: Vec<_> = stored
         .file
@@ -234,7 +237,7 @@ fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[Ac
     let names = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
     let was_tolerated = |name: &str| {
         let covered = |acceptance: &&AcceptanceFile| covers(acceptance, Some(name));
-        ended.iter().filter(covered).any(|acceptance| is_under(&stored.name, acceptance))
+        ended.iter().filter(covered).any(|acceptance| was_stored_under(&stored.name, acceptance))
             && !acceptances
                 .iter()
                 .any(|(_, accepted)| covers(accepted, Some(name)) && *stored.name.as_str() >= *accepted.from)
@@ -242,7 +245,7 @@ fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[Ac
     names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
 }
 
-/// Benchmarks that the session should have measured: quarantined by name, and not in the file.
+/// Benchmarks that the session should have measured: they are quarantined by name but not in the file.
 fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
     let held = stored.file.quarantine.iter().filter(|reason| !is_released(reason, &stored.name, acceptances));
     held.filter_map(|reason| reason.benchmark.clone())
@@ -250,45 +253,45 @@ fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<Stri
         .collect()
 }
 
-/// Whether an acceptance no longer holds. Days are those of UTC, as the names of runs are.
+/// Whether an acceptance has expired. Days are in UTC, like the names of runs.
 fn has_ended(acceptance: &AcceptanceFile, now: Timestamp) -> bool {
     last_moment(acceptance).is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
 }
 
-/// The end of the last day of an acceptance, as times stand in names.
+/// The end of the last day of an acceptance, in the format of names.
 fn last_moment(acceptance: &AcceptanceFile) -> Option<String> {
     acceptance.until.as_ref().map(|until| format!("{}T235959Z", until.replace('-', "")))
 }
 
-/// Whether a run was stored while an acceptance that has ended made it the normal.
-fn is_under(name: &RunName, ended: &AcceptanceFile) -> bool {
+/// Whether a run was stored while the acceptance, now expired, was in force.
+fn was_stored_under(name: &RunName, ended: &AcceptanceFile) -> bool {
     *name.as_str() >= *ended.from && last_moment(ended).is_some_and(|last| name.time() <= last.as_str())
 }
 
-/// Whether an acceptance of everything that still holds has made the run the normal.
+/// Whether an acceptance of all benchmarks that is still in force covers the run.
 fn is_accepted(name: &RunName, in_force: &[(String, AcceptanceFile)]) -> bool {
     in_force.iter().any(|(_, accepted)| accepted.benchmark.is_none() && *name.as_str() >= *accepted.from)
 }
 
-fn farewell(ended: &AcceptanceFile) -> String {
+fn expiry_note(ended: &AcceptanceFile) -> String {
     let what = ended.benchmark.as_deref().unwrap_or("every benchmark");
     let until = ended.until.as_deref().unwrap_or_default();
     format!(
-        "{} accepted {what} until {until} ({}): what was stored under that is no longer learned from",
+        "the acceptance of {what} by {} expired after {until} ({}): sessions stored under it are no longer part of the baseline",
         ended.who, ended.why
     )
 }
 
-/// The sessions as runs. Outcomes and exact metrics are compared with the newest session, so a benchmark
-/// that is quarantined there is taken from the newest session that may be learned from: moved, because a
-/// session that counted twice would make the spread look small. One that never worked stays as it is, so
-/// that the comparison can say so.
-fn assemble(kept: Vec<Kept>, shelf: &Shelf) -> Vec<(RunName, Run)> {
+/// Converts the sessions to runs. Outcomes and exact metrics are compared with the newest session, so a benchmark that is
+/// quarantined there is moved there from the newest session in which it is usable. It is moved and not copied, because a
+/// session that counts twice would make the spread look smaller. A benchmark that never worked stays as it is, so that the
+/// comparison can report it.
+fn assemble(kept: Vec<UsableSession>, baseline: &BaselineFolder) -> Vec<(RunName, Run)> {
     let mut runs: Vec<(RunName, Run)> = Vec::with_capacity(kept.len());
     let mut wanted = Vec::new();
     let last = kept.len().saturating_sub(1);
-    for (at, Kept { stored, usable, absent }) in kept.into_iter().enumerate() {
-        let mut run = stored.file.run(&shelf.path(&stored.name.file()));
+    for (at, UsableSession { stored, usable, absent }) in kept.into_iter().enumerate() {
+        let mut run = stored.file.run(&baseline.path(&stored.name.file()));
         if at == last {
             let held = stored.file.benchmarks.iter().zip(&usable).filter(|(_, usable)| !**usable);
             wanted = held
@@ -325,8 +328,8 @@ fn assemble(kept: Vec<Kept>, shelf: &Shelf) -> Vec<(RunName, Run)> {
     runs
 }
 
-fn staleness(name: &RunName, ask: &Ask<'_>) -> Option<Lint> {
-    let days = ask.now.duration_since(name.began()?).as_hours() / 24;
-    (days >= i64::from(ask.stale_days))
+fn staleness(name: &RunName, query: &HistoryQuery<'_>) -> Option<Lint> {
+    let days = query.now.duration_since(name.began()?).as_hours() / 24;
+    (days >= i64::from(query.stale_days))
         .then(|| Lint::new(LintCode::StaleBaseline, format!("its newest session is {days} days old")))
 }

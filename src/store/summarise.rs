@@ -1,4 +1,4 @@
-//! From a run to a file of a baseline: one summary per process.
+//! Converts a run to a file of a baseline, with one summary per process.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::record::{
 };
 use crate::stats::describe;
 
-/// Digits kept of a measured time. Clocks are good for six or seven; the rest would be bytes without news.
+/// Significant digits kept of a measured time. Clocks are accurate to six or seven.
 const DIGITS: usize = 9;
 
-/// One side of a run as a file of a baseline, sealed. `None` where the run has no such side.
+/// One side of a run as a file of a baseline, with its hash. `None` if the run has no such side.
 pub fn summarise(run: &RunFile, side: SideName, quarantine: Vec<QuarantineRecord>) -> Option<BaselineFile> {
     let record = run.side(side)?;
     let (_, words) = run.runs("").into_iter().find(|(name, _)| *name == side)?;
@@ -113,8 +113,8 @@ fn summary(samples: &[f64], better: Better) -> Option<SummaryRecord> {
     })
 }
 
-/// The nearest number of [`DIGITS`] significant digits. Whole numbers stay what they are: sizes and
-/// counts are compared exactly.
+/// Rounds to [`DIGITS`] significant digits. Whole numbers are unchanged, because sizes and counts are compared
+/// exactly.
 fn rounded(value: f64) -> f64 {
     if !value.is_finite() || value.fract() == 0.0 {
         return value;

@@ -1,4 +1,4 @@
-//! What the store promises.
+//! Tests of the store.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use crate::model::{LintCode, Series, SideName, Testbed, Verdict};
 use crate::record::{QuarantineCause, RunFile};
 
 use super::{
-    Acceptance, Ask, Directory, Files, History, Lineage, Missing, Selection, Shelf, StoreError, Updated,
-    Writing, accept, history_for_gate, prunable, update, verify,
+    Acceptance, BaselineFolder, Directory, Files, History, HistoryQuery, Lineage, Missing, Selection,
+    StoreError, UpdateOptions, Updated, accept, history_for_gate, prunable, update, verify,
 };
 
-/// What a gate asks for unless the configuration says otherwise.
+/// The default number of sessions.
 const SESSIONS: usize = 20;
 
 const GOLDEN: &str = include_str!("../../tests/fixtures/record/run-v1.json");
@@ -34,7 +34,7 @@ fn run(day: u8, letter: char, latency: f64) -> RunFile {
     run.session = format!("session-{day}");
     run.created = format!("2026-10-{day:02}T12:00:00Z");
     run.calibration = None;
-    // Another commit compiles to another module, or there would be nothing to compare.
+    // Each commit has a different module; identical ones would not be compared.
     run.sides[0].benchmarks[0].artifact.as_mut().unwrap().vmfb_sha256 = letter.to_string().repeat(64);
     for process in &mut run.sides[0].benchmarks[0].processes {
         for (at, value) in process.samples.get_mut("latency").unwrap().iter_mut().enumerate() {
@@ -55,7 +55,7 @@ fn now() -> Timestamp {
 fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, StoreError> {
     let policy = Policy::default();
     let options = CompareOptions::default();
-    let writing = Writing {
+    let writing = UpdateOptions {
         side: SideName::Head,
         sessions: SESSIONS,
         policy: &policy,
@@ -67,8 +67,15 @@ fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, StoreError> {
 }
 
 fn select(files: &dyn Files, testbed: &Testbed, lineage: &dyn Fn(&str) -> Lineage) -> Selection {
-    let ask = Ask { suite: "quickstart", testbed, sessions: SESSIONS, stale_days: 14, lineage, now: now() };
-    history_for_gate(files, &ask).unwrap()
+    let query = HistoryQuery {
+        suite: "quickstart",
+        testbed,
+        sessions: SESSIONS,
+        stale_days: 14,
+        lineage,
+        now: now(),
+    };
+    history_for_gate(files, &query).unwrap()
 }
 
 fn testbed() -> Testbed {
@@ -143,24 +150,24 @@ fn two_sessions_of_one_second_are_both_kept() {
 }
 
 #[test]
-fn a_gate_gets_the_newest_sessions_behind_it_oldest_first() {
+fn a_gate_gets_its_newest_ancestors_oldest_first() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     for day in 1..=28 {
         let letter = if day % 2 == 0 { 'a' } else { 'b' };
         put(&mut files, &run(day, letter, 1000.0 + f64::from(day))).unwrap();
     }
-    let behind = |found: &str| if found == commit('a') { Lineage::Ancestor } else { Lineage::Stranger };
+    let behind = |found: &str| if found == commit('a') { Lineage::Ancestor } else { Lineage::Unrelated };
     let Selection::Found(history) = select(&files, &testbed(), &behind) else { panic!("nothing found") };
     assert_eq!(history.runs.len(), 14);
     assert!(history.names.is_sorted());
     assert!(history.runs.iter().all(|run| run.commit.as_deref() == Some(commit('a').as_str())));
-    insta::assert_snapshot!(history.notes.join("\n"), @"14 stored sessions measured commits that are not behind this one");
+    insta::assert_snapshot!(history.notes.join("\n"), @"14 stored sessions measured commits that are not ancestors of this one");
     assert_eq!(found(&files).runs.len(), SESSIONS);
 }
 
 #[test]
-fn another_driver_is_offered_and_not_used() {
+fn a_testbed_with_another_driver_is_listed_but_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     put(&mut files, &run(1, 'a', 100.0)).unwrap();
@@ -168,20 +175,20 @@ fn another_driver_is_offered_and_not_used() {
     here.id = "00000000".to_owned();
     here.facts.insert("gpu-driver".to_owned(), "560.1".to_owned());
     let missing = missing(&files, &here);
-    assert_eq!(missing.near.len(), 1);
-    assert_eq!(missing.near[0].testbed, "9c1f0e57");
-    assert_eq!(missing.near[0].differences, ["gpu-driver: unknown / 560.1"]);
+    assert_eq!(missing.similar.len(), 1);
+    assert_eq!(missing.similar[0].testbed, "9c1f0e57");
+    assert_eq!(missing.similar[0].differences, ["gpu-driver: unknown / 560.1"]);
 }
 
 #[test]
-fn a_red_session_is_kept_and_not_learned_from_until_it_is_accepted() {
+fn a_red_session_is_stored_but_excluded_until_it_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     ten_days(&mut files);
     let red = put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     assert_eq!(red.comparison.unwrap().verdict, Verdict::Regressed);
     assert_eq!(red.quarantine[0].cause, QuarantineCause::Regressed);
-    // Still red the next night, compared with what was good.
+    // The next session is still red compared with the good ones.
     let next = put(&mut files, &run(12, 'c', 180_100.0)).unwrap();
     assert_eq!(next.quarantine[0].cause, QuarantineCause::Regressed);
     let history = found(&files);
@@ -191,20 +198,20 @@ fn a_red_session_is_kept_and_not_learned_from_until_it_is_accepted() {
     accept(&mut files, acceptance(Some("20261011"), "2026-10-13T09:00:00Z")).unwrap();
     let history = found(&files);
     assert_eq!(latencies(&history), [180_000.25, 180_100.25]);
-    // What turns red after the acceptance is news.
+    // A regression after the acceptance is quarantined again.
     let later = put(&mut files, &run(14, 'd', 270_000.0)).unwrap();
     assert_eq!(later.quarantine[0].cause, QuarantineCause::Regressed);
     assert_eq!(found(&files).runs.len(), 2);
 }
 
 #[test]
-fn what_was_accepted_until_a_day_is_not_learned_from_after_it() {
+fn sessions_of_an_expired_acceptance_are_excluded() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     let until = |day| Acceptance { until: Some(day), ..acceptance(Some("20261011"), "2026-10-11T13:00:00Z") };
-    // The clock of these tests stands at a day of October: one acceptance holds on it, the other ended.
+    // These tests run on a fixed day of October: one acceptance is in force, the other has expired.
     let today = now().to_zoned(jiff::tz::TimeZone::UTC).date();
     accept(&mut files, until(today)).unwrap();
     assert_eq!(latencies(&found(&files)), [180_000.25]);
@@ -214,12 +221,12 @@ fn what_was_accepted_until_a_day_is_not_learned_from_after_it() {
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     accept(&mut files, until(jiff::civil::date(2026, 10, 12))).unwrap();
-    // Fast again after the last day: that is measured against what was good, and is good.
+    // A fast session after the last day is compared with the good sessions and passes.
     put(&mut files, &run(14, 'c', 100_000.0)).unwrap();
     let history = found(&files);
     assert_eq!(history.runs.len(), 11, "{:?}", history.notes);
     assert!(latencies(&history).iter().all(|latency| *latency < 150_000.0));
-    assert!(history.notes.iter().any(|note| note.contains("until 2026-10-12")), "{:?}", history.notes);
+    assert!(history.notes.iter().any(|note| note.contains("2026-10-12")), "{:?}", history.notes);
 }
 
 #[test]
@@ -272,7 +279,7 @@ fn a_failing_benchmark_is_represented_by_its_last_good_session_and_counts_once()
 }
 
 #[test]
-fn an_unfinished_or_unidentified_run_is_held_whole() {
+fn an_incomplete_or_unidentified_run_is_quarantined_completely() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     let mut interrupted = run(1, 'a', 100.0);
@@ -289,13 +296,13 @@ fn an_unfinished_or_unidentified_run_is_held_whole() {
 }
 
 #[test]
-fn a_damaged_file_is_named_and_left_out() {
+fn a_damaged_file_is_reported_and_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     ten_days(&mut files);
-    let shelf = Shelf::open(&files, "quickstart", "9c1f0e57").unwrap();
+    let baseline = BaselineFolder::open(&files, "quickstart", "9c1f0e57").unwrap();
     let spoil = |at: usize, change: &dyn Fn(String) -> String| {
-        let path = folder.path().join(shelf.path(&shelf.runs[at].file()));
+        let path = folder.path().join(baseline.path(&baseline.runs[at].file()));
         fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
     };
     spoil(9, &|text| text.replacen("120100.25", "60000.25", 1));
@@ -316,7 +323,7 @@ fn a_damaged_file_is_named_and_left_out() {
 }
 
 #[test]
-fn a_file_on_the_wrong_shelf_is_no_history() {
+fn a_file_in_the_wrong_folder_is_not_part_of_the_history() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     let path = put(&mut files, &run(1, 'a', 100.0)).unwrap().path;
@@ -331,7 +338,7 @@ fn a_file_on_the_wrong_shelf_is_no_history() {
 }
 
 #[test]
-fn what_a_kill_left_behind_is_not_read() {
+fn files_left_by_a_killed_process_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     put(&mut files, &run(1, 'a', 100.0)).unwrap();
@@ -349,14 +356,14 @@ fn pruning_keeps_the_newest_and_what_was_accepted() {
     let pruned = prunable(&files, "quickstart/9c1f0e57", 3).unwrap();
     assert_eq!((pruned.removed.len(), pruned.kept), (6, 4));
     files.apply(&pruned.change()).unwrap();
-    let left = Shelf::open(&files, "quickstart", "9c1f0e57").unwrap().runs;
+    let left = BaselineFolder::open(&files, "quickstart", "9c1f0e57").unwrap().runs;
     let days: Vec<&str> = left.iter().map(|name| &name.time()[6..8]).collect();
     assert_eq!(days, ["02", "08", "09", "10"]);
     assert_eq!(verify(&files).unwrap().faults, []);
 }
 
 #[test]
-fn an_old_baseline_says_that_it_is_old() {
+fn an_old_baseline_is_reported_as_stale() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     put(&mut files, &run(1, 'a', 100.0)).unwrap();
@@ -374,7 +381,7 @@ fn a_run_without_a_fingerprint_is_refused() {
     assert!(matches!(put(&mut files, &unknown), Err(StoreError::Unusable(_))));
 }
 
-/// What the benchmark tool said of the host: overloaded.
+/// The benchmark tool reported an overloaded host.
 fn overloaded(mut run: RunFile) -> RunFile {
     let context = run.sides[0].context.get_or_insert_default();
     context.num_cpus = Some(2);
@@ -387,10 +394,10 @@ fn quarantined(stored: &Updated) -> Vec<QuarantineCause> {
 }
 
 #[test]
-fn a_night_on_an_overloaded_host_is_not_learned_from() {
+fn a_session_on_an_overloaded_host_is_quarantined() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
-    // Not even the first, with which nothing is compared.
+    // Even the first session, which is not compared with anything.
     let first = put(&mut files, &overloaded(run(1, 'a', 120_000.0))).unwrap();
     assert!(quarantined(&first).contains(&QuarantineCause::Undecided), "{:?}", first.quarantine);
     assert_eq!(missing(&files, &testbed()).stored, 1);
@@ -403,13 +410,13 @@ fn a_night_on_an_overloaded_host_is_not_learned_from() {
         assert!(stored.comparison.is_some());
     }
     assert!(latencies(&found(&files)).iter().all(|latency| *latency < 121_000.0));
-    // An acceptance of that night releases it.
+    // An acceptance of that session releases it.
     accept(&mut files, acceptance(Some("20261015"), "2026-10-16T09:00:00Z")).unwrap();
     assert_eq!(latencies(&found(&files)).len(), 1);
 }
 
 #[test]
-fn a_slow_night_that_few_sessions_can_not_decide_is_not_learned_from() {
+fn a_probably_slow_session_that_is_still_open_is_quarantined() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     put(&mut files, &run(1, 'a', 120_000.0)).unwrap();
@@ -417,7 +424,7 @@ fn a_slow_night_that_few_sessions_can_not_decide_is_not_learned_from() {
         let slow = put(&mut files, &run(day, 'b', 156_000.0)).unwrap();
         assert!(!slow.quarantine.is_empty(), "{day}");
     }
-    // Ordinary noise is learned from although one session can't decide about it either.
+    // Ordinary noise is part of the baseline although it is also still open.
     let usual = put(&mut files, &run(7, 'c', 121_000.0)).unwrap();
     assert_eq!(usual.comparison.unwrap().verdict, Verdict::Inconclusive);
     assert_eq!(usual.quarantine, []);
@@ -425,7 +432,7 @@ fn a_slow_night_that_few_sessions_can_not_decide_is_not_learned_from() {
 }
 
 #[test]
-fn values_that_are_no_measurement_are_not_learned_from_in_the_first_night() {
+fn invalid_values_are_quarantined_in_the_first_session() {
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320] {
         let folder = tempfile::tempdir().unwrap();
         let mut files = Directory::new(folder.path());
@@ -437,7 +444,7 @@ fn values_that_are_no_measurement_are_not_learned_from_in_the_first_night() {
 }
 
 #[test]
-fn a_benchmark_that_was_not_measured_one_night_keeps_its_history() {
+fn a_benchmark_that_was_not_measured_once_keeps_its_history() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     let two = |day: u8| {
@@ -452,7 +459,7 @@ fn a_benchmark_that_was_not_measured_one_night_keeps_its_history() {
     }
     let filtered = put(&mut files, &run(7, 'b', 120_000.0)).unwrap();
     assert_eq!(quarantined(&filtered), [QuarantineCause::Undecided]);
-    // The next change is still compared with what is known of it.
+    // The next session is still compared with the earlier ones.
     let newest = found(&files).runs.pop().unwrap();
     assert!(newest.benchmarks.iter().any(|benchmark| benchmark.name.as_str() == "other/cpu/main"));
 }

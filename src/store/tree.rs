@@ -1,5 +1,5 @@
-//! A baseline as a commit has it. A gate reads the merge base's and not the working tree's: a pull request
-//! that brought its own baseline would be judged by itself.
+//! A baseline in the tree of a commit. A gate reads the merge base's baseline instead of the working tree's; otherwise a
+//! pull request could supply the baseline that judges it.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::git::Repository;
 
 use super::{Change, Files, StoreError};
 
-/// A folder of a commit's tree; read-only.
+/// A read-only folder in a commit's tree.
 #[derive(Debug)]
 pub struct Tree<'a> {
     repository: &'a Repository,

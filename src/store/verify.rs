@@ -1,40 +1,40 @@
-//! Reads everything and says what is wrong with it.
+//! Checks all files of a baseline.
 
 use std::collections::BTreeMap;
 
-use super::{Fault, Files, Shelf, StoreError, shelves};
+use super::{BaselineFolder, Fault, Files, StoreError, baseline_folders};
 
-/// What a whole baseline holds, and what of it can't be used.
+/// The contents of a whole baseline, and the files that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verified {
-    pub shelves: usize,
+    pub baselines: usize,
     pub runs: usize,
     pub acceptances: usize,
     pub quarantined: usize,
     pub faults: Vec<Fault>,
 }
 
-/// Files announced at once. A journey costs as much as some hundred files; holding all of them would not
-/// be proportional any more.
+/// Files prefetched at once. Starting a fetch costs as much as some hundred files; fetching all of them at once would
+/// use too much memory.
 const BATCH: usize = 256;
 
-/// Checks every file: schema, hash, place, name, one file a session, and that acceptances start at a run
-/// that is there.
+/// Checks every file: schema, hash, folder, name, one file per session, and that acceptances start at an existing
+/// run.
 ///
 /// # Errors
-/// The place can't be read. What is wrong with a file is a [`Fault`].
+/// The place can't be read. A problem with a single file is a [`Fault`].
 pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
     let mut verified = Verified::default();
-    for (suite, testbed) in shelves(files)? {
-        let shelf = Shelf::of_folder(files, format!("{suite}/{testbed}"))?;
-        verified.shelves += 1;
-        verified.acceptances += shelf.acceptances.len();
-        verified.faults.extend(shelf.faults.iter().cloned());
+    for (suite, testbed) in baseline_folders(files)? {
+        let baseline = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?;
+        verified.baselines += 1;
+        verified.acceptances += baseline.acceptances.len();
+        verified.faults.extend(baseline.faults.iter().cloned());
         let mut sessions: BTreeMap<String, String> = BTreeMap::new();
-        for batch in shelf.runs.chunks(BATCH) {
-            files.announce(&batch.iter().map(|name| shelf.path(&name.file())).collect::<Vec<_>>())?;
+        for batch in baseline.runs.chunks(BATCH) {
+            files.prefetch(&batch.iter().map(|name| baseline.path(&name.file())).collect::<Vec<_>>())?;
             for name in batch {
-                let stored = match shelf.load(files, name)? {
+                let stored = match baseline.load(files, name)? {
                     Ok(stored) => stored,
                     Err(fault) => {
                         verified.faults.push(fault);
@@ -43,18 +43,18 @@ pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
                 };
                 verified.runs += 1;
                 verified.quarantined += usize::from(!stored.file.quarantine.is_empty());
-                let path = shelf.path(&name.file());
+                let path = baseline.path(&name.file());
                 if let Some(first) = sessions.insert(stored.file.session.clone(), path.clone()) {
                     verified
                         .faults
-                        .push(Fault { path, why: format!("its session is stored in {first} too") });
+                        .push(Fault { path, why: format!("its session is also stored in {first}") });
                 }
             }
         }
-        for (file, acceptance) in &shelf.acceptances {
-            if shelf.runs.iter().all(|name| name.as_str() != acceptance.from) {
-                let why = format!("it starts at {}, which is not here", acceptance.from);
-                verified.faults.push(Fault { path: shelf.path(file), why });
+        for (file, acceptance) in &baseline.acceptances {
+            if baseline.runs.iter().all(|name| name.as_str() != acceptance.from) {
+                let why = format!("it starts at {}, which does not exist", acceptance.from);
+                verified.faults.push(Fault { path: baseline.path(file), why });
             }
         }
     }

@@ -64,7 +64,7 @@ fn a_gate_fetches_the_files_it_reads_and_no_others() {
     let files = open(&server);
     assert_eq!(files.names("s/t").unwrap().len(), 50);
     let listing = server.sent() - before;
-    files.announce(&["s/t/3.json".to_owned(), "s/t/4.json".to_owned()]).unwrap();
+    files.prefetch(&["s/t/3.json".to_owned(), "s/t/4.json".to_owned()]).unwrap();
     assert_eq!(files.read("s/t/4.json").unwrap(), noise(4).into_bytes());
     let all = server.sent() - before;
     assert!(listing < 10_000 && all < 60_000, "{listing} bytes for the listing, {all} in all");

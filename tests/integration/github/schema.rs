@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use benchgate::github::{
-    Attempt, Check, Client, Conclusion, Event, Job, Marker, Patience, Repository, Sha, Token,
+    Attempt, Check, Client, Conclusion, Event, Job, Marker, Repository, RetryPolicy, Sha, Token,
 };
 use serde_json::{Value, json};
 
@@ -136,7 +136,7 @@ fn on<T>(work: impl Future<Output = T>) -> T {
 
 fn client(github: &GitHub) -> Client {
     let token = Token::new(TOKEN).unwrap();
-    Client::new(&github.api(), Repository::parse("bot/r").unwrap(), &token, Patience::default()).unwrap()
+    Client::new(&github.api(), Repository::parse("bot/r").unwrap(), &token, RetryPolicy::default()).unwrap()
 }
 
 /// Opens a pull request of one change onto main.

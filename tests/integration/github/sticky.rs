@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use benchgate::github::{
-    Attempt, Check, Client, Commenting, Conclusion, GitHubError, Marker, Patience, Posted, Repository, Sha,
-    Token,
+    Attempt, Check, Client, CommentRequest, Conclusion, GitHubError, Marker, Posted, Repository, RetryPolicy,
+    Sha, Token,
 };
 
 use super::double::{BOT, Double, Fault, TOKEN};
 
-const PATIENCE: Patience =
-    Patience { first: Duration::from_millis(5), tries: 4, longest: Duration::from_secs(5) };
+const RETRIES: RetryPolicy =
+    RetryPolicy { first_wait: Duration::from_millis(5), max_attempts: 4, max_wait: Duration::from_secs(5) };
 
 const ISSUE: &str = "/api/v3/repos/o/r/issues/7/comments";
 
 fn client(double: &Double) -> Client {
     let repository = Repository::parse("o/r").unwrap();
-    Client::new(&double.api(), repository, &Token::new(TOKEN).unwrap(), PATIENCE).unwrap()
+    Client::new(&double.api(), repository, &Token::new(TOKEN).unwrap(), RETRIES).unwrap()
 }
 
 fn on<T>(work: impl Future<Output = T>) -> T {
@@ -29,7 +29,7 @@ fn marker(run: u64, attempt: u64) -> Marker {
 
 fn post(double: &Double, run: u64, attempt: u64, body: &str, begin: bool) -> Result<Posted, GitHubError> {
     let marker = marker(run, attempt);
-    let wanted = Commenting { pull_request: 7, marker: &marker, body, begin, author: BOT };
+    let wanted = CommentRequest { pull_request: 7, marker: &marker, body, create: begin, author: BOT };
     on(async { client(double).comment(&wanted).await })
 }
 
@@ -227,7 +227,7 @@ fn who_we_are_is_asked_and_learned_from_the_answer() {
     double.add(BOT, &marker(1, 1).comment("old"));
     let marker = marker(2, 1);
     let wanted =
-        Commenting { pull_request: 7, marker: &marker, body: "new", begin: true, author: "other[bot]" };
+        CommentRequest { pull_request: 7, marker: &marker, body: "new", create: true, author: "other[bot]" };
     on(async { client(&double).comment(&wanted).await }).unwrap();
     assert_eq!(ours(&double), ["new"]);
 }

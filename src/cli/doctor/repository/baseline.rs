@@ -6,7 +6,7 @@ use crate::cli::Terminal;
 use crate::cli::store_args::{StoreArgs, runner};
 use crate::config::Config;
 use crate::git::Repository;
-use crate::store::{self, Files, Shelf};
+use crate::store::{self, BaselineFolder, Files};
 
 use super::super::Place;
 use super::super::finding::Finding;
@@ -65,11 +65,11 @@ fn staleness(config: &Config, place: &Place, repository: &Repository, terminal: 
 
 fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, String> {
     let wanted = store::folder_name(suite);
-    let shelves = store::shelves(files).map_err(|error| error.to_string())?;
+    let shelves = store::baseline_folders(files).map_err(|error| error.to_string())?;
     let mut newest = None;
     for (suite, testbed) in shelves.into_iter().filter(|(suite, _)| *suite == wanted) {
-        let shelf =
-            Shelf::of_folder(files, format!("{suite}/{testbed}")).map_err(|error| error.to_string())?;
+        let shelf = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))
+            .map_err(|error| error.to_string())?;
         newest = newest.max(shelf.runs.iter().filter_map(store::RunName::began).max());
     }
     Ok(newest)

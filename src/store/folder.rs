@@ -1,27 +1,27 @@
-//! The files of one suite on one testbed: a listing, and single files on request.
+//! The files of one suite on one testbed. Opening the folder lists it; files are loaded one by one.
 
 use crate::record::{AcceptanceFile, BaselineFile, RecordError};
 
 use super::name::{self, RunName};
 use super::{Files, StoreError, folder_name};
 
-/// A file that can't be used, and why. It is left out of everything, and always said.
+/// A file that can't be used, and why. It is always reported and otherwise ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub path: String,
     pub why: String,
 }
 
-/// A run of a baseline, read.
+/// A run that was loaded from a baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
     pub name: RunName,
     pub file: BaselineFile,
 }
 
-/// One suite on one testbed.
+/// The baseline of one suite on one testbed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shelf {
+pub struct BaselineFolder {
     /// `<suite>/<testbed>`.
     pub folder: String,
     /// Oldest first.
@@ -32,8 +32,8 @@ pub struct Shelf {
     pub faults: Vec<Fault>,
 }
 
-/// Every suite and testbed that has a folder.
-pub fn shelves(files: &dyn Files) -> Result<Vec<(String, String)>, StoreError> {
+/// The folder names of every suite and testbed.
+pub fn baseline_folders(files: &dyn Files) -> Result<Vec<(String, String)>, StoreError> {
     let mut found = Vec::new();
     for suite in files.folders("")? {
         for testbed in files.folders(&suite)? {
@@ -43,43 +43,43 @@ pub fn shelves(files: &dyn Files) -> Result<Vec<(String, String)>, StoreError> {
     Ok(found)
 }
 
-impl Shelf {
-    /// Lists the shelf of a suite on a testbed; an absent one is empty. Acceptances are few and are read.
+impl BaselineFolder {
+    /// Lists the baseline of a suite on a testbed, and reads its acceptances, which are few. A missing folder is empty.
     pub fn open(files: &dyn Files, suite: &str, testbed: &str) -> Result<Self, StoreError> {
-        Self::of_folder(files, format!("{}/{}", folder_name(suite), folder_name(testbed)))
+        Self::open_folder(files, format!("{}/{}", folder_name(suite), folder_name(testbed)))
     }
 
-    /// The same by the names of the folders.
-    pub fn of_folder(files: &dyn Files, folder: String) -> Result<Self, StoreError> {
-        let mut shelf = Self { folder, runs: Vec::new(), acceptances: Vec::new(), faults: Vec::new() };
+    /// The same for a path `<suite>/<testbed>` of folder names.
+    pub fn open_folder(files: &dyn Files, folder: String) -> Result<Self, StoreError> {
+        let mut baseline = Self { folder, runs: Vec::new(), acceptances: Vec::new(), faults: Vec::new() };
         let mut accepted = Vec::new();
-        for file in files.names(&shelf.folder)? {
+        for file in files.names(&baseline.folder)? {
             if let Some(name) = RunName::parse(&file) {
-                shelf.runs.push(name);
+                baseline.runs.push(name);
             } else if name::is_acceptance(&file) {
                 accepted.push(file);
             } else {
-                let path = shelf.path(&file);
-                shelf.faults.push(Fault { path, why: "its name is not that of a run".to_owned() });
+                let path = baseline.path(&file);
+                baseline.faults.push(Fault { path, why: "it is not named like a run".to_owned() });
             }
         }
-        files.announce(&accepted.iter().map(|file| shelf.path(file)).collect::<Vec<_>>())?;
+        files.prefetch(&accepted.iter().map(|file| baseline.path(file)).collect::<Vec<_>>())?;
         for file in accepted {
-            let path = shelf.path(&file);
+            let path = baseline.path(&file);
             match AcceptanceFile::from_slice(&files.read(&path)?) {
-                Ok(acceptance) => shelf.acceptances.push((file, acceptance)),
-                Err(error) => shelf.faults.push(fault(path, &error)),
+                Ok(acceptance) => baseline.acceptances.push((file, acceptance)),
+                Err(error) => baseline.faults.push(fault(path, &error)),
             }
         }
-        Ok(shelf)
+        Ok(baseline)
     }
 
-    /// The path of a file of this shelf.
+    /// The path of a file in this folder.
     pub fn path(&self, file: &str) -> String {
         format!("{}/{file}", self.folder)
     }
 
-    /// Reads one run. A file that can't be used is a finding; a place that can't be read is an error.
+    /// Loads one run. A file that can't be used is a [`Fault`]; if reading fails, that is an error.
     pub fn load(&self, files: &dyn Files, name: &RunName) -> Result<Result<Stored, Fault>, StoreError> {
         let path = self.path(&name.file());
         let bytes = files.read(&path)?;
@@ -92,15 +92,15 @@ impl Shelf {
         })
     }
 
-    /// Why a file is not where its content says that it belongs.
+    /// Why a file's folder or name does not match its content.
     fn misplaced(&self, name: &RunName, file: &BaselineFile) -> Option<String> {
         let belongs = format!("{}/{}", folder_name(&file.suite), folder_name(&file.testbed.id));
         if belongs != self.folder {
             return Some(format!("it belongs in {belongs}"));
         }
         let named = RunName::new(&file.created, file.commit.as_deref())?;
-        let same = name == &named || *name == named.beside(&file.sha256);
-        (!same).then(|| format!("its content says that its name is {named}"))
+        let same = name == &named || *name == named.with_hash(&file.sha256);
+        (!same).then(|| format!("its name should be {named} according to its content"))
     }
 }
 

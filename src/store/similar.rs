@@ -1,49 +1,53 @@
-//! Testbeds that are almost the one that is asked for. They are offered and never used: a driver or a
-//! clock is enough to move every number.
+//! Testbeds that differ in only a few facts from the requested one. They are listed in messages but never used, because a
+//! different driver or clock changes every result.
 
 use std::collections::BTreeMap;
 
 use crate::model::Testbed;
 
-use super::{Files, Shelf, StoreError, folder_name};
+use super::{BaselineFolder, Files, StoreError, folder_name};
 
-/// Facts that may differ before another machine stops being worth a mention.
-const MOST_DIFFERENCES: usize = 3;
-/// Testbeds worth a mention.
-const MOST_OFFERS: usize = 3;
+/// Testbeds that differ in more facts are not listed.
+const MAX_DIFFERENCES: usize = 3;
+/// At most so many testbeds are listed.
+const MAX_OFFERED: usize = 3;
 
-/// A testbed of the same suite that differs in little.
+/// A testbed of the same suite that differs in few facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NearMiss {
+pub struct SimilarTestbed {
     pub testbed: String,
     /// Sessions stored for it.
     pub sessions: usize,
-    /// What differs, as `fact: there / here`.
+    /// The differences, as `fact: there / here`.
     pub differences: Vec<String>,
 }
 
-/// The testbeds of a suite that differ least, nearest first. One file of each is read.
-pub(super) fn near_misses(
+/// The testbeds of a suite that differ least, most similar first. Reads one file of each.
+pub(super) fn similar_testbeds(
     files: &dyn Files,
     suite: &str,
     wanted: &Testbed,
-) -> Result<Vec<NearMiss>, StoreError> {
+) -> Result<Vec<SimilarTestbed>, StoreError> {
     let folder = folder_name(suite);
     let mut found = Vec::new();
     for testbed in files.folders(&folder)? {
         if testbed == folder_name(&wanted.id) {
             continue;
         }
-        let shelf = Shelf::of_folder(files, format!("{folder}/{testbed}"))?;
-        let Some(newest) = shelf.runs.last() else { continue };
-        let Ok(stored) = shelf.load(files, newest)? else { continue };
+        let baseline = BaselineFolder::open_folder(files, format!("{folder}/{testbed}"))?;
+        let Some(newest) = baseline.runs.last() else { continue };
+        let Ok(stored) = baseline.load(files, newest)? else { continue };
         let differences = differences(&stored.file.testbed.facts, &wanted.facts);
-        if differences.len() <= MOST_DIFFERENCES {
-            found.push(NearMiss { testbed: stored.file.testbed.id, sessions: shelf.runs.len(), differences });
+        if differences.len() <= MAX_DIFFERENCES {
+            found.push(SimilarTestbed {
+                testbed: stored.file.testbed.id,
+                sessions: baseline.runs.len(),
+                differences,
+            });
         }
     }
     found.sort_by(|a, b| (a.differences.len(), &a.testbed).cmp(&(b.differences.len(), &b.testbed)));
-    found.truncate(MOST_OFFERS);
+    found.truncate(MAX_OFFERED);
     Ok(found)
 }
 
