@@ -140,7 +140,7 @@ fn contend(mode: &str, files: &[PathBuf]) -> f64 {
             gate::compare(&runs[0], &runs[1], &gate::Policy::default(), &options).rows.len()
         }
         // The whole command: options, policy, and a report.
-        format @ ("table" | "json") => {
+        format @ ("terminal" | "json") => {
             let status = Command::new(env!("CARGO_BIN_EXE_benchgate"))
                 .args(["compare", "--format", format])
                 .args(files)
@@ -227,7 +227,7 @@ fn main() {
     let mib = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum::<u64>() as f64 / 1048576.0;
     println!("two files of {benchmarks} x {repetitions}, {mib:.1} MiB together");
 
-    let modes = ["typed", "read", "compare", "table", "json"];
+    let modes = ["typed", "read", "compare", "terminal", "json"];
     let mut seconds = vec![Vec::new(); modes.len()];
     let mut processor = vec![f64::INFINITY; modes.len()];
     let mut peaks = vec![Vec::new(); modes.len()];

@@ -106,7 +106,7 @@ impl Bench {
 
     fn run(&self, jobs: &str) -> Cost {
         let mut command = self.command(&["run", "--side", "head", "--jobs", jobs]);
-        command.arg("--output").arg(&self.output).arg("--work-dir").arg(&self.work);
+        command.arg("--run").arg(&self.output).arg("--work-dir").arg(&self.work);
         let started = Instant::now();
         assert!(command.status().unwrap().success());
         let wall = started.elapsed();

@@ -51,7 +51,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         Err(error) => {
             // A job whose inputs make no sense has no verdict, and says so where the others say theirs.
             let texts = Texts::new(&Story::Failed(&error), None, true);
-            Reporting { job: true, out: None }.tell(&texts, None, None, terminal)?;
+            Reporting { job: true, folder: None }.report(&texts, None, None, terminal)?;
             return Err(error);
         }
     };
@@ -282,7 +282,7 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
     let run = inputs.get("run").unwrap_or("run.json");
     match command {
         "gate" => {
-            push(&["gate", "--github", "--run-output", run]);
+            push(&["gate", "--github", "--run", run]);
             let named = inputs.get("base").or(merged);
             if let Some(base) = named.or_else(|| Some(job?.base()?.as_str())) {
                 push(&["--base", base]);
@@ -294,12 +294,12 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
                 push(&["--publish"]);
             }
         }
-        "run" => push(&["run", "--output", run]),
+        "run" => push(&["run", "--run", run]),
         "compare" => {
             push(&["compare", "--github"]);
             push(&[inputs.get("base").unwrap_or_default(), inputs.get("head").unwrap_or_default()]);
         }
-        "publish" => push(&["publish", run]),
+        "publish" => push(&["publish", "--run", run]),
         _ => push(&["baseline", "update", "--run", run]),
     }
     for (name, option) in posting {
@@ -369,10 +369,10 @@ mod tests {
     #[test]
     fn a_pull_request_is_compared_with_its_base() {
         let job = pull_request(1);
-        assert_eq!(line(&[], Some(&job)), format!("gate --github --run-output run.json --base {BASE}"));
+        assert_eq!(line(&[], Some(&job)), format!("gate --github --run run.json --base {BASE}"));
         assert_eq!(
             line(&[("base", "origin/release"), ("warn-only", "true")], Some(&job)),
-            "gate --github --run-output run.json --base origin/release --warn-only"
+            "gate --github --run run.json --base origin/release --warn-only"
         );
     }
 
@@ -380,14 +380,11 @@ mod tests {
     fn a_push_is_compared_with_what_was_there_before_and_a_new_branch_with_what_is_stored() {
         let pushed = |before: &str| job("push", serde_json::json!({"before": before}));
         assert!(line(&[], Some(&pushed(BASE))).ends_with(&format!("--base {BASE}")));
-        assert_eq!(line(&[], Some(&pushed(&"0".repeat(40)))), "gate --github --run-output run.json");
+        assert_eq!(line(&[], Some(&pushed(&"0".repeat(40)))), "gate --github --run run.json");
         let group = serde_json::json!({"merge_group": {"head_sha": "2".repeat(40), "base_sha": BASE}});
         assert!(line(&[], Some(&job("merge_group", group))).ends_with(&format!("--base {BASE}")));
         let nightly = job("schedule", serde_json::json!({}));
-        assert_eq!(
-            line(&[("baseline", "stored")], Some(&nightly)),
-            "gate --github --run-output run.json --stored"
-        );
+        assert_eq!(line(&[("baseline", "stored")], Some(&nightly)), "gate --github --run run.json --stored");
     }
 
     #[test]
@@ -441,7 +438,7 @@ mod tests {
         let job =
             job("pull_request_target", serde_json::json!({"repository": {"id": 1}, "pull_request": pull}));
         assert!(refused(&[], Some(&job), true).contains("pull_request_target"));
-        assert!(line(&[("command", "publish")], Some(&job)).starts_with("publish run.json"));
+        assert!(line(&[("command", "publish")], Some(&job)).starts_with("publish --run run.json"));
     }
 
     #[test]

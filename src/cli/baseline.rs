@@ -11,14 +11,15 @@ use crate::pipeline::recorded_policy;
 use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View, harmless};
 use crate::store::{
-    self, Acceptance, BaselineFolder, Fault, Files, Lineage, StoreError, UpdateOptions, Updated,
+    self, Acceptance, BaselineFolder, Files, Lineage, StoreError, UpdateOptions, Updated,
 };
 
+use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
-use super::rendering::ReportArgs;
-use super::session::{MeasureArgs, side};
+use super::rendering::{ReportArgs, RunArgs};
+use super::session::{MeasureArgs, parse_side, side};
 use super::store_args::{StoreArgs, runner};
-use super::{CliError, Terminal, baseline_show, inputs, reading};
+use super::{CliError, Terminal, baseline_show, inputs, invocation, reading};
 
 /// Store runs, look at them, and say which change is the new normal
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,7 @@ Examples:
   benchgate baseline update --measure          measure one more session
   benchgate baseline update --policy benchgate.toml   store run.json
   benchgate baseline show zoo --changes        levels, spread, changes
-  benchgate baseline accept zoo --from 1a66819 --why 'bigger tiles, on purpose'
+  benchgate baseline accept zoo --since 1a66819 --why 'bigger tiles, on purpose'
   benchgate baseline verify
 
 Files are only ever added or removed, never changed: docs/baselines.md describes them.")]
@@ -56,15 +57,14 @@ enum Command {
 /// accepted. The exit code says so; the run is stored whatever it is.
 #[derive(Debug, clap::Args)]
 struct Update {
-    /// The run, as `benchgate run` wrote it
-    #[arg(long, value_name = "FILE", default_value = "run.json")]
-    run: PathBuf,
-    /// Measure the head side of the suite first, and write that to the run file
+    #[command(flatten)]
+    run: RunArgs,
+    /// Measure the head side of the suite first, and write that to --run
     #[arg(long)]
     measure: bool,
     #[command(flatten)]
     measuring: MeasureArgs,
-    /// The side to store
+    /// Only this side
     #[arg(long, value_name = "SIDE", default_value = "head", value_parser = parse_side)]
     side: SideName,
     #[command(flatten)]
@@ -79,7 +79,7 @@ struct Diff {
     /// The same of another run of this suite and testbed
     head: String,
     #[command(flatten)]
-    shelf: baseline_show::ShelfArgs,
+    shelf: ShelfArgs,
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
@@ -92,10 +92,10 @@ struct Diff {
 #[derive(Debug, clap::Args)]
 struct Accept {
     #[command(flatten)]
-    shelf: baseline_show::ShelfArgs,
+    shelf: ShelfArgs,
     /// The first run of the new normal: the beginning of its name or commit [default: the newest]
     #[arg(long, value_name = "RUN")]
-    from: Option<String>,
+    since: Option<String>,
     /// Only benchmarks that match
     #[arg(long, value_name = "GLOB")]
     benchmark: Option<String>,
@@ -104,7 +104,7 @@ struct Accept {
     why: String,
     /// The last day it holds; afterwards the sessions stored under it are no longer learned from
     #[arg(long, value_name = "YYYY-MM-DD")]
-    until: Option<jiff::civil::Date>,
+    expires: Option<jiff::civil::Date>,
     /// Who
     #[arg(long, value_name = "NAME", env = "GITHUB_ACTOR")]
     who: Option<String>,
@@ -116,14 +116,9 @@ struct Prune {
     /// Runs to keep on each testbed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: u32,
-    /// Say what would go and remove nothing
+    /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-}
-
-fn parse_side(text: &str) -> Result<SideName, String> {
-    let known = SideName::BOTH.into_iter().find(|side| side.as_str() == text);
-    known.ok_or_else(|| "a side is base or head".to_owned())
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -165,13 +160,14 @@ fn update(
 ) -> Result<ExitCode, CliError> {
     // Options that contradict each other are said before anything is measured.
     args.policy.resolve()?;
+    let run = &args.run.run;
     if args.measure {
         let config = args.measuring.load()?;
         let head: Vec<_> = side(SideName::Head, &config)?.into_iter().collect();
-        args.measuring.measure(&head, &args.run, terminal)?;
+        args.measuring.measure(&head, run, terminal)?;
     }
-    let label = args.run.to_string_lossy();
-    let file = inputs::run_file(reading::file(&args.run)?, &label)?;
+    let label = run.to_string_lossy();
+    let file = inputs::run_file(reading::file(run)?, &label)?;
     // The suite's own, which the run carries: measuring and storing in two steps is the same as in one.
     let recorded = recorded_policy(&file).map_err(|why| CliError::Input {
         message: format!("failed to read the policy in {label}: {why}"),
@@ -193,7 +189,7 @@ fn update(
         side: args.side,
         sessions,
         policy: &policy,
-        options: CompareOptions { seed: file.seed, today: super::compare::today() },
+        options: CompareOptions { seed: file.seed, today: invocation::today() },
         lineage: &lineage,
         now: jiff::Timestamp::now(),
     };
@@ -242,15 +238,8 @@ fn code_of(quarantine: &[QuarantineRecord]) -> ExitCode {
     }
 }
 
-/// Damaged files are left out of everything, and never silently: `--quiet` does not hide them.
-pub fn say_faults(faults: &[Fault], terminal: &Terminal) {
-    for fault in faults {
-        terminal.warn(&format!("{} is left out: {}", fault.path, fault.why));
-    }
-}
-
 fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let destination = args.report.open()?;
+    let destination = args.report.output.open()?;
     let policy = args.policy.resolve()?;
     let shelf = args.shelf.open(files)?;
     let load = |wanted: &str| -> Result<crate::model::Run, CliError> {
@@ -263,7 +252,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
         Ok(stored.file.run(name.as_str()))
     };
     let (base, head) = (load(&args.base)?, load(&args.head)?);
-    let options = CompareOptions { seed: 0, today: super::compare::today() };
+    let options = CompareOptions { seed: 0, today: invocation::today() };
     let mut comparison = gate::compare(&base, &head, &policy, &options);
     args.policy.soften(&mut comparison);
     report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
@@ -278,8 +267,8 @@ fn accept(
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     let shelf = args.shelf.open(files)?;
-    let today = super::compare::today();
-    if let Some(day) = args.until.filter(|day| day.to_string() < today) {
+    let today = invocation::today();
+    if let Some(day) = args.expires.filter(|day| day.to_string() < today) {
         return Err(CliError::Usage {
             message: format!("{day} is past: it would hold for no day"),
             hint: None,
@@ -300,17 +289,17 @@ fn accept(
     let acceptance = Acceptance {
         suite,
         testbed,
-        from: args.from.clone(),
+        from: args.since.clone(),
         benchmark: args.benchmark.clone(),
         who,
         why: args.why.clone(),
-        until: args.until,
+        until: args.expires,
         created: jiff::Timestamp::now().to_string(),
         benchgate: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let (path, from) = store::accept(files, acceptance)?;
     let what = args.benchmark.as_deref().unwrap_or("every benchmark");
-    let until = args.until.map_or_else(String::new, |day| format!(" until {day}"));
+    let until = args.expires.map_or_else(String::new, |day| format!(" until {day}"));
     terminal.print(&harmless(&format!("accepted {what} from {from} on{until}, in {path}\n")));
     Ok(ExitCode::Pass)
 }
@@ -333,7 +322,7 @@ fn identity(
         let glob = glob.compile_matcher();
         let run = stored.file.run("");
         if !run.benchmarks.iter().any(|benchmark| glob.is_match(benchmark.name.as_str())) {
-            return Err(baseline_show::no_match(pattern, &shelf.folder));
+            return Err(no_match(pattern, &shelf.folder));
         }
     }
     Ok((stored.file.suite, stored.file.testbed.id))

@@ -11,60 +11,21 @@ use crate::stats::change_points::change_points;
 use crate::stats::describe;
 use crate::store::{self, BaselineFolder, Files, StoreError, Stored};
 
-use super::baseline::say_faults;
+use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
+use super::rendering::{Format, OutputArgs};
 use super::{CliError, Terminal};
-
-/// Which suite on which testbed.
-#[derive(Debug, Clone, clap::Args)]
-pub struct ShelfArgs {
-    /// The suite; needed where there are several
-    #[arg(value_name = "SUITE")]
-    suite: Option<String>,
-    /// The testbed, or the beginning of its name; needed where there are several
-    #[arg(long, value_name = "ID")]
-    testbed: Option<String>,
-}
-
-impl ShelfArgs {
-    /// The one shelf that is meant.
-    pub fn open(&self, files: &dyn Files) -> Result<BaselineFolder, CliError> {
-        let suite = self.suite.as_deref().map(store::folder_name);
-        let testbed = self.testbed.as_deref().map(store::folder_name);
-        let fits = |(of_suite, of_testbed): &(String, String)| {
-            suite.as_ref().is_none_or(|suite| suite == of_suite)
-                && testbed.as_ref().is_none_or(|testbed| of_testbed.starts_with(testbed.as_str()))
-        };
-        let all = store::baseline_folders(files)?;
-        let found: Vec<&(String, String)> = all.iter().filter(|shelf| fits(shelf)).collect();
-        match found.as_slice() {
-            [(suite, testbed)] => Ok(BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?),
-            [] => Err(CliError::BaselineMissing {
-                message: format!("failed to find such a suite and testbed in {}", files.place()),
-                hint: Some(
-                    "`benchgate baseline list` says what is there; `benchgate baseline update` adds"
-                        .to_owned(),
-                ),
-            }),
-            several => Err(CliError::Usage {
-                message: format!("{} suites and testbeds fit", several.len()),
-                hint: Some(
-                    "name the suite, and the testbed with --testbed; `benchgate baseline list`".to_owned(),
-                ),
-            }),
-        }
-    }
-}
 
 /// Say which suites and testbeds have a baseline
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
 pub struct List {
-    /// How to write it
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    format: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Show the sessions of a suite on a testbed: levels, spread, quarantine, changes
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
 pub struct Show {
     #[command(flatten)]
     shelf: ShelfArgs,
@@ -74,32 +35,25 @@ pub struct Show {
     /// Only benchmarks that match
     #[arg(long, value_name = "GLOB")]
     benchmark: Option<String>,
-    /// The metric
+    /// Only this metric
     #[arg(long, value_name = "NAME", default_value = "latency")]
     metric: String,
     /// Say where levels changed, with the range of commits
     #[arg(long)]
     changes: bool,
-    /// How to write it
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    format: Format,
-}
-
-/// For people or for programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    Table,
-    Json,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let destination = args.output.open()?;
     let mut rows = Vec::new();
     for (suite, testbed) in store::baseline_folders(files)? {
         let shelf = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?;
         say_faults(&shelf.faults, terminal);
         rows.push((suite, testbed, shelf));
     }
-    if args.format == Format::Json {
+    if args.output.format == Format::Json {
         let rows = rows.iter().map(|(suite, testbed, shelf)| {
             serde_json::json!({
                 "suite": suite, "testbed": testbed, "sessions": shelf.runs.len(),
@@ -107,7 +61,8 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
                 "newest": shelf.runs.last().map(store::RunName::as_str),
             })
         });
-        print_json(&rows.collect(), terminal);
+        let rows: serde_json::Value = rows.collect();
+        destination.write(&format!("{rows:#}\n"), terminal)?;
         return Ok(ExitCode::Pass);
     }
     let mut text = String::new();
@@ -123,12 +78,8 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     if rows.is_empty() {
         text = format!("{} holds no baseline yet\n", files.place());
     }
-    terminal.print(&harmless(&text));
+    destination.write(&harmless(&text), terminal)?;
     Ok(ExitCode::Pass)
-}
-
-fn print_json(value: &serde_json::Value, terminal: &Terminal) {
-    terminal.print(&format!("{value:#}\n"));
 }
 
 /// Sessions in a sparkline; older ones are in the numbers only.
@@ -166,6 +117,7 @@ impl Track {
 }
 
 pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let destination = args.output.open()?;
     let glob = args.benchmark.as_deref().map(Glob::new).transpose().map_err(|error| CliError::Usage {
         message: format!("failed to read --benchmark: {error}"),
         hint: None,
@@ -178,8 +130,9 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     if let (Some(asked), true) = (&args.benchmark, tracks.is_empty()) {
         return Err(no_match(asked, &shelf.folder));
     }
-    if args.format == Format::Json {
-        print_json(&as_json(&shelf, &sessions, &tracks), terminal);
+    if args.output.format == Format::Json {
+        let shown = as_json(&shelf, &sessions, &tracks);
+        destination.write(&format!("{shown:#}\n"), terminal)?;
         return Ok(ExitCode::Pass);
     }
     let stored = counted(shelf.runs.len(), "session");
@@ -211,16 +164,8 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
             changes(&sessions, track, &mut text);
         }
     }
-    terminal.print(&harmless(&text));
+    destination.write(&harmless(&text), terminal)?;
     Ok(ExitCode::Pass)
-}
-
-/// A pattern that selects nothing is a mistake, not an empty answer.
-pub fn no_match(pattern: &str, folder: &str) -> CliError {
-    CliError::Usage {
-        message: format!("`{pattern}` matches no benchmark in {folder}"),
-        hint: Some("`benchgate baseline show` lists their names".to_owned()),
-    }
 }
 
 fn load(

@@ -7,6 +7,7 @@ use crate::model::{Outcome, Unit, counted};
 use crate::pipeline::{MadeBundle, OpenBundle, SideInput};
 use crate::report::{clean, quantity};
 
+use super::rendering::Destination;
 use super::session::MeasureArgs;
 use super::{CliError, Terminal};
 
@@ -17,7 +18,7 @@ use super::{CliError, Terminal};
 #[command(group(clap::ArgGroup::new("half").args(["until", "from"])))]
 pub struct BundleArgs {
     /// Stop after this stage, and pack what the next ones need into --bundle (docs/bundles.md)
-    #[arg(long, value_name = "STAGE", value_enum, requires = "bundle")]
+    #[arg(long, value_name = "STAGE", value_enum, requires = "bundle", conflicts_with = "run")]
     until: Option<Until>,
     /// Begin with this stage, from --bundle: no configuration, sources, compiler or Python is needed
     #[arg(long, value_name = "STAGE", value_enum, requires = "bundle", conflicts_with = "dump_ir")]
@@ -73,10 +74,12 @@ impl BundleArgs {
         notices: &[String],
         measure: &MeasureArgs,
         json: bool,
+        destination: Destination,
         terminal: &Terminal,
     ) -> Result<ExitCode, CliError> {
         let made = measure.make_bundle(sides, notices, bundle, terminal)?;
-        terminal.print(&if json { packed_json(&made, bundle) } else { packed(&made, bundle) });
+        let text = if json { packed_json(&made, bundle) } else { packed(&made, bundle) };
+        destination.write(&text, terminal)?;
         let failed = made.benchmarks.iter().any(|(_, _, outcome)| matches!(outcome, Outcome::Failed { .. }));
         Ok(if failed { ExitCode::Error } else { ExitCode::Pass })
     }

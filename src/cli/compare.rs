@@ -9,9 +9,9 @@ use super::announce::{Story, Texts};
 use super::github_args::GithubArgs;
 use super::inputs::{self, Loaded};
 use super::policy_args::PolicyArgs;
-use super::rendering::{ReportArgs, ReportFormat};
+use super::rendering::{Format as OutputFormat, ReportArgs};
 use super::select::SelectArgs;
-use super::{CliError, Terminal, compare_columns};
+use super::{CliError, Terminal, compare_columns, invocation};
 
 /// Compare two results and judge the difference
 ///
@@ -31,15 +31,15 @@ pub struct Args {
     #[arg(value_name = "MORE")]
     more: Vec<String>,
     /// A file or quoted glob of the base side; several are read as processes of one run
-    #[arg(long, value_name = "FILE", requires = "head", conflicts_with_all = ["base_file", "head_file"])]
+    #[arg(long = "base-file", value_name = "FILE", requires = "head", conflicts_with_all = ["base_file", "head_file"])]
     base: Vec<String>,
     /// A file or quoted glob of the head side
-    #[arg(long, value_name = "FILE", requires = "base")]
+    #[arg(long = "head-file", value_name = "FILE", requires = "base")]
     head: Vec<String>,
-    /// Read foreign files as this format instead of telling it from their content
+    /// Format of the input; detected from the content by default
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format_in: Option<Format>,
-    /// Seed of everything that is resampled; the same files, policy and seed give the same bytes
+    /// Seed of all random choices; the same files, policy and seed give the same bytes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Say what a finding means and what to do about it
@@ -63,7 +63,7 @@ Examples:
   benchgate compare 'base-*.json' 'head-*.json'   several processes a side
   benchgate compare base.json a.json b.json       several results side by side
   benchgate compare results/base results/head     the results in two folders
-  benchgate compare two.json --base-filter old --head-filter new
+  benchgate compare two.json --base-benchmark old --head-benchmark new
   iree-benchmark-module … | benchgate compare base.json -
   benchgate compare base.json head.json --format markdown --output report.md
   benchgate compare --explain single-repetition";
@@ -85,7 +85,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let columns = compare_columns::Columns {
             names: &names.collect::<Vec<_>>(),
             format: args.format_in,
-            options: CompareOptions { seed: args.seed, today: today() },
+            options: CompareOptions { seed: args.seed, today: invocation::today() },
             report: &args.report,
             select: &args.select,
             policy: &args.policy,
@@ -95,13 +95,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
     // Options that contradict each other are said before large files are read.
     args.policy.resolve()?;
-    let destination = args.report.open()?;
+    let destination = args.report.output.open()?;
     let (mut base, mut head) = load(args)?;
     let recorded = head.recorded.take();
     let foreign = recorded.as_ref().is_some_and(|recorded| recorded.policy != Policy::default());
     let mut policy = args.policy.again(recorded)?;
     let notes = args.select.apply(&mut base.run, &mut head.run, &mut policy)?;
-    let options = CompareOptions { seed: args.seed, today: today() };
+    let options = CompareOptions { seed: args.seed, today: invocation::today() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
     for (side, notes) in [("base", base.notes), ("head", head.notes)] {
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
@@ -114,22 +114,21 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
     args.policy.soften(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
-    // At a terminal the command stands just above; a report travels without it.
-    let reproduce = (args.report.format != ReportFormat::Table).then(command_line);
+    // At a terminal the command stands just above; a report is read without it.
+    let reproduce = (args.report.output.format != OutputFormat::Terminal).then(invocation::command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
     if args.github.wanted() {
-        let story = Story::Compared { comparison: &comparison, reproduce: Some(command_line()), alerts: &[] };
-        args.github.reporting().tell(&Texts::new(&story, None, true), None, None, terminal)?;
+        let story = Story::Compared {
+            comparison: &comparison,
+            reproduce: Some(invocation::command_line()),
+            alerts: &[],
+        };
+        args.github.reporting().report(&Texts::new(&story, None, true), None, None, terminal)?;
     }
     let code = comparison.exit_code;
     // The process ends here: giving back the samples of thousands of rows one by one helps nobody.
     std::mem::forget((base.run, head.run, comparison));
     Ok(code)
-}
-
-/// Waivers end with a day, and the day is that of the machine that judges.
-pub fn today() -> String {
-    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
 fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {
@@ -139,43 +138,11 @@ fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {
     } else {
         (args.base.clone(), args.head.clone())
     };
-    let (base, head) = (inputs::expand(&base)?, inputs::expand(&head)?);
-    inputs::refuse_shared_stdin(&[&base, &head])?;
-    match (base.as_slice(), head.as_slice()) {
-        (one, []) if args.select.splits_one() => {
-            let loaded = inputs::load_side(one, args.format_in)?;
-            Ok((loaded.clone(), loaded))
-        }
-        ([both], []) => inputs::load_both(both, args.format_in),
-        _ => std::thread::scope(|scope| {
-            // Reading is most of the time that comparing two large files takes.
-            let load_base = || inputs::load_side(&base, args.format_in);
-            let started = std::thread::Builder::new().spawn_scoped(scope, load_base);
-            let head = inputs::load_side(&head, args.format_in);
-            let base = match started {
-                Ok(thread) => thread.join().map_err(|_| CliError::Internal {
-                    message: "reading the base side stopped unexpectedly".to_owned(),
-                })?,
-                // No thread can be had (`ulimit -u`).
-                Err(_) => load_base(),
-            };
-            // Base's error comes first, whichever side was faster.
-            Ok((base?, head?))
-        }),
+    if args.select.splits_one() && head.is_empty() {
+        let loaded = inputs::load_side(&inputs::expand(&base)?, args.format_in)?;
+        return Ok((loaded.clone(), loaded));
     }
-}
-
-/// The command as it was given, quoted for a shell.
-fn command_line() -> String {
-    let words = std::env::args().skip(1).map(|word| quoted(&word));
-    std::iter::once("benchgate".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// One word of a command for a shell.
-pub fn quoted(word: &str) -> String {
-    let plain =
-        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,%:+@".contains(c));
-    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    inputs::load_pair(&base, &head, args.format_in)
 }
 
 fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {

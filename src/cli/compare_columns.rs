@@ -3,11 +3,11 @@
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::ingest::Format;
-use crate::report::{self, Compared, TerminalOptions};
+use crate::report::{self, Compared};
 
 use super::inputs::{self, Loaded};
 use super::policy_args::PolicyArgs;
-use super::rendering::{Destination, ReportArgs, ReportFormat};
+use super::rendering::{Format as OutputFormat, ReportArgs};
 use super::select::SelectArgs;
 use super::{CliError, Terminal};
 
@@ -28,14 +28,14 @@ pub struct Columns<'a> {
 /// Compares every other result with the first.
 pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let names = args.names;
-    if args.report.format != ReportFormat::Table || args.github {
+    if args.report.output.format != OutputFormat::Terminal || args.github {
         return Err(CliError::Usage {
             message: "more than two results are only written as a table".to_owned(),
             hint: Some("compare two of them for other formats and for GitHub".to_owned()),
         });
     }
     let policy = args.policy.resolve()?;
-    let destination = args.report.open()?;
+    let destination = args.report.output.open()?;
     let sides =
         names.iter().map(|name| inputs::expand(std::slice::from_ref(name))).collect::<Result<Vec<_>, _>>()?;
     let all: Vec<&[inputs::Input]> = sides.iter().map(Vec::as_slice).collect();
@@ -63,8 +63,7 @@ pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError
         compared.push(Compared { label: label.clone(), comparison });
     }
     let code = gate::first_of(compared.iter().map(|compared| compared.comparison.exit_code));
-    let color = matches!(destination, Destination::Stdout) && terminal.colors_stdout();
-    let options = TerminalOptions { width: terminal.width(), color, all: args.report.all };
+    let options = destination.options(terminal, args.report.all);
     let text = report::columns(&names[0], &compared, args.report.sort, code, options);
     destination.write(&text, terminal)?;
     Ok(code)

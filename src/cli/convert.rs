@@ -7,6 +7,7 @@ use crate::files;
 use crate::ingest::{self, ExportFormat, Format, IngestError};
 use crate::model::{Run, SideName, counted};
 
+use super::session::parse_side;
 use super::{CliError, Terminal, inputs};
 
 /// Write a result in another format
@@ -24,13 +25,13 @@ pub struct Args {
     /// The file to write; `-` is standard output
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Format of IN; told from its content unless given
+    /// Format of the input; detected from the content by default
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     format_in: Option<Format>,
-    /// Format of OUT: run-json, google-benchmark, results-jsonl, csv; told from OUT's ending unless given
+    /// Format of OUT: run-json, google-benchmark, results-jsonl, csv; by default what the ending of OUT says
     #[arg(long, value_name = "FORMAT", value_parser = parse_export)]
     to: Option<ExportFormat>,
-    /// Which side of a run.json with two
+    /// Only this side; needed for a run.json with two
     #[arg(long, value_name = "SIDE", value_parser = parse_side)]
     side: Option<SideName>,
 }
@@ -47,11 +48,6 @@ fn parse_export(name: &str) -> Result<ExportFormat, String> {
         let known = ExportFormat::ALL.map(ExportFormat::as_str);
         format!("known formats are {}", known.join(", "))
     })
-}
-
-fn parse_side(name: &str) -> Result<SideName, String> {
-    let known = SideName::BOTH.into_iter().find(|side| side.as_str() == name);
-    known.ok_or_else(|| "a side is base or head".to_owned())
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {

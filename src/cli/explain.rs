@@ -3,10 +3,11 @@
 use crate::exit_code::ExitCode;
 use crate::gate::{CompareOptions, compare, explain};
 use crate::pipeline::Filter;
-use crate::report::{self, TerminalOptions};
+use crate::report;
 
 use super::policy_args::PolicyArgs;
-use super::{CliError, Terminal, inputs};
+use super::rendering::{Format, OutputArgs, RunArgs};
+use super::{CliError, Terminal, inputs, invocation};
 
 /// Which kernel, count of the compiler or machine state moved
 ///
@@ -14,39 +15,33 @@ use super::{CliError, Terminal, inputs};
 /// profiled it (`profile` in [measure], docs/profiling.md). It judges nothing: the verdicts are those of
 /// `benchgate compare` on the same runs, and the exit code is 0.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
 Examples:
-  benchgate explain run.json                          both sides of one run
+  benchgate explain                                   both sides of run.json
   benchgate explain old.json#head run.json#head       the heads of two runs
   benchgate explain run.json --filter '^vit' --all    one benchmark, every kernel
   benchgate explain run.json --format json            for programs")]
 pub struct Args {
-    /// The run to compare with: PATH, PATH#base, PATH#head. A run.json that holds both sides needs no second
-    #[arg(value_name = "BASE")]
-    base: String,
-    /// The run to explain
+    /// The result to compare with, as `benchgate compare` takes it [default: both sides of --run]
+    #[arg(value_name = "BASE", conflicts_with = "run")]
+    base: Option<String>,
+    /// The result to explain
     #[arg(value_name = "HEAD")]
     head: Option<String>,
-    /// Only benchmarks whose name matches this regular expression; also those that did not move
+    /// Only benchmarks whose name (model/target/function) matches this regular expression; also those that did
+    /// not move
     #[arg(long, value_name = "REGEX")]
     filter: Vec<String>,
-    /// Also benchmarks that did not move, and every kernel
+    /// Show everything; also what did not move and every kernel
     #[arg(long)]
     all: bool,
-    /// How to write it
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    format: ExplainFormat,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     policy: PolicyArgs,
-}
-
-/// The formats of an explanation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum ExplainFormat {
-    /// Tables for people
-    Table,
-    /// A list of benchmarks, for programs
-    Json,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -55,40 +50,23 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         hint: Some("a filter is a regular expression, for example --filter '^vit'".to_owned()),
     })?;
     args.policy.resolve()?;
-    let named: Vec<String> = std::iter::once(&args.base).chain(&args.head).cloned().collect();
-    let inputs = inputs::expand(&named)?;
-    let (base, mut head) = match inputs.as_slice() {
-        [both] => inputs::load_both(both, None)?,
-        [base, head] => (
-            inputs::load_side(std::slice::from_ref(base), None)?,
-            inputs::load_side(std::slice::from_ref(head), None)?,
-        ),
-        _ => {
-            return Err(CliError::Usage {
-                message: "a pattern matches several files; explain takes one run a side".to_owned(),
-                hint: None,
-            });
-        }
-    };
+    let destination = args.output.open()?;
+    let base = args.base.clone().unwrap_or_else(|| args.run.run.to_string_lossy().into_owned());
+    let (base, mut head) = inputs::load_pair(&[base], args.head.as_slice(), None)?;
     let policy = args.policy.again(head.recorded.take())?;
     // As `benchgate compare` judges by default, so that both count the same reds.
-    let options = CompareOptions { seed: 0, today: super::compare::today() };
+    let options = CompareOptions { seed: 0, today: invocation::today() };
     let comparison = compare(&base.run, &head.run, &policy, &options);
     let mut explanations = explain(&base.run, &head.run, &comparison);
     explanations.retain(|explanation| {
         let chosen = filter.selects(explanation.benchmark.as_str());
         chosen && (args.all || !args.filter.is_empty() || explanation.moved())
     });
-    match args.format {
-        ExplainFormat::Json => terminal.print(&report::explanations_json(&explanations)),
-        ExplainFormat::Table if explanations.is_empty() => {
-            terminal.print("nothing moved; --all explains every benchmark\n");
-        }
-        ExplainFormat::Table => {
-            let options =
-                TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: args.all };
-            terminal.print(&report::explanations(&explanations, options));
-        }
-    }
+    let text = match args.output.format {
+        Format::Json => report::explanations_json(&explanations),
+        _ if explanations.is_empty() => "nothing moved; --all explains every benchmark\n".to_owned(),
+        _ => report::explanations(&explanations, destination.options(terminal, args.all)),
+    };
+    destination.write(&text, terminal)?;
     Ok(ExitCode::Pass)
 }

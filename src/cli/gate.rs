@@ -1,6 +1,6 @@
 //! `benchgate gate`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::config::{self, Config, GitHub};
 use crate::exit_code::ExitCode;
@@ -14,7 +14,7 @@ use super::bundle_args::{BundleArgs, Half};
 use super::github_args::{GithubArgs, PostArgs};
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Situation};
-use super::rendering::{Destination, ReportArgs};
+use super::rendering::{Destination, ReportArgs, RunArgs};
 use super::session::{MeasureArgs, side};
 use super::store_args::StoreArgs;
 use super::stored::Baseline;
@@ -53,9 +53,8 @@ pub struct Args {
     stored: bool,
     #[command(flatten)]
     halves: BundleArgs,
-    /// Where the measurements go
-    #[arg(long, value_name = "FILE", default_value = "run.json", conflicts_with = "until")]
-    run_output: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
@@ -76,7 +75,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Half::UntilCompile(bundle) = args.halves.half() {
         return pack(args, bundle, terminal);
     }
-    super::paths::remove_output(&args.run_output)?;
+    super::paths::remove_output(&args.run.run)?;
     if args.publish {
         posting::one_job()?;
     }
@@ -104,13 +103,20 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             Ok(situation) => situation,
             Err(error) => {
                 // GitHub can't be asked; the job's own summary still has the verdict.
-                args.github.reporting().tell(&Texts::new(&story, None, true), None, None, terminal)?;
+                args.github.reporting().report(&Texts::new(&story, None, true), None, None, terminal)?;
                 return Err(error);
             }
         };
-        return posting::publish(&story, &suite, &github, &situation, args.github.out.clone(), terminal);
+        return posting::publish(
+            &story,
+            &suite,
+            &github,
+            &situation,
+            args.github.output_dir.clone(),
+            terminal,
+        );
     }
-    args.github.reporting().tell(&Texts::new(&story, None, true), None, None, terminal)?;
+    args.github.reporting().report(&Texts::new(&story, None, true), None, None, terminal)?;
     Ok(judged?.comparison.exit_code)
 }
 
@@ -124,7 +130,7 @@ struct Judged {
 }
 
 fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
-    let destination = args.report.open()?;
+    let destination = args.report.output.open()?;
     if let Half::FromVerify(bundle) = args.halves.half() {
         let mut open = args.halves.open(bundle, &args.measure, terminal)?;
         if !open.sides.iter().any(|side| side.name == SideName::Base) {
@@ -136,7 +142,7 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
             });
         }
         adjust(args, &mut open.sides)?;
-        let measure = || args.measure.measure_bundle(&open, &args.run_output, terminal);
+        let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
     }
     let config = args.measure.load()?;
@@ -165,7 +171,7 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
         None => None,
     };
     adjust(args, &mut sides)?;
-    let measure = || args.measure.measure(&sides, &args.run_output, terminal);
+    let measure = || args.measure.measure(&sides, &args.run.run, terminal);
     judged(args, &sides, &notices, baseline.as_ref(), measure, destination, terminal)
 }
 
@@ -193,7 +199,7 @@ fn judged(
         return Err(CliError::Internal { message: "a gate has a head".to_owned() });
     };
     let config = &head.config;
-    let options = CompareOptions { today: super::compare::today(), ..CompareOptions::default() };
+    let options = CompareOptions { today: super::invocation::today(), ..CompareOptions::default() };
     let session = measure()?;
     let mut comparison = match baseline {
         Some(baseline) => baseline.judge(&config.suite, &session.head, &config.policy, &options, terminal)?,
@@ -218,7 +224,7 @@ fn pack(args: &Args, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, Cli
         Some(reference) => against_merge_base(args, config, reference, terminal)?,
         None => (configured_sides(&config)?, Vec::new()),
     };
-    args.halves.make(bundle, &sides, &notices, &args.measure, false, terminal)
+    args.halves.make(bundle, &sides, &notices, &args.measure, false, args.report.output.open()?, terminal)
 }
 
 /// The repository that says which stored sessions lie behind the head.

@@ -8,27 +8,26 @@ use crate::config::{CommentWhen, GitHub};
 
 use super::reporting::Reporting;
 
-/// Options of every command that ends in a comparison: what the job itself is told.
+/// Options of every command that ends in a comparison: what the job itself gets.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "GitHub")]
 pub struct GithubArgs {
-    /// Tell the GitHub Actions job that runs this: step summary, annotations and outputs
+    /// Write the step summary, annotations and outputs of the GitHub Actions job that runs this
     #[arg(long)]
     pub github: bool,
-    /// Also write these files to this folder: report.json, summary.md, comment.md, annotations.txt,
-    /// outputs.txt
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    /// Folder for the files of the command; report.json, summary.md, comment.md, annotations.txt, outputs.txt
+    #[arg(long, value_name = "FOLDER")]
+    pub output_dir: Option<PathBuf>,
 }
 
 impl GithubArgs {
-    /// Whether anybody asked.
+    /// Whether any of it was asked for.
     pub fn wanted(&self) -> bool {
-        self.github || self.out.is_some()
+        self.github || self.output_dir.is_some()
     }
 
     pub fn reporting(&self) -> Reporting {
-        Reporting { job: self.github, out: self.out.clone() }
+        Reporting { job: self.github, folder: self.output_dir.clone() }
     }
 }
 

@@ -29,6 +29,20 @@ impl Input {
         &self.path
     }
 
+    /// Leaves only the side that was asked for.
+    ///
+    /// # Errors
+    /// The file has no such side.
+    pub fn keep_side(&self, file: &mut RunFile) -> Result<(), CliError> {
+        let Some(wanted) = self.side else { return Ok(()) };
+        file.sides.retain(|side| side.name.0 == wanted);
+        if file.sides.is_empty() { Err(self.no_side(wanted)) } else { Ok(()) }
+    }
+
+    fn no_side(&self, wanted: SideName) -> CliError {
+        CliError::Input { message: format!("{} has no side {wanted}", self.path), hint: None }
+    }
+
     /// `exists` says whether a file has exactly this name: a name that ends in `#head` may be a name.
     fn parse(text: &str, exists: impl Fn(&str) -> bool) -> Self {
         for side in SideName::BOTH {
@@ -184,6 +198,37 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
     Ok(Loaded { run, notes, recorded: None })
 }
 
+/// Base and head: one name is a run of both sides, two names are a side each.
+///
+/// # Errors
+/// As [`load_both`] and [`load_side`]; stdin asked for more than once.
+pub fn load_pair(
+    base: &[String],
+    head: &[String],
+    format: Option<Format>,
+) -> Result<(Loaded, Loaded), CliError> {
+    let (base, head) = (expand(base)?, expand(head)?);
+    refuse_shared_stdin(&[&base, &head])?;
+    if let ([both], []) = (base.as_slice(), head.as_slice()) {
+        return load_both(both, format);
+    }
+    std::thread::scope(|scope| {
+        // Reading is most of the time that comparing two large files takes.
+        let load_base = || load_side(&base, format);
+        let started = std::thread::Builder::new().spawn_scoped(scope, load_base);
+        let head = load_side(&head, format);
+        let base = match started {
+            Ok(thread) => thread.join().map_err(|_| CliError::Internal {
+                message: "reading the base side stopped unexpectedly".to_owned(),
+            })?,
+            // No thread can be had (`ulimit -u`).
+            Err(_) => load_base(),
+        };
+        // Base's error comes first, whichever side was faster.
+        Ok((base?, head?))
+    })
+}
+
 /// Blocks are numbered within a session, so those of different sessions don't pair up.
 fn forget_blocks(run: &mut Run) {
     for metric in run.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
@@ -229,7 +274,7 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
         message: what,
         hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
     };
-    if input.side.is_some() || format_of(&bytes, format) != Some(Format::RunJson) {
+    if input.side.is_some() || !is_run_json(&bytes, format) {
         return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
     }
     let file = complete(run_file(bytes, &input.path)?, &input.path)?;
@@ -270,18 +315,28 @@ pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
 /// `None` for a folder's file that no format claims.
 fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let bytes = read_contents(&input.path)?;
-    let run = match format_of(&bytes, format) {
+    if is_run_json(&bytes, format) {
+        let file = complete(run_file(bytes, &input.path)?, &input.path)?;
+        return pick(file.into_runs(&input.path), input).map(Some);
+    }
+    load_foreign(&bytes, input, format)
+}
+
+/// Whether the bytes are a run.json, or are to be read as one.
+pub fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
+    format_of(bytes, asked) == Some(Format::RunJson)
+}
+
+/// As [`load_one`], for what is not a run.json.
+pub fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
+    let run = match format_of(bytes, format) {
         None if input.optional => return Ok(None),
-        Some(Format::RunJson) => {
-            let file = complete(run_file(bytes, &input.path)?, &input.path)?;
-            pick(file.into_runs(&input.path), input)
-        }
         Some(_) if input.side.is_some() => Err(CliError::Usage {
             message: format!("{} is not a run.json, so it has no sides to choose from", input.path),
             hint: None,
         }),
-        Some(format) => ingest::read(&bytes, format, &input.path).map_err(|error| unreadable(&error)),
-        None => ingest::read_detected(&bytes, &input.path).map_err(|error| unreadable(&error)),
+        Some(format) => ingest::read(bytes, format, &input.path).map_err(|error| unreadable(&error)),
+        None => ingest::read_detected(bytes, &input.path).map_err(|error| unreadable(&error)),
     };
     run.map(Some)
 }
@@ -353,10 +408,9 @@ fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> 
     let path = &input.path;
     let several = runs.len() > 1;
     let at = match input.side {
-        Some(wanted) => runs
-            .iter()
-            .position(|(side, _)| *side == wanted)
-            .ok_or_else(|| CliError::Input { message: format!("{path} has no side {wanted}"), hint: None })?,
+        Some(wanted) => {
+            runs.iter().position(|(side, _)| *side == wanted).ok_or_else(|| input.no_side(wanted))?
+        }
         None if !several => 0,
         None => {
             return Err(CliError::Usage {
@@ -403,7 +457,7 @@ pub fn read(path: &str) -> Result<Vec<u8>, CliError> {
 }
 
 /// As [`read`], without a compression around them.
-fn read_contents(path: &str) -> Result<Vec<u8>, CliError> {
+pub fn read_contents(path: &str) -> Result<Vec<u8>, CliError> {
     let bytes = read(path)?;
     let unpacked = match contents(&bytes, path)? {
         Cow::Owned(unpacked) => Some(unpacked),

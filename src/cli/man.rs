@@ -12,16 +12,16 @@ use super::{Cli, CliError, Terminal};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate man > benchgate.1                     read it with man ./benchgate.1
-  benchgate man --out /usr/local/share/man/man1   a page for every command")]
+  benchgate man > benchgate.1                            read it with man ./benchgate.1
+  benchgate man --output-dir /usr/local/share/man/man1   a page for every command")]
 pub struct Args {
-    /// Write benchgate.1, benchgate-gate.1 and so on into this folder
-    #[arg(long, short, value_name = "FOLDER")]
-    out: Option<PathBuf>,
+    /// Folder for the files of the command; benchgate.1, benchgate-gate.1 and so on
+    #[arg(long, value_name = "FOLDER")]
+    output_dir: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    match &args.out {
+    match &args.output_dir {
         Some(folder) => std::fs::create_dir_all(folder)
             .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
             .map_err(|source| failed(&folder.display().to_string(), &source))?,
@@ -39,6 +39,6 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
 fn failed(place: &str, source: &std::io::Error) -> CliError {
     CliError::Failed {
         message: format!("failed to write the manual into {place}: {source}"),
-        hint: Some("name a folder that can be written with --out".to_owned()),
+        hint: Some("name a folder that can be written with --output-dir".to_owned()),
     }
 }

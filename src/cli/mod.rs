@@ -11,6 +11,7 @@ macro_rules! docs {
 mod action;
 mod announce;
 mod baseline;
+mod baseline_shelf;
 mod baseline_show;
 mod beside;
 mod bundle_args;
@@ -26,6 +27,7 @@ mod gate;
 mod github_args;
 mod init;
 mod inputs;
+mod invocation;
 mod job;
 mod man;
 mod noise;

@@ -11,7 +11,7 @@ use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
 use crate::report;
 
-use super::rendering::Destination;
+use super::rendering::{Destination, Format, OutputArgs};
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal, inputs};
 
@@ -24,11 +24,12 @@ const LEAST_BLOCKS: u32 = 4;
 /// could have been, and judges them as `gate` would: unchanged for the rate of false reds, and with
 /// slowdowns put in for the power. Prints spreads and floors per benchmark.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
 Examples:
   benchgate noise                              measure ./benchgate.toml
   benchgate noise --blocks 24 --plot noise.svg
-  benchgate noise --run aa.json --format json  judge a session that exists
+  benchgate noise --run aa.json --no-measure   judge a session that exists
 
 Exit codes: 0 calibrated, 2 usage or config, 20 a benchmark could not be
 calibrated or unchanged code turns red too often, 21 input unreadable, 130 interrupted.")]
@@ -39,21 +40,20 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 12,
         value_parser = clap::value_parser!(u32).range(i64::from(LEAST_BLOCKS)..=1000))]
     blocks: u32,
-    /// Where the measurements go
+    /// File of measurements
     #[arg(long, value_name = "FILE", default_value = "noise.json")]
-    run_output: PathBuf,
-    /// Take this run.json, whose sides are the same program, instead of measuring
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["blocks", "run_output"])]
-    run: Option<String>,
-    /// With --run: judge by the policy of this benchgate.toml instead of the defaults
-    #[arg(long, value_name = "FILE", requires = "run")]
+    run: PathBuf,
+    /// Judge the measurements that are in --run, whose sides must be the same program
+    #[arg(long, conflicts_with = "blocks")]
+    no_measure: bool,
+    /// Take the policy of this benchgate.toml; with --no-measure, where the defaults hold otherwise
+    #[arg(long, value_name = "FILE", requires = "no_measure")]
     policy: Option<PathBuf>,
     /// Sessions to resample, unchanged and for each slowdown
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     resamples: u32,
-    /// How to write the calibration
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    format: NoiseFormat,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Also draw the power curve
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
@@ -62,22 +62,12 @@ pub struct Args {
 /// Any fixed number: the same session and options give the same report.
 const RESAMPLING_SEED: u64 = 1;
 
-/// The formats a calibration is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum NoiseFormat {
-    /// An aligned table for people
-    Table,
-    /// For programs
-    Json,
-}
-
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // A wrong path is said before hours are measured.
     let plot = args.plot.as_deref().map(Destination::file).transpose()?;
-    let Session { base, head, policy, source, measured } = match &args.run {
-        Some(file) => recorded(args, file)?,
-        None => measured(args, terminal)?,
-    };
+    let destination = args.output.open()?;
+    let Session { base, head, policy, source, measured } =
+        if args.no_measure { recorded(args)? } else { measured(args, terminal)? };
     enough(&base, &head, &source)?;
     let options = NoiseOptions {
         seed: args.measure.seed.unwrap_or(RESAMPLING_SEED),
@@ -90,10 +80,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(file) = measured.filter(|_| !broken) {
         keep(args, file, &report, terminal)?;
     }
-    match args.format {
-        NoiseFormat::Table => terminal.print(&report::noise_table(&report, terminal.width())),
-        NoiseFormat::Json => terminal.print(&report::noise_json(&report)),
-    }
+    let text = match args.output.format {
+        Format::Json => report::noise_json(&report),
+        _ => report::noise_table(&report, terminal.width()),
+    };
+    destination.write(&text, terminal)?;
     if let Some(plot) = plot {
         let svg = report::noise_svg(&report).map_err(|why| CliError::Internal {
             message: format!("failed to draw the power curve: {why}"),
@@ -139,7 +130,7 @@ fn keep(args: &Args, mut file: RunFile, report: &NoiseReport, terminal: &Termina
     let mut calibration = CalibrationRecord::from(&report.calibration);
     calibration.source = format!("an A/A session of {blocks} blocks, {}", file.created);
     file.calibration = Some(calibration);
-    Destination::file(&args.run_output)?.write(&String::from_utf8_lossy(&file.to_json()), terminal)?;
+    Destination::file(&args.run)?.write(&String::from_utf8_lossy(&file.to_json()), terminal)?;
     let cache = super::paths::cache_dir(args.measure.cache_dir.as_deref())?;
     let kept = pipeline::keep_calibration(&cache, &file)?;
     terminal.note(&format!("later runs of this suite on this machine use {}", kept.display()));
@@ -147,7 +138,8 @@ fn keep(args: &Args, mut file: RunFile, report: &NoiseReport, terminal: &Termina
 }
 
 /// An A/A session from a file.
-fn recorded(args: &Args, file: &str) -> Result<Session, CliError> {
+fn recorded(args: &Args) -> Result<Session, CliError> {
+    let file = args.run.to_string_lossy().into_owned();
     let policy = match &args.policy {
         None => Policy::default(),
         Some(file) => config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
@@ -155,7 +147,7 @@ fn recorded(args: &Args, file: &str) -> Result<Session, CliError> {
             hint: Some(docs!("configuration.md", "every key").to_owned()),
         })?,
     };
-    let found = inputs::expand(&[file.to_owned()])?;
+    let found = inputs::expand(std::slice::from_ref(&file))?;
     let [input] = found.as_slice() else {
         return Err(CliError::Usage { message: format!("{file} is more than one file"), hint: None });
     };
@@ -172,12 +164,14 @@ fn recorded(args: &Args, file: &str) -> Result<Session, CliError> {
                     "failed to calibrate from {file}: the sides of {} are different programs",
                     benchmark.name
                 ),
-                hint: Some("leave --run out, and benchgate measures the head against itself".to_owned()),
+                hint: Some(
+                    "leave --no-measure out, and benchgate measures the head against itself".to_owned(),
+                ),
             });
         }
     }
     let policy = args.measure.limit(policy);
-    Ok(Session { base, head, policy, source: file.to_owned(), measured: None })
+    Ok(Session { base, head, policy, source: file, measured: None })
 }
 
 /// An A/A session of the suite's head.
@@ -192,12 +186,12 @@ fn measured(args: &Args, terminal: &Terminal) -> Result<Session, CliError> {
     };
     let mut base = head.clone();
     base.name = SideName::Base;
-    let session = args.measure.measure_alike(&[base, head], &args.run_output, args.blocks, terminal)?;
+    let session = args.measure.measure_alike(&[base, head], &args.run, args.blocks, terminal)?;
     Ok(Session {
         base: session.base,
         head: session.head,
         policy,
-        source: args.run_output.display().to_string(),
+        source: args.run.display().to_string(),
         measured: Some(session.file),
     })
 }

@@ -12,8 +12,8 @@ use crate::report::Source;
 
 use super::announce::{Story, Texts};
 use super::provenance::Commits;
-use super::reporting::Reporting;
-use super::{CliError, Terminal, job, runtime, secrets};
+use super::reporting::{Posts, Reporting};
+use super::{CliError, Terminal, invocation, job, runtime, secrets};
 
 /// Where the verdict comes from and goes to.
 pub struct Situation {
@@ -175,9 +175,9 @@ impl Situation {
         let pull = self.pull_request.as_ref()?;
         let config = match config.to_str()? {
             "benchgate.toml" => String::new(),
-            other => format!(" --config {}", super::compare::quoted(other)),
+            other => format!(" --config {}", invocation::quoted(other)),
         };
-        let base = super::compare::quoted(&format!("origin/{}", pull.base_ref));
+        let base = invocation::quoted(&format!("origin/{}", pull.base_ref));
         let repository = &job.repository;
         Some(format!(
             "gh pr checkout {} --repo {repository} && benchgate gate --base {base}{config}",
@@ -193,11 +193,11 @@ fn moved_on(head: &Sha) -> String {
 /// Everything that is to be posted.
 pub struct Plan {
     marker: Marker,
-    pub comment: String,
+    comment: String,
     create: bool,
     when: CommentWhen,
     author: String,
-    pub check: Option<Check>,
+    check: Option<Check>,
 }
 
 impl Plan {
@@ -231,12 +231,21 @@ impl Plan {
         }
     }
 
+    pub fn posts(&self) -> Posts<'_> {
+        Posts { comment: &self.comment, check: self.check.as_ref() }
+    }
+
     /// Posts it.
-    fn post(&self, texts: &Texts, situation: &Situation, terminal: &Terminal) -> Result<Told, CliError> {
+    fn post(
+        &self,
+        texts: &Texts,
+        situation: &Situation,
+        terminal: &Terminal,
+    ) -> Result<PostedParts, CliError> {
         if let Some(why) = &situation.silent {
             terminal.note(why);
         }
-        let mut told = Told { url: None, check: false };
+        let mut parts = PostedParts { url: None, check: false };
         if let Some(pull) = situation.pull_request.as_ref().filter(|_| self.when != CommentWhen::Never) {
             let wanted = CommentRequest {
                 pull_request: pull.number,
@@ -248,7 +257,7 @@ impl Plan {
             let posted = situation.ask(async |client| client.comment(&wanted).await);
             if let Some(posted) = allowed(posted, "comment", terminal)? {
                 say(&posted, terminal);
-                told.url = posted.url().map(str::to_owned);
+                parts.url = posted.url().map(str::to_owned);
             }
         }
         if let Some(check) = &self.check {
@@ -257,14 +266,14 @@ impl Plan {
             if posted == Some(false) {
                 terminal.note("a later run has already posted its check run");
             }
-            told.check = posted.is_some();
+            parts.check = posted.is_some();
         }
-        Ok(told)
+        Ok(parts)
     }
 }
 
-/// What GitHub has been told.
-struct Told {
+/// What was posted.
+struct PostedParts {
     /// The comment's address, where there is one.
     url: Option<String>,
     check: bool,
@@ -305,21 +314,21 @@ fn conclusion(texts: &Texts) -> Conclusion {
     }
 }
 
-/// Tells everybody: the API, the job's files, the folder. The verdict's exit code stands; where it is
-/// good and GitHub failed, that failed.
+/// Reports to the API, the job's files and the folder. The verdict's exit code stands; where it is good and
+/// GitHub failed, the code says so.
 pub fn publish(
     story: &Story<'_>,
     suite: &str,
     config: &GitHub,
     situation: &Situation,
-    out: Option<PathBuf>,
+    folder: Option<PathBuf>,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     let texts = Texts::new(story, situation.source(), config.annotations);
     let plan = Plan::new(suite, &texts, config, situation);
     let posted = plan.post(&texts, situation, terminal);
-    let url = posted.as_ref().ok().and_then(|told| told.url.as_deref());
-    Reporting { job: true, out }.tell(&texts, Some(&plan), url, terminal)?;
+    let url = posted.as_ref().ok().and_then(|parts| parts.url.as_deref());
+    Reporting { job: true, folder }.report(&texts, Some(&plan.posts()), url, terminal)?;
     match posted {
         Err(error) if texts.code == ExitCode::Pass => Err(error),
         Err(error) => {
@@ -328,7 +337,7 @@ pub fn publish(
         }
         // The check run carries the verdict at the commit that it is about. This job's own mark is shown on
         // the default branch, which has nothing to do with it.
-        Ok(told) if told.check && situation.reports_another_run() => Ok(ExitCode::Pass),
+        Ok(parts) if parts.check && situation.reports_another_run() => Ok(ExitCode::Pass),
         Ok(_) => Ok(texts.code),
     }
 }

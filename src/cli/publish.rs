@@ -13,14 +13,14 @@ use super::github_args::PostArgs;
 use super::inputs;
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Plan, Situation};
-use super::rendering::disclose_parser;
+use super::rendering::{RunArgs, disclose_parser};
 use super::reporting::Reporting;
-use super::{CliError, Terminal, provenance};
+use super::{CliError, Terminal, invocation, provenance};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
 ///
 /// The trusted half of a pull request's check: it runs beside a token that can write, so it runs nothing
-/// of the pull request. RUN.json is read as hostile input: its commits, times, tools, benchmarks and schedule
+/// of the pull request. The measurements are read as hostile input: its commits, times, tools, benchmarks and schedule
 /// must agree with the event, GitHub and the configuration that lies here (check out the base). The verdict is
 /// computed again from its samples under that configuration's policy, and posted as one comment that is kept
 /// up to date, a check run, a job summary, annotations and outputs.
@@ -32,27 +32,26 @@ use super::{CliError, Terminal, provenance};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate publish run.json                       in a job of GitHub Actions
-  benchgate publish run.json --dry-run             what it would post, anywhere
-  benchgate publish run.json --dry-run --out told  the same as files
-  benchgate publish run.json --comment always --check-run
+  benchgate publish                                   in a job of GitHub Actions
+  benchgate publish --dry-run                         what it would post, anywhere
+  benchgate publish --dry-run --output-dir published  the same as files
+  benchgate publish --run run.json --comment always --check-run
 
 Exit codes: those of the verdict (0, 10, 11, 12, 13, 20), 2 usage or config,
-21 RUN.json is absent or can't be read, 22 GitHub failed.")]
+21 the measurements are absent or can't be read, 22 GitHub failed.")]
 pub struct Args {
-    /// What was measured, as `benchgate run` or `gate` wrote it
-    #[arg(value_name = "RUN.json")]
-    run: PathBuf,
-    /// The base's configuration: the suite, the policy and [github]
+    #[command(flatten)]
+    run: RunArgs,
+    /// Configuration of the suite; check out the base, because its policy judges and its [github] posts
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
-    /// Show what would be posted, and reach for no network and no file of the job
+    /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also write what is told into this folder: report.json, summary.md, comment.md, check.json,
-    /// annotations.txt, outputs.txt
-    #[arg(long, value_name = "DIR", help_heading = "GitHub")]
-    out: Option<PathBuf>,
+    /// Folder for the files of the command; report.json, summary.md, comment.md, check.json, annotations.txt,
+    /// outputs.txt
+    #[arg(long, value_name = "FOLDER", help_heading = "GitHub")]
+    output_dir: Option<PathBuf>,
     /// The pull request, where the event does not name it; believed only if its head is the commit that
     /// was measured
     #[arg(long, value_name = "NUMBER", help_heading = "GitHub")]
@@ -60,8 +59,8 @@ pub struct Args {
     /// Path of the workflow that measures, inside the repository [default: [github] workflow]
     #[arg(long, value_name = "PATH", help_heading = "GitHub")]
     workflow: Option<String>,
-    /// What may be told: `ratios` keeps absolute times, sizes and counts out [default: [report] disclose,
-    /// or all]
+    /// What a report may say: `ratios` keeps absolute times, sizes and counts out [default: [report]
+    /// disclose, or all]
     #[arg(long, value_name = "WHAT", value_parser = disclose_parser())]
     disclose: Option<Disclose>,
     #[command(flatten)]
@@ -85,7 +84,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         Err(error) => {
             // The job's summary says why there is nothing on the pull request.
             let texts = Texts::new(&Story::Failed(&error), None, github.annotations);
-            Reporting { job: !args.dry_run, out: args.out.clone() }.tell(&texts, None, None, terminal)?;
+            Reporting { job: !args.dry_run, folder: args.output_dir.clone() }
+                .report(&texts, None, None, terminal)?;
             return Err(error);
         }
     };
@@ -104,7 +104,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if args.dry_run {
         return dry_run(args, &story, suite, &github, &situation, terminal);
     }
-    posting::publish(&story, suite, &github, &situation, args.out.clone(), terminal)
+    posting::publish(&story, suite, &github, &situation, args.output_dir.clone(), terminal)
 }
 
 /// Shows the plan.
@@ -118,9 +118,14 @@ fn dry_run(
 ) -> Result<ExitCode, CliError> {
     let texts = Texts::new(story, situation.source(), github.annotations);
     let plan = Plan::new(suite, &texts, github, situation);
-    Reporting { job: false, out: args.out.clone() }.tell(&texts, Some(&plan), None, terminal)?;
-    if args.out.is_none() {
-        terminal.print(&plan.comment);
+    Reporting { job: false, folder: args.output_dir.clone() }.report(
+        &texts,
+        Some(&plan.posts()),
+        None,
+        terminal,
+    )?;
+    if args.output_dir.is_none() {
+        terminal.print(plan.posts().comment);
     }
     if !texts.wants_comment(github.comment) {
         terminal.note(&format!("a pull request without a comment gets none: {}", github.comment.as_str()));
@@ -138,20 +143,21 @@ fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<
         });
     };
     let policy = args.policy.over(config.policy.clone())?;
-    if !args.run.exists() {
+    let run = &args.run.run;
+    if !run.exists() {
         return Err(CliError::Input {
-            message: format!("failed to find a result: the job that measured left no {}", args.run.display()),
+            message: format!("failed to find a result: the job that measured left no {}", run.display()),
             hint: Some("its log says why".to_owned()),
         });
     }
-    let file = inputs::load_run(&args.run)?;
-    same_suite(&file.suite, config, &args.run)?;
+    let file = inputs::load_run(run)?;
+    same_suite(&file.suite, config, run)?;
     let expected = pipeline::expected(config);
     let head = file.side(SideName::Head).and_then(|side| side.commit.as_deref());
     let commits = situation.commits(head)?;
     provenance::check(&file, config, &expected, &commits, situation.reported())?;
-    let (base, head) = inputs::both_sides(file, &args.run.to_string_lossy())?;
-    let options = CompareOptions { today: super::compare::today(), ..CompareOptions::default() };
+    let (base, head) = inputs::both_sides(file, &run.to_string_lossy())?;
+    let options = CompareOptions { today: invocation::today(), ..CompareOptions::default() };
     let mut comparison = compare_untrusted(&base, &head, &expected, &policy, &options);
     ended_alike(&comparison, situation)?;
     args.policy.soften(&mut comparison);

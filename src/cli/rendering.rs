@@ -3,39 +3,77 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::files::{self, Draft};
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::files::Draft;
 use crate::gate::Comparison;
 use crate::model::Disclose;
 use crate::report::{self, MarkdownOptions, Order, TerminalOptions, View};
 
 use super::{CliError, Terminal};
 
-/// The formats a comparison is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum ReportFormat {
-    /// An aligned table for people
-    #[default]
-    Table,
+/// The formats of what commands print; each has some of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Aligned tables for people
+    Terminal,
+    /// For programs
+    Json,
     /// GitHub Markdown, safe against hostile names
     Markdown,
-    /// benchgate/comparison/v1, for programs (schemas/comparison.json)
-    Json,
+    /// A self-contained page
+    Html,
     /// One line a row, for spreadsheets
     Csv,
     /// Test cases, for dashboards
     Junit,
 }
 
+impl Format {
+    pub const PEOPLE_OR_PROGRAMS: &[Self] = &[Self::Terminal, Self::Json];
+    pub const OF_COMPARISONS: &[Self] = &[Self::Terminal, Self::Json, Self::Markdown, Self::Csv, Self::Junit];
+
+    /// Lets an argument take only these formats.
+    pub fn limit(argument: clap::Arg, known: &'static [Self]) -> clap::Arg {
+        let names = known.iter().filter_map(ValueEnum::to_possible_value);
+        argument.value_parser(PossibleValuesParser::new(names).try_map(|name| Self::from_str(&name, false)))
+    }
+}
+
+/// Options of every command that prints a result. A command names its formats with [`Format::limit`].
+#[derive(Debug, Clone, clap::Args)]
+pub struct OutputArgs {
+    /// Format of the output
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    pub format: Format,
+    /// File for the output instead of stdout; it is replaced at once, when everything is done
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Opens what will be written, before anything else is done, so that a wrong path costs nothing.
+    pub fn open(&self) -> Result<Destination, CliError> {
+        self.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)
+    }
+}
+
+/// The file of measurements, which `run`, `gate` and `noise` write and every other command reads.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunArgs {
+    /// File of measurements
+    #[arg(long, value_name = "FILE", default_value = "run.json")]
+    pub run: PathBuf,
+}
+
 /// Options of every command that ends in a comparison.
 #[derive(Debug, Clone, clap::Args)]
+#[command(mut_arg("format", |format| Format::limit(format, Format::OF_COMPARISONS)))]
 pub struct ReportArgs {
-    /// How to write the comparison
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: ReportFormat,
-    /// Write it to this file instead of stdout; the file is replaced at once, when all is done
-    #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Also show unchanged rows of metrics that don't decide
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Show everything; also what did not change and does not decide
     #[arg(long)]
     pub all: bool,
     /// Order of the rows in tables: what changed most, the benchmark's name, or the largest slowdown
@@ -47,26 +85,19 @@ pub struct ReportArgs {
     pub disclose: Option<Disclose>,
 }
 
-fn order_parser() -> impl clap::builder::TypedValueParser<Value = Order> {
-    use clap::builder::{PossibleValuesParser, TypedValueParser};
+fn order_parser() -> impl TypedValueParser<Value = Order> {
     // Every possible value is one of the words.
     PossibleValuesParser::new(Order::ALL.map(Order::as_str))
         .try_map(|word| Order::parse(&word).ok_or("no such order"))
 }
 
-pub fn disclose_parser() -> impl clap::builder::TypedValueParser<Value = Disclose> {
-    use clap::builder::{PossibleValuesParser, TypedValueParser};
+pub fn disclose_parser() -> impl TypedValueParser<Value = Disclose> {
     // Every possible value is one of the words.
     PossibleValuesParser::new(Disclose::ALL.map(Disclose::as_str))
         .try_map(|word| Disclose::parse(&word).ok_or("no such amount"))
 }
 
 impl ReportArgs {
-    /// Opens what will be written, before anything else is done, so that a wrong path costs nothing.
-    pub fn open(&self) -> Result<Destination, CliError> {
-        self.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)
-    }
-
     /// Writes the report.
     pub fn write(
         &self,
@@ -76,15 +107,14 @@ impl ReportArgs {
         terminal: &Terminal,
     ) -> Result<(), CliError> {
         let view = View::new(comparison, reproduce).sorted(self.sort);
-        let text = match self.format {
-            ReportFormat::Table => {
-                let color = matches!(destination, Destination::Stdout) && terminal.colors_stdout();
-                report::terminal(&view, TerminalOptions { width: terminal.width(), color, all: self.all })
+        let text = match self.output.format {
+            Format::Markdown => report::markdown(&view, MarkdownOptions::default()),
+            Format::Json => report::json(&view),
+            Format::Csv => report::csv(&view),
+            Format::Junit => report::junit(&view),
+            Format::Terminal | Format::Html => {
+                report::terminal(&view, destination.options(terminal, self.all))
             }
-            ReportFormat::Markdown => report::markdown(&view, MarkdownOptions::default()),
-            ReportFormat::Json => report::json(&view),
-            ReportFormat::Csv => report::csv(&view),
-            ReportFormat::Junit => report::junit(&view),
         };
         let to_file = !matches!(destination, Destination::Stdout);
         destination.write(&text, terminal)?;
@@ -103,11 +133,17 @@ pub enum Destination {
 }
 
 impl Destination {
+    /// How a table looks there.
+    pub fn options(&self, terminal: &Terminal, all: bool) -> TerminalOptions {
+        let color = matches!(self, Self::Stdout) && terminal.colors_stdout();
+        TerminalOptions { width: terminal.width(), color, all }
+    }
+
     pub fn file(path: &Path) -> Result<Self, CliError> {
-        files::sweep_drafts(path);
+        super::paths::check_writable(path)?;
         let draft = Draft::open(path).map_err(|error| CliError::Usage {
-            message: format!("failed to write {}: {error}", path.display()),
-            hint: Some("`--output` needs a folder that exists and can be written to".to_owned()),
+            message: format!("failed to write {}: {}", path.display(), error.kind()),
+            hint: None,
         })?;
         Ok(Self::File { draft, path: path.to_owned() })
     }

@@ -5,40 +5,43 @@ use std::path::{Path, PathBuf};
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::gate::{self, CompareOptions, Comparison, Policy};
-use crate::ingest::{self, ExportFormat, Format};
+use crate::ingest::{self, ExportFormat};
 use crate::record::RunFile;
 use crate::report::{self, DrawnRun, Picture, Theme};
 
-use super::{CliError, Terminal, inputs, reading};
+use super::inputs::{self, Input};
+use super::rendering::{Format, OutputArgs, RunArgs};
+use super::{CliError, Terminal};
 
-/// Pictures and a page from any runs
+/// Pictures, a page or a table from any results
 ///
-/// Draws latency, compile time, speed-up and memory, each light and dark, as SVG and PNG, and writes a
-/// self-contained HTML page, or IREE beside other backends as a table in Markdown. Reads run.json and every format that `compare` reads.
+/// With --output-dir it prints the paths of what it draws: latency, compile time, speed-up and memory, each light and dark, as SVG and PNG.
+/// `--format html` is a self-contained page; `--format markdown` is the table of IREE and the other backends.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("format", |format| Format::limit(format, FORMATS)))]
 #[command(after_help = "\
 Examples:
-  benchgate report run.json --out pictures
-  benchgate report monday.json tuesday.json --out week --image svg
-  benchgate report run.json --html report.html
-  benchgate report run.json --markdown - >> \"$GITHUB_STEP_SUMMARY\"")]
+  benchgate report --output-dir pictures             run.json, drawn
+  benchgate report monday.json tuesday.json --output-dir week --image svg
+  benchgate report --format html --output report.html
+  benchgate report --format markdown >> \"$GITHUB_STEP_SUMMARY\"")]
 pub struct Args {
-    /// The runs; globs are expanded
-    #[arg(value_name = "RUN", required = true)]
-    runs: Vec<String>,
-    /// Folder for the pictures
-    #[arg(long, value_name = "FOLDER", required_unless_present_any = ["html", "markdown"])]
-    out: Option<PathBuf>,
-    /// What the pictures are written as
+    /// The results, as `benchgate compare` takes them [default: --run]
+    #[arg(value_name = "RESULT", conflicts_with = "run")]
+    results: Vec<String>,
+    #[command(flatten)]
+    run: RunArgs,
+    /// Folder for the files of the command; the pictures
+    #[arg(long, value_name = "FOLDER")]
+    output_dir: Option<PathBuf>,
+    /// Formats of the pictures
     #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_values = ["svg", "png"])]
     image: Vec<Image>,
-    /// Also write a page
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Also write IREE beside other backends as a table in Markdown; `-` for standard output
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
+
+const FORMATS: &[Format] = &[Format::Terminal, Format::Html, Format::Markdown];
 
 /// Formats of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -48,75 +51,76 @@ enum Image {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if args.output_dir.is_none() && args.output.format == Format::Terminal {
+        return Err(CliError::Usage {
+            message: "failed to report: no output was asked for".to_owned(),
+            hint: Some("give --output-dir for pictures, or --format html or markdown".to_owned()),
+        });
+    }
+    let destination = args.output.open()?;
+    let mut names = args.results.clone();
+    if names.is_empty() {
+        names.push(args.run.run.to_string_lossy().into_owned());
+    }
     let mut runs = Vec::new();
-    for input in inputs::expand(&args.runs)? {
+    for input in inputs::expand(&names)? {
+        let Some(file) = load(&input)? else { continue };
         let path = input.path();
         let stem = Path::new(path).file_stem();
         let name = stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let file = load(path)?;
         let comparison = compared(&name, &file);
         runs.push(DrawnRun::new(name, file, comparison));
     }
-    if let Some(folder) = &args.out {
+    let mut text = String::new();
+    if let Some(folder) = &args.output_dir {
         let drawn = pictures(&runs, folder, &args.image)?;
         if drawn.is_empty() {
             return Err(CliError::Failed {
-                message: "failed to draw anything: the runs hold no time and no memory".to_owned(),
+                message: "failed to draw anything: the results hold no time and no memory".to_owned(),
                 hint: None,
             });
         }
         for path in &drawn {
-            terminal.print(&format!("{}\n", path.display()));
+            text.push_str(&format!("{}\n", path.display()));
         }
     }
-    if let Some(file) = &args.html {
-        write(file, report::html(&runs).as_bytes())?;
-        terminal.print(&format!("{}\n", file.display()));
-    }
-    if let Some(file) = &args.markdown {
-        let tables: Vec<String> =
-            runs.iter().map(report::backends_markdown).filter(|text| !text.is_empty()).collect();
-        if tables.is_empty() {
-            return Err(CliError::Failed {
-                message: "failed to write a table: the runs hold no other backend".to_owned(),
-                hint: Some(
-                    "name backends as `[[backend]]` in the suite, or with `benchgate run --backend`"
-                        .to_owned(),
-                ),
-            });
-        }
-        let text = tables.join("\n");
-        if file.as_os_str() == "-" {
-            terminal.print(&text);
-        } else {
-            write(file, text.as_bytes())?;
-            terminal.print(&format!("{}\n", file.display()));
-        }
-    }
+    destination.write(
+        &match args.output.format {
+            Format::Html => report::html(&runs),
+            Format::Markdown => backends(&runs)?,
+            _ => text,
+        },
+        terminal,
+    )?;
     Ok(ExitCode::Pass)
 }
 
-/// A run of any format, as the record that reports are made of.
-fn load(path: &str) -> Result<RunFile, CliError> {
-    let unreadable = |why: String, hint: Option<&str>| CliError::Input {
-        message: format!("failed to read {path}: {why}"),
-        hint: hint.map(str::to_owned),
-    };
-    let bytes = reading::file(Path::new(path))?;
-    match Format::detect(&bytes) {
-        Some(Format::RunJson) => inputs::run_file(bytes, path),
-        Some(format) => {
-            let run = ingest::read(&bytes, format, path)
-                .map_err(|error| CliError::Input { message: format!("failed to {error}"), hint: None })?;
-            let now = jiff::Timestamp::now().to_string();
-            let exported = ingest::export(&run, ExportFormat::RunJson, &now);
-            RunFile::from_slice(&exported.bytes).map_err(|error| unreadable(error.to_string(), None))
-        }
-        None => Err(unreadable(
-            "no format that benchgate knows".to_owned(),
-            Some("it reads its own run.json and every format that `benchgate compare` reads"),
-        )),
+fn backends(runs: &[DrawnRun]) -> Result<String, CliError> {
+    let tables: Vec<String> =
+        runs.iter().map(report::backends_markdown).filter(|text| !text.is_empty()).collect();
+    if tables.is_empty() {
+        return Err(CliError::Failed {
+            message: "failed to write a table: the results hold no other backend".to_owned(),
+            hint: Some(
+                "name backends as `[[backend]]` in the suite, or with `benchgate run --backend`".to_owned(),
+            ),
+        });
     }
+    Ok(tables.join("\n"))
+}
+
+/// A result of any format, as the record that reports are made of; `None` for a folder's file that is not one.
+fn load(input: &Input) -> Result<Option<RunFile>, CliError> {
+    let path = input.path();
+    let bytes = inputs::read_contents(path)?;
+    if inputs::is_run_json(&bytes, None) {
+        let mut file = inputs::run_file(bytes, path)?;
+        input.keep_side(&mut file)?;
+        return Ok(Some(file));
+    }
+    let Some(run) = inputs::load_foreign(&bytes, input, None)? else { return Ok(None) };
+    let exported = ingest::export(&run, ExportFormat::RunJson, &jiff::Timestamp::now().to_string());
+    inputs::run_file(exported.bytes, path).map(Some)
 }
 
 fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<PathBuf>, CliError> {
@@ -146,7 +150,7 @@ pub fn compared(name: &str, file: &RunFile) -> Option<Comparison> {
     }
     match file.runs(name).as_slice() {
         [(_, base), (_, head)] => {
-            let options = CompareOptions { seed: 0, today: super::compare::today() };
+            let options = CompareOptions { seed: 0, today: super::invocation::today() };
             Some(gate::compare(base, head, &Policy::default(), &options))
         }
         _ => None,

@@ -1,39 +1,44 @@
-//! The files through which a job's runner listens, and the folder where what is told is kept.
+//! The files that a job's runner reads, and the folder that keeps a copy.
 
 use std::path::{Path, PathBuf};
 
 use crate::files;
-use crate::github;
+use crate::github::{self, Check};
 
 use super::announce::Texts;
-use super::posting::Plan;
 use super::{CliError, Terminal};
 
-/// The job that is told: the files that its runner reads.
+/// Where a verdict is reported, apart from what is posted.
 pub struct Reporting {
     /// Write to the job's files and print annotations.
     pub job: bool,
-    /// Keep what is told here.
-    pub out: Option<PathBuf>,
+    /// Keep a copy here.
+    pub folder: Option<PathBuf>,
+}
+
+/// What is posted to GitHub.
+pub struct Posts<'a> {
+    pub comment: &'a str,
+    pub check: Option<&'a Check>,
 }
 
 impl Reporting {
-    /// Tells everything but what is posted; keeps that too.
-    pub fn tell(
+    /// Reports everything but the posts, and keeps a copy of those too.
+    pub fn report(
         &self,
         texts: &Texts,
-        plan: Option<&Plan>,
+        posts: Option<&Posts<'_>>,
         comment_url: Option<&str>,
         terminal: &Terminal,
     ) -> Result<(), CliError> {
-        let folder = self.folder();
+        let folder = self.kept();
         let mut report = None;
         if let Some(folder) = &folder {
             std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
             keep(folder, "summary.md", &texts.summary)?;
-            keep(folder, "comment.md", plan.map_or(&texts.comment, |plan| &plan.comment))?;
+            keep(folder, "comment.md", posts.map_or(&texts.comment, |posts| posts.comment))?;
             keep(folder, "annotations.txt", &texts.annotations)?;
-            if let Some(check) = plan.and_then(|plan| plan.check.as_ref()) {
+            if let Some(check) = posts.and_then(|posts| posts.check) {
                 keep(folder, "check.json", &format!("{:#}\n", check.body()))?;
             }
             if let Some(json) = &texts.report {
@@ -54,10 +59,10 @@ impl Reporting {
     }
 
     /// As asked for; in a job the runner's own temporary folder, because a step reads the report later.
-    fn folder(&self) -> Option<PathBuf> {
+    fn kept(&self) -> Option<PathBuf> {
         let temporary = || std::env::var_os("RUNNER_TEMP").filter(|folder| !folder.is_empty());
         let kept = || Some(PathBuf::from(temporary().filter(|_| self.job)?).join("benchgate"));
-        self.out.clone().or_else(kept)
+        self.folder.clone().or_else(kept)
     }
 }
 
@@ -90,7 +95,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
     CliError::Failed { message: format!("failed to write {}: {error}", path.display()), hint: None }
 }
 
-/// Adds to one of the files through which a runner listens. Outside a job there is none.
+/// Adds to one of the files that a runner reads. Outside a job there is none.
 fn append(variable: &str, text: &str) -> Result<(), CliError> {
     use std::io::Write;
     let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! `benchgate run`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::exit_code::ExitCode;
 use crate::model::{Outcome, Run, SideName, VerifyCode};
@@ -10,7 +10,8 @@ use crate::report::{self, DrawnRun, Outcomes, TerminalOptions, outcomes_json, ou
 
 use super::beside::BesideArgs;
 use super::bundle_args::{BundleArgs, Half};
-use super::session::{MeasureArgs, side};
+use super::rendering::{Destination, Format, OutputArgs, RunArgs};
+use super::session::{MeasureArgs, parse_side, side};
 use super::{CliError, Terminal};
 
 /// Export, compile, verify and benchmark a suite, and write run.json
@@ -18,11 +19,12 @@ use super::{CliError, Terminal};
 /// A suite with [side.base] and [side.head] is measured paired: the processes of the two sides
 /// alternate in blocks of four. An interrupted run goes on where it stopped.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
 Examples:
   benchgate run                                    ./benchgate.toml → run.json
   benchgate run -c examples/torch/benchgate.toml --side head
-  benchgate run --filter '^vit' --output vit.json
+  benchgate run --filter '^vit' --run vit.json
   benchgate run --format json                      the outcomes, for a program
   benchgate run --until compile --bundle b       here, with compiler and Python
   benchgate run --from verify --bundle b         there, on the device, without
@@ -36,30 +38,22 @@ pub struct Args {
     beside: BesideArgs,
     #[command(flatten)]
     halves: BundleArgs,
-    /// Where the result goes
-    #[arg(long, short, value_name = "FILE", default_value = "run.json", conflicts_with = "until")]
-    output: PathBuf,
-    /// How the outcomes are printed
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    format: OutcomeFormat,
-    /// Run one side only
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Only this side; by default every side of the suite
     #[arg(long, value_name = "SIDE", value_parser = parse_side, conflicts_with = "from")]
     side: Option<SideName>,
 }
 
-fn parse_side(text: &str) -> Result<SideName, String> {
-    SideName::BOTH
-        .into_iter()
-        .find(|side| side.as_str() == text)
-        .ok_or_else(|| "a side is `base` or `head`".to_owned())
-}
-
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let destination = args.output.open()?;
     if !matches!(args.halves.half(), Half::UntilCompile(_)) {
-        super::paths::remove_output(&args.output)?;
+        super::paths::remove_output(&args.run.run)?;
     }
     if let Half::FromVerify(bundle) = args.halves.half() {
-        return from_bundle(args, bundle, terminal);
+        return from_bundle(args, bundle, destination, terminal);
     }
     let mut config = args.measure.load()?;
     config.policy = args.measure.limit(config.policy);
@@ -76,26 +70,37 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         });
     }
     if let Half::UntilCompile(bundle) = args.halves.half() {
-        let json = args.format == OutcomeFormat::Json;
-        return args.halves.make(bundle, &sides, &[], &args.measure, json, terminal);
+        let json = args.output.format == Format::Json;
+        return args.halves.make(bundle, &sides, &[], &args.measure, json, destination, terminal);
     }
-    let session = args.measure.measure_beside(&sides, &args.output, &args.beside, terminal)?;
-    told(&session, args, terminal)
+    let session = args.measure.measure_beside(&sides, &args.run.run, &args.beside, terminal)?;
+    print(&session, args, destination, terminal)
 }
 
 /// Verifies and measures what another machine compiled.
-fn from_bundle(args: &Args, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, CliError> {
+fn from_bundle(
+    args: &Args,
+    bundle: &Path,
+    destination: Destination,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
     let mut open = args.halves.open(bundle, &args.measure, terminal)?;
     for side in &mut open.sides {
         side.config.policy = args.measure.limit(side.config.policy.clone());
         args.beside.apply(&mut side.config);
     }
-    let session = args.measure.measure_bundle(&open, &args.output, terminal)?;
-    told(&session, args, terminal)
+    let session = args.measure.measure_bundle(&open, &args.run.run, terminal)?;
+    print(&session, args, destination, terminal)
 }
 
-fn told(session: &Session, args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    terminal.print(&summary(session, args, terminal));
+fn print(
+    session: &Session,
+    args: &Args,
+    destination: Destination,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    let text = summary(session, args, destination.options(terminal, false));
+    destination.write(&text, terminal)?;
     args.beside.append(&session.file, terminal)?;
     Ok(exit_code(session))
 }
@@ -117,37 +122,26 @@ fn exit_code(session: &Session) -> ExitCode {
     }
 }
 
-/// How the outcomes are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum OutcomeFormat {
-    /// A table
-    #[default]
-    Terminal,
-    /// The same for programs
-    Json,
-}
-
-fn summary(session: &Session, args: &Args, terminal: &Terminal) -> String {
+fn summary(session: &Session, args: &Args, options: TerminalOptions) -> String {
+    let file = &args.run.run;
     let ran = |name: &SideName| session.file.side(*name).is_some();
     let sides: Vec<(SideName, &Run)> = [(SideName::Base, &session.base), (SideName::Head, &session.head)]
         .into_iter()
         .filter(|(name, _)| ran(name))
         .collect();
-    let name = args.output.display().to_string();
+    let name = file.display().to_string();
     // For its values only, so that they are those of `benchgate compare`.
     let comparison = super::report::compared(&name, &session.file);
     let outcomes = Outcomes::new(&sides, comparison.as_ref(), |side, benchmark| {
-        log_of_failure(session, side, benchmark, &args.output)
+        log_of_failure(session, side, benchmark, file)
     });
-    match args.format {
-        OutcomeFormat::Json => outcomes_json(&outcomes),
-        OutcomeFormat::Terminal => {
-            let options =
-                TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
+    match args.output.format {
+        Format::Json => outcomes_json(&outcomes),
+        _ => {
             let run = DrawnRun::new(name, session.file.clone(), comparison);
             let beside = report::backends_table(&run);
             let beside = if beside.is_empty() { beside } else { format!("{beside}\n") };
-            format!("{}{beside}wrote {}\n", outcomes_table(&outcomes, options), args.output.display())
+            format!("{}{beside}wrote {}\n", outcomes_table(&outcomes, options), file.display())
         }
     }
 }

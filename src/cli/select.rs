@@ -13,18 +13,18 @@ use super::CliError;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {
-    /// Compare only benchmarks that match; repeat it for more
+    /// Only benchmarks that match; repeatable
     #[arg(long, value_name = "GLOB", value_parser = pattern)]
-    filter: Vec<Pattern>,
-    /// Compare only these metrics, and let them decide
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    benchmark: Vec<Pattern>,
+    /// Only this metric; repeatable, and what is named decides
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     metric: Vec<String>,
     /// Take only benchmarks that match as the base side; one result alone then serves for both sides
     #[arg(long, value_name = "GLOB", value_parser = pattern)]
-    base_filter: Vec<Pattern>,
+    base_benchmark: Vec<Pattern>,
     /// Take only benchmarks that match as the head side
     #[arg(long, value_name = "GLOB", value_parser = pattern)]
-    head_filter: Vec<Pattern>,
+    head_benchmark: Vec<Pattern>,
     /// Compare the base's benchmark FROM with the head's TO; a `*` in both stands for the same text
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
     rename: Vec<String>,
@@ -55,7 +55,7 @@ impl Pattern {
 impl SelectArgs {
     /// Whether one result is enough, because its benchmarks are distinguished by their names.
     pub fn splits_one(&self) -> bool {
-        !self.base_filter.is_empty() || !self.head_filter.is_empty()
+        !self.base_benchmark.is_empty() || !self.head_benchmark.is_empty()
     }
 
     /// Keeps of both runs, and of the policy, what was asked for. Returns what the reader should know.
@@ -69,8 +69,8 @@ impl SelectArgs {
         policy: &mut Policy,
     ) -> Result<Vec<String>, CliError> {
         let mut notes = Vec::new();
-        keep(base, &self.base_filter, "--base-filter")?;
-        keep(head, &self.head_filter, "--head-filter")?;
+        keep(base, &self.base_benchmark, "--base-benchmark")?;
+        keep(head, &self.head_benchmark, "--head-benchmark")?;
         self.rename(base)?;
         if self.splits_one()
             && let ([base], [head]) = (base.benchmarks.as_mut_slice(), head.benchmarks.as_slice())
@@ -79,17 +79,17 @@ impl SelectArgs {
             notes.push(format!("{} is compared with {}", head.name, base.name));
             base.name = head.name.clone();
         }
-        if !self.filter.is_empty() {
-            let wanted = |benchmark: &Benchmark| self.filter.iter().any(|p| p.matches(&benchmark.name));
-            for pattern in &self.filter {
+        if !self.benchmark.is_empty() {
+            let wanted = |benchmark: &Benchmark| self.benchmark.iter().any(|p| p.matches(&benchmark.name));
+            for pattern in &self.benchmark {
                 let mut all = base.benchmarks.iter().chain(&head.benchmarks);
                 if !all.any(|benchmark| pattern.matches(&benchmark.name)) {
-                    return Err(nothing("--filter", &pattern.text));
+                    return Err(nothing("--benchmark", &pattern.text));
                 }
             }
             let left = head.benchmarks.iter().chain(&base.benchmarks).filter(|b| !wanted(b));
             let left: HashSet<&BenchmarkName> = left.map(|benchmark| &benchmark.name).collect();
-            notes.push(format!("--filter leaves out {} benchmarks, which were not judged", left.len()));
+            notes.push(format!("--benchmark leaves out {} benchmarks, which were not judged", left.len()));
             base.benchmarks.retain(wanted);
             head.benchmarks.retain(wanted);
         }
@@ -120,7 +120,7 @@ impl SelectArgs {
         match base.benchmarks.iter().find(|benchmark| !names.insert(&benchmark.name)) {
             Some(twice) if !self.rename.is_empty() => Err(CliError::Usage {
                 message: format!("after --rename, two benchmarks of the base are called {}", twice.name),
-                hint: Some("leave one of them out with --base-filter".to_owned()),
+                hint: Some("leave one of them out with --base-benchmark".to_owned()),
             }),
             _ => Ok(()),
         }

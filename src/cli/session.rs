@@ -17,16 +17,16 @@ use super::{CliError, Terminal};
 /// Options of every command that measures.
 #[derive(Debug, Clone, clap::Args)]
 pub struct MeasureArgs {
-    /// The suite's configuration; `benchgate.lock` lies beside it
+    /// Configuration of the suite; `benchgate.lock` is next to it
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     pub config: PathBuf,
-    /// Only benchmarks whose name (model/target/function) matches; repeatable
+    /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
     #[arg(long, value_name = "REGEX")]
     pub filter: Vec<String>,
-    /// Where tools and compiled models are kept [default: $XDG_CACHE_HOME/benchgate]
+    /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     pub cache_dir: Option<PathBuf>,
-    /// Where sessions and logs are kept [default: .benchgate beside the configuration]
+    /// Working directory for sessions and logs [default: .benchgate next to the configuration]
     #[arg(long, value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
     /// Compilers at once [default: one per processor]
@@ -48,7 +48,7 @@ pub struct MeasureArgs {
     /// soonest [default: until max-blocks]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub time_budget: Option<Duration>,
-    /// Seed of the order in which processes run [default: drawn by each session, and recorded in run.json]
+    /// Seed of all random choices [default: drawn by each session, and recorded in --run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
 }
@@ -57,6 +57,11 @@ fn budget(text: &str) -> Result<Duration, String> {
     config::parse_duration(text)
         .filter(|duration| !duration.is_zero())
         .ok_or_else(|| "expected a time such as `90s` or `5m`".to_owned())
+}
+
+pub fn parse_side(text: &str) -> Result<SideName, String> {
+    let known = SideName::BOTH.into_iter().find(|side| side.as_str() == text);
+    known.ok_or_else(|| "expected base or head".to_owned())
 }
 
 /// Nothing is ever done by no compiler, or shown by no block.

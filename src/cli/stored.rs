@@ -9,8 +9,9 @@ use crate::git::Repository;
 use crate::model::{Run, Testbed, counted};
 use crate::store::{self, Files, HistoryQuery, Lineage, Missing, Selection, StoreError, Tree};
 
+use super::baseline_shelf::say_faults;
 use super::store_args::{Place, runner};
-use super::{CliError, Terminal, baseline};
+use super::{CliError, Terminal};
 
 /// A baseline that was opened before anything was measured, so that a wrong token costs no GPU time.
 pub struct Baseline<'a> {
@@ -82,7 +83,7 @@ impl<'a> Baseline<'a> {
         };
         match store::history_for_gate(self.files.as_ref(), &ask)? {
             Selection::Found(history) => {
-                baseline::say_faults(&history.faults, terminal);
+                say_faults(&history.faults, terminal);
                 let mut comparison = compare_with_history(head, &history.runs, policy, options);
                 terminal.note(&self.account(head, history.runs.len(), started.elapsed()));
                 comparison.notes.extend(history.notes);
@@ -93,7 +94,7 @@ impl<'a> Baseline<'a> {
                 Ok(comparison)
             }
             Selection::Missing(missing) => {
-                baseline::say_faults(&missing.faults, terminal);
+                say_faults(&missing.faults, terminal);
                 Err(self.nothing(&missing))
             }
         }

@@ -24,7 +24,7 @@ trusted or installed.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Where tools are kept [default: $XDG_CACHE_HOME/benchgate]
+    /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, global = true, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     cache_dir: Option<PathBuf>,
 }
@@ -53,7 +53,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Suite {
-    /// The suite's configuration; benchgate.lock lies beside it
+    /// Configuration of the suite; `benchgate.lock` is next to it
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
 }

@@ -46,7 +46,7 @@ fn a_red_night_is_stored_shown_and_released_by_an_acceptance() {
     let shown = world.run(["baseline", "show"]);
     insta::assert_snapshot!(shown.stdout);
     let accepted =
-        world.run(["baseline", "accept", "--from", "bbbbbbb", "--why", "bigger tiles", "--who", "Ada"]);
+        world.run(["baseline", "accept", "--since", "bbbbbbb", "--why", "bigger tiles", "--who", "Ada"]);
     assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
     // Acceptances are made now, so this night is before it and the accepted change.
     assert_eq!(update(&world, 12, 'c', 180_100.0).code, Some(0));

@@ -244,7 +244,7 @@ fn the_two_halves_are_asked_for_whole() {
         &["run", "--from", "verify", "--bundle", "x", "--side", "head"],
         &["run", "--from", "verify", "--bundle", "x", "--bundle-sha256", "abc"],
         &["run", "--until", "verify", "--bundle", "x"],
-        &["run", "--until", "compile", "--bundle", "x", "--output", "run.json"],
+        &["run", "--until", "compile", "--bundle", "x", "--run", "run.json"],
         &["run", "--until", "compile", "--bundle", "x", "--backend", "eager"],
         &["gate", "--until", "compile", "--bundle", "x", "--stored"],
         &["gate", "--from", "verify", "--bundle", "x", "--base", "main"],

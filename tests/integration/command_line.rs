@@ -70,7 +70,7 @@ fn completions_need_no_input_and_leave_the_folder_and_the_cache_alone() {
 #[test]
 fn every_command_has_a_manual_page() {
     let world = World::new();
-    world.run(["man", "--out", "man"]).expect_code(0);
+    world.run(["man", "--output-dir", "man"]).expect_code(0);
     let page = world.read("man/benchgate-gate.1");
     assert!(page.contains(".TH") && page.contains("benchgate"), "{page}");
     let pages = std::fs::read_dir(world.work().join("man")).unwrap().count();

@@ -123,7 +123,7 @@ fn a_slower_head_exits_with_10_and_an_unchanged_one_with_0() {
 fn the_same_files_give_the_same_bytes_in_every_format() {
     let world = World::new();
     world.write("run.json", paired(1.02).to_json());
-    for format in ["table", "markdown", "json", "csv", "junit"] {
+    for format in ["terminal", "markdown", "json", "csv", "junit"] {
         let once = world.run(["compare", "run.json", "--format", format]);
         let again = world.run(["compare", "run.json", "--format", format]);
         assert_eq!(once.stdout, again.stdout, "{format}");
@@ -218,7 +218,8 @@ fn a_quoted_glob_joins_files_as_processes_of_one_side() {
     let joined = world.run(["compare", "base-*.json", &head, "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&joined.stdout).unwrap();
     assert_eq!(report["rows"][0]["base"]["processes"], 2);
-    let deep = world.run(["compare", "--base", "**/base-*.json", "--head", &head, "--format", "json"]);
+    let deep =
+        world.run(["compare", "--base-file", "**/base-*.json", "--head-file", &head, "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&deep.stdout).unwrap();
     assert_eq!(report["rows"][0]["base"]["processes"], 3);
     let none = world.run(["compare", "nothing-*.json", &head]).expect_code(21);
@@ -234,7 +235,8 @@ fn runs_of_different_machines_are_not_one_side() {
     world.write("other.json", one.to_json());
     one.testbed.id = "t2".to_owned();
     world.write("head-2.json", one.to_json());
-    let outcome = world.run(["compare", "--base", "other.json", "--head", "head-*.json"]).expect_code(20);
+    let outcome =
+        world.run(["compare", "--base-file", "other.json", "--head-file", "head-*.json"]).expect_code(20);
     assert!(outcome.stderr.contains("different machines"), "{}", outcome.stderr);
 }
 
@@ -246,7 +248,8 @@ fn joined_runs_are_processes_and_their_blocks_no_longer_pair_up() {
         run.session = session.to_owned();
         world.write(name, run.to_json());
     }
-    let files = ["compare", "--base", "run-*.json#base", "--head", "run-*.json#head", "--format", "json"];
+    let files =
+        ["compare", "--base-file", "run-*.json#base", "--head-file", "run-*.json#head", "--format", "json"];
     let outcome = world.run(files).expect_code(10);
     let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(report["rows"][0]["estimate"]["method"], "unpaired");

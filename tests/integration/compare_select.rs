@@ -41,7 +41,7 @@ fn what_a_filter_leaves_out_is_not_judged_and_is_counted() {
     world.write("a.csv", csv(&[("conv/1", 100.0, 1.0), ("conv/2", 100.0, 1.0), ("mlp", 100.0, 1.0)]));
     world.write("b.csv", csv(&[("conv/1", 100.0, 1.0), ("conv/2", 100.0, 1.0), ("mlp", 200.0, 1.0)]));
     world.run(["compare", "a.csv", "b.csv"].into_iter().chain(SURE)).expect_code(10);
-    let outcome = world.run(["compare", "a.csv", "b.csv", "--filter", "conv/*"].into_iter().chain(SURE));
+    let outcome = world.run(["compare", "a.csv", "b.csv", "--benchmark", "conv/*"].into_iter().chain(SURE));
     let outcome = outcome.expect_code(0);
     let pass = |name: &str| (name.to_owned(), "pass".to_owned());
     assert_eq!(latencies(&outcome), [pass("conv/1"), pass("conv/2")]);
@@ -57,11 +57,11 @@ fn a_pattern_or_a_metric_that_matches_nothing_is_an_error() {
     let world = World::new();
     world.write("a.csv", csv(&[("conv", 100.0, 1.0)]));
     for option in [
-        &["--filter", "nothing*"][..],
-        &["--filter", "conv", "--filter", "nothing"],
+        &["--benchmark", "nothing*"][..],
+        &["--benchmark", "conv", "--benchmark", "nothing"],
         &["--metric", "nothing"],
-        &["--base-filter", "nothing"],
-        &["--head-filter", "nothing"],
+        &["--base-benchmark", "nothing"],
+        &["--head-benchmark", "nothing"],
         &["--rename", "nothing", "conv"],
     ] {
         world.run(["compare", "a.csv", "a.csv"].into_iter().chain(option.iter().copied())).expect_code(2);
@@ -86,8 +86,17 @@ fn a_failed_benchmark_stays_when_a_metric_is_chosen() {
     let failed = "name,iterations,real_time,cpu_time,time_unit,error_occurred,error_message\n\"mlp\",,,,,true,\"no\"\n";
     world.write("conv.csv", csv(&[("conv", 100.0, 50.0)]));
     world.write("mlp.csv", failed);
-    let args =
-        ["compare", "--base", "a.csv", "--head", "conv.csv", "--head", "mlp.csv", "--metric", "misses"];
+    let args = [
+        "compare",
+        "--base-file",
+        "a.csv",
+        "--head-file",
+        "conv.csv",
+        "--head-file",
+        "mlp.csv",
+        "--metric",
+        "misses",
+    ];
     world.run(args.into_iter().chain(SURE)).expect_code(10);
 }
 
@@ -99,7 +108,7 @@ fn two_programs_in_one_file_are_compared() {
         {"command": "new", "mean": 2, "times": [2.0, 2.01, 2.02, 2.0, 2.01]}]}"#;
     world.write("two.json", two);
     let pair =
-        ["compare", "two.json", "--base-filter", "old", "--head-filter", "new"].into_iter().chain(SURE);
+        ["compare", "two.json", "--base-benchmark", "old", "--head-benchmark", "new"].into_iter().chain(SURE);
     let outcome = world.run(pair).expect_code(10);
     assert_eq!(latencies(&outcome), [("new".to_owned(), "regressed".to_owned())]);
     world.write(
@@ -109,9 +118,9 @@ fn two_programs_in_one_file_are_compared() {
     let many = [
         "compare",
         "many.csv",
-        "--base-filter",
+        "--base-benchmark",
         "old/*",
-        "--head-filter",
+        "--head-benchmark",
         "new/*",
         "--rename",
         "old/*",

@@ -112,8 +112,17 @@ fn files_of_which_some_rows_are_joined_and_some_are_not_are_compared_in_time() {
     let more = google(&GOOD).rsplit_once(']').unwrap().0.to_owned();
     let tail = google(&GOOD).replace("\"a\"", "\"b\"").split_once("\"benchmarks\": [").unwrap().1.to_owned();
     world.write("two.json", format!("{more},{tail}"));
-    let joined: Vec<&str> =
-        ["--base", "one.json", "--base", "two.json", "--head", "one.json", "--head", "two.json"].to_vec();
+    let joined: Vec<&str> = [
+        "--base-file",
+        "one.json",
+        "--base-file",
+        "two.json",
+        "--head-file",
+        "one.json",
+        "--head-file",
+        "two.json",
+    ]
+    .to_vec();
     for spread in ["0.01%", "0.1%", "0.5%", "0.7%", "5%", "99%"] {
         for inputs in [&joined, &vec![torchbench, torchbench]] {
             let mut command = std::process::Command::new("timeout");

@@ -81,7 +81,7 @@ fn configurations(tour: &mut Tour) {
     let suite = suite();
     tour.visit("a filter that matches nothing", &suite.world, "run --filter resnet");
     tour.visit("a verdict that is not one", &suite.world, "gate --fail-on regresed");
-    tour.visit("an output that can't be written", &suite.world, "run -o nowhere/run.json");
+    tour.visit("an output that can't be written", &suite.world, "run --run nowhere/run.json");
 }
 
 fn tools(tour: &mut Tour) {
@@ -140,9 +140,9 @@ fn tokens(tour: &mut Tour) {
     let mut command = measured.command("pull_request", &pull(), &[]);
     command.env("GITHUB_API_URL", double.api()).env("GITHUB_TOKEN", "ghs_expired");
     let outcome = measured.suite.world.finish(command);
-    tour.stop("an expired token", "publish run.json", &outcome);
+    tour.stop("an expired token", "publish --run run.json", &outcome);
     let command = measured.command("pull_request", &pull(), &[]);
-    tour.stop("no token", "publish run.json", &measured.suite.world.finish(command));
+    tour.stop("no token", "publish --run run.json", &measured.suite.world.finish(command));
 }
 
 #[test]

@@ -14,8 +14,8 @@ const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
 const READERS: [&[&str]; 5] = [
     &["compare", "FILE"],
     &["explain", "FILE"],
-    &["report", "FILE", "--html", "page.html"],
-    &["publish", "FILE", "--dry-run"],
+    &["report", "FILE", "--format", "html"],
+    &["publish", "--run", "FILE", "--dry-run"],
     &["baseline", "update", "--run", "FILE"],
 ];
 

@@ -15,7 +15,7 @@ fn an_output_that_is_a_pipe_is_written_to_and_not_replaced() {
     let pipe = suite.world.work().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     for command in [
-        &["run", "--output", "pipe"][..],
+        &["run", "--run", "pipe"][..],
         &["convert", "run.json", "pipe", "--to", "csv"],
         &["compare", "run.json", "run.json", "--format", "json", "--output", "pipe", "--warn-only"],
     ] {
@@ -83,7 +83,7 @@ fn jobs_that_share_a_working_folder_and_no_lock_do_not_share_a_session() {
         .map(|name| {
             let locks = suite.world.work().join(format!("locks-{name}"));
             std::fs::create_dir(&locks).unwrap();
-            let mut command = suite.world.command(["run", "--output", &format!("{name}.json")]);
+            let mut command = suite.world.command(["run", "--run", &format!("{name}.json")]);
             command.env("BENCHGATE_LOCK_DIR", locks).stderr(Stdio::null()).stdout(Stdio::null());
             command.spawn().unwrap()
         })

@@ -39,3 +39,4 @@ mod suite;
 mod targets;
 mod tools;
 mod torch_export;
+mod vocabulary;

@@ -16,8 +16,18 @@ fn a_machine_is_calibrated_with_its_own_code_against_itself() {
 
     // The recorded session gives the same figures again, without a tool.
     std::fs::remove_dir_all(suite.world.work().join("tools")).unwrap();
-    let again =
-        ["noise", "--run", "noise.json", "--resamples", "20", "--max-blocks", "6", "--format", "json"];
+    let again = [
+        "noise",
+        "--no-measure",
+        "--run",
+        "noise.json",
+        "--resamples",
+        "20",
+        "--max-blocks",
+        "6",
+        "--format",
+        "json",
+    ];
     let read: serde_json::Value =
         serde_json::from_str(&suite.world.run(again).expect_code(0).stdout).unwrap();
     assert_eq!(read["false_reds"]["of"], 20);
@@ -67,7 +77,7 @@ fn sides_that_differ_calibrate_nothing() {
         .head("flags = [\"--fake=latency-us=1200\"]")
         .write();
     suite.world.run(["run"]).expect_code(0);
-    let outcome = suite.world.run(["noise", "--run", "run.json"]).expect_code(2);
+    let outcome = suite.world.run(["noise", "--no-measure", "--run", "run.json"]).expect_code(2);
     assert!(outcome.stderr.contains("are different programs"), "{}", outcome.stderr);
 }
 
@@ -75,6 +85,6 @@ fn sides_that_differ_calibrate_nothing() {
 fn one_free_block_is_no_calibration() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
     suite.world.run(["gate"]).expect_code(0);
-    let outcome = suite.world.run(["noise", "--run", "run.json"]).expect_code(20);
+    let outcome = suite.world.run(["noise", "--no-measure", "--run", "run.json"]).expect_code(20);
     assert!(outcome.stderr.contains("it holds 1 paired block"), "{}", outcome.stderr);
 }

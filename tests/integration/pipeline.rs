@@ -155,9 +155,9 @@ fn no_compilers_and_no_blocks_are_refused() {
 #[test]
 fn an_output_that_is_a_folder_is_refused_before_anything_is_measured() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
-    let outcome = suite.world.run(["run", "--output", "data"]).expect_code(2);
+    let outcome = suite.world.run(["run", "--run", "data"]).expect_code(2);
     assert!(outcome.stderr.contains("data: it is a folder"), "{}", outcome.stderr);
-    let outcome = suite.world.run(["run", "--output", "nowhere/run.json"]).expect_code(2);
+    let outcome = suite.world.run(["run", "--run", "nowhere/run.json"]).expect_code(2);
     assert!(outcome.stderr.contains("nowhere/run.json"), "{}", outcome.stderr);
     assert!(!outcome.stderr.contains(".tmp"), "a name nobody asked for: {}", outcome.stderr);
 }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use crate::config::{self, Config};
 use crate::exit_code::ExitCode;
 
+use super::rendering::{Format, OutputArgs};
 use super::{CliError, Terminal};
 use finding::{Diagnosis, Finding};
 
@@ -19,6 +20,7 @@ use finding::{Diagnosis, Finding};
 /// Looks and changes nothing. Of the repository it reads workflows, and of the baseline the newest session's age. Each finding comes with its reason and its fix; those of level `error`
 /// mean that nothing measured or published here can be trusted until they are fixed.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
 Examples:
   benchgate doctor
@@ -27,24 +29,14 @@ Examples:
 Exit codes: 0 no finding of level error, 2 usage, 20 at least one,
 130 interrupted.")]
 pub struct Args {
-    /// The suite's configuration; without it, only what needs none is looked at
+    /// Configuration of the suite; without one, only what needs none is checked
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
-    /// Where tools and compiled models are kept [default: $XDG_CACHE_HOME/benchgate]
+    /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     cache_dir: Option<PathBuf>,
-    /// How to write the findings
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
-}
-
-/// The formats a diagnosis is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// What the checks may look at.
@@ -57,6 +49,7 @@ pub struct Place {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let destination = args.output.open()?;
     let (config, unusable) = load(args);
     let place = Place {
         folder: std::path::absolute(&args.config)
@@ -74,10 +67,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut about_repository: Vec<Finding> = unusable.into_iter().collect();
     about_repository.extend(repository::findings(&place, terminal));
     let diagnosis = Diagnosis::new(machine, about_repository);
-    match args.format {
-        Format::Text => terminal.print(&diagnosis.text()),
-        Format::Json => terminal.print(&diagnosis.json()),
-    }
+    let text = if args.output.format == Format::Json { diagnosis.json() } else { diagnosis.text() };
+    destination.write(&text, terminal)?;
     Ok(if diagnosis.has_errors() { ExitCode::Error } else { ExitCode::Pass })
 }
 

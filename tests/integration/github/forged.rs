@@ -71,7 +71,8 @@ impl Red {
     fn published(&self, run: &Value, at: usize) -> Option<i32> {
         let file = self.world.write(&format!("forged-{at}.json"), run.to_string());
         let event = self.world.write(&format!("event-{at}.json"), self.event.to_string());
-        let mut command: Command = self.world.command(["publish", "--dry-run", "--fail-on", FAIL_ON]);
+        let mut command: Command =
+            self.world.command(["publish", "--dry-run", "--fail-on", FAIL_ON, "--run"]);
         command
             .arg(&file)
             .env("GITHUB_EVENT_NAME", "merge_group")

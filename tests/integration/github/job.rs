@@ -72,10 +72,11 @@ fn a_gate_that_can_not_judge_says_so_to_its_job() {
 fn a_dry_run_shows_the_comment_and_touches_nothing() {
     let suite = slower();
     suite.world.run(["gate"]).expect_code(10);
-    let outcome = in_job(&suite.world, &["publish", "run.json", "--dry-run"]).expect_code(10);
+    let outcome = in_job(&suite.world, &["publish", "--run", "run.json", "--dry-run"]).expect_code(10);
     assert!(outcome.stdout.contains("Regressed") && outcome.stdout.contains("`a/cpu/main`"));
     assert_eq!((suite.world.read("step-summary"), suite.world.read("step-output")), Default::default());
-    in_job(&suite.world, &["publish", "run.json", "--dry-run", "--out", "told"]).expect_code(10);
+    in_job(&suite.world, &["publish", "--run", "run.json", "--dry-run", "--output-dir", "told"])
+        .expect_code(10);
     assert_eq!(suite.world.read("told/comment.md"), outcome.stdout);
     for file in ["summary.md", "report.json", "annotations.txt", "outputs.txt"] {
         assert!(!suite.world.read(&format!("told/{file}")).is_empty(), "{file}");
@@ -91,7 +92,7 @@ fn the_policy_that_judges_is_that_of_the_configuration_not_of_the_result() {
         "benchgate.toml",
         format!("{toml}\n[gate.metric.latency]\nfloor = \"40%\"\ntolerance = \"50%\"\n"),
     );
-    suite.world.run(["publish", "run.json", "--dry-run"]).expect_code(0);
+    suite.world.run(["publish", "--run", "run.json", "--dry-run"]).expect_code(0);
 }
 
 #[test]
@@ -99,14 +100,14 @@ fn a_result_of_another_suite_is_not_judged() {
     let suite = slower();
     suite.world.run(["gate"]).expect_code(10);
     suite.world.write("benchgate.toml", suite.world.read("benchgate.toml").replace("\"fake\"", "\"other\""));
-    let outcome = suite.world.run(["publish", "run.json", "--dry-run"]).expect_code(21);
+    let outcome = suite.world.run(["publish", "--run", "run.json", "--dry-run"]).expect_code(21);
     assert!(outcome.stdout.contains("Error"), "{}", outcome.stdout);
 }
 
 #[test]
 fn an_absent_result_is_an_error_that_is_told() {
     let suite = slower();
-    let outcome = suite.world.run(["publish", "run.json", "--dry-run"]).expect_code(21);
+    let outcome = suite.world.run(["publish", "--run", "run.json", "--dry-run"]).expect_code(21);
     assert!(outcome.stdout.contains("Error"), "{}", outcome.stdout);
 }
 
@@ -114,7 +115,9 @@ fn an_absent_result_is_an_error_that_is_told() {
 fn a_base_without_the_suite_is_a_first_run() {
     let suite = slower();
     suite.world.run(["gate"]).expect_code(10);
-    let outcome =
-        suite.world.run(["publish", "run.json", "--dry-run", "--config", "new.toml"]).expect_code(12);
+    let outcome = suite
+        .world
+        .run(["publish", "--run", "run.json", "--dry-run", "--config", "new.toml"])
+        .expect_code(12);
     assert!(outcome.stdout.contains("Missing"), "{}", outcome.stdout);
 }

@@ -61,7 +61,7 @@ impl Measured {
 
     /// `publish` as a job runs it, but for the addresses of a GitHub.
     pub fn command(&self, event: &str, payload: &Value, args: &[&str]) -> Command {
-        self.in_job(event, payload, &[&["publish", "run.json"], args].concat())
+        self.in_job(event, payload, &[&["publish", "--run", "run.json"], args].concat())
     }
 
     fn in_job(&self, event: &str, payload: &Value, args: &[&str]) -> Command {
@@ -117,7 +117,7 @@ impl Job {
     fn publish(&self, event: &str, payload: &Value, args: &[&str], code: i32) -> Outcome {
         let outcome = self
             .world()
-            .finish(self.command(event, payload, &[&["publish", "run.json"], args].concat()))
+            .finish(self.command(event, payload, &[&["publish", "--run", "run.json"], args].concat()))
             .expect_code(code);
         let mut shown = vec![outcome.stdout.clone(), outcome.stderr.clone()];
         shown.extend(["step-summary", "step-output"].map(|file| self.world().read(file)));
@@ -212,7 +212,7 @@ fn a_reader_s_token_means_a_summary_and_no_error() {
 #[test]
 fn without_a_token_nobody_is_asked() {
     let job = Job::new();
-    let mut command = job.command("pull_request", &pull(), &["publish", "run.json"]);
+    let mut command = job.command("pull_request", &pull(), &["publish", "--run", "run.json"]);
     command.env("GITHUB_TOKEN", "");
     job.world().finish(command).expect_code(10);
     assert_eq!(job.double.log(), Vec::<String>::new());
@@ -301,7 +301,7 @@ fn a_github_that_fails_is_22_unless_the_verdict_is_worse() {
 #[test]
 fn a_bad_token_is_named_and_not_shown() {
     let job = Job::new();
-    let mut command = job.command("pull_request", &pull(), &["publish", "run.json", "--warn-only"]);
+    let mut command = job.command("pull_request", &pull(), &["publish", "--run", "run.json", "--warn-only"]);
     command.env("GITHUB_TOKEN", "ghs_wrong_token");
     let outcome = job.world().finish(command).expect_code(22);
     assert!(outcome.stderr.contains("401") && !outcome.stderr.contains("ghs_"), "{}", outcome.stderr);

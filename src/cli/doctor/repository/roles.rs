@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn a_script_s_commands_are_seen() {
         assert_eq!(commands("cargo build\n./target/release/benchgate gate --base main"), [Role::Measures]);
-        assert_eq!(commands("benchgate --quiet publish run.json"), [Role::Publishes]);
-        assert_eq!(commands("benchgate publish run.json --dry-run"), []);
+        assert_eq!(commands("benchgate --quiet publish --run run.json"), [Role::Publishes]);
+        assert_eq!(commands("benchgate publish --run run.json --dry-run"), []);
         assert_eq!(commands("benchgate gate --publish"), [Role::Measures, Role::Publishes]);
         assert_eq!(commands("\"$X/benchgate\" baseline update --branch"), [Role::Stores]);
         assert_eq!(commands("cd benchgate-tools && make"), []);

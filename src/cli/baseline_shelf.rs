@@ -1,0 +1,61 @@
+//! One shelf of the baseline: which one is meant, and what is wrong with it.
+
+use crate::store::{self, BaselineFolder, Fault, Files};
+
+use super::{CliError, Terminal};
+
+/// Which suite on which testbed.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ShelfArgs {
+    /// The suite; needed where there are several
+    #[arg(value_name = "SUITE")]
+    suite: Option<String>,
+    /// The testbed, or the beginning of its name; needed where there are several
+    #[arg(long, value_name = "ID")]
+    testbed: Option<String>,
+}
+
+impl ShelfArgs {
+    /// The one shelf that is meant.
+    pub fn open(&self, files: &dyn Files) -> Result<BaselineFolder, CliError> {
+        let suite = self.suite.as_deref().map(store::folder_name);
+        let testbed = self.testbed.as_deref().map(store::folder_name);
+        let fits = |(of_suite, of_testbed): &(String, String)| {
+            suite.as_ref().is_none_or(|suite| suite == of_suite)
+                && testbed.as_ref().is_none_or(|testbed| of_testbed.starts_with(testbed.as_str()))
+        };
+        let all = store::baseline_folders(files)?;
+        let found: Vec<&(String, String)> = all.iter().filter(|shelf| fits(shelf)).collect();
+        match found.as_slice() {
+            [(suite, testbed)] => Ok(BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?),
+            [] => Err(CliError::BaselineMissing {
+                message: format!("failed to find such a suite and testbed in {}", files.place()),
+                hint: Some(
+                    "`benchgate baseline list` says what is there; `benchgate baseline update` adds"
+                        .to_owned(),
+                ),
+            }),
+            several => Err(CliError::Usage {
+                message: format!("{} suites and testbeds fit", several.len()),
+                hint: Some(
+                    "name the suite, and the testbed with --testbed; `benchgate baseline list`".to_owned(),
+                ),
+            }),
+        }
+    }
+}
+
+/// A pattern that selects nothing is a mistake, not an empty answer.
+pub fn no_match(pattern: &str, folder: &str) -> CliError {
+    CliError::Usage {
+        message: format!("`{pattern}` matches no benchmark in {folder}"),
+        hint: Some("`benchgate baseline show` lists their names".to_owned()),
+    }
+}
+
+/// Damaged files are left out of everything, and never silently: `--quiet` does not hide them.
+pub fn say_faults(faults: &[Fault], terminal: &Terminal) {
+    for fault in faults {
+        terminal.warn(&format!("{} is left out: {}", fault.path, fault.why));
+    }
+}

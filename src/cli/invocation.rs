@@ -1,0 +1,19 @@
+//! This invocation: its day, and its words for a shell.
+
+/// Waivers end with a day, and the day is that of the machine that judges.
+pub fn today() -> String {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
+}
+
+/// The command as it was given, quoted for a shell.
+pub fn command_line() -> String {
+    let words = std::env::args().skip(1).map(|word| quoted(&word));
+    std::iter::once("benchgate".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// One word of a command for a shell.
+pub fn quoted(word: &str) -> String {
+    let plain =
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,%:+@".contains(c));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
