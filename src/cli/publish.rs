@@ -32,9 +32,9 @@ use super::{CliError, Terminal, invocation, provenance};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate publish                                   in a job of GitHub Actions
-  benchgate publish --dry-run                         what it would post, anywhere
-  benchgate publish --dry-run --output-dir published  the same as files
+  benchgate publish                             in a job of GitHub Actions
+  benchgate publish --dry-run                   what it would post, anywhere
+  benchgate publish --dry-run --output-dir dry  the same as files
   benchgate publish --run run.json --comment always --check-run
 
 Exit codes: those of the verdict (0, 10, 11, 12, 13, 20), 2 usage or config,
