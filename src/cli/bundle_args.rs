@@ -7,7 +7,6 @@ use crate::model::{Outcome, Unit, counted};
 use crate::pipeline::{MadeBundle, OpenBundle, SideInput};
 use crate::report::{clean, quantity};
 
-use super::rendering::Destination;
 use super::session::MeasureArgs;
 use super::{CliError, Terminal};
 
@@ -66,7 +65,7 @@ impl BundleArgs {
         }
     }
 
-    /// The first half: exports, compiles, packs, and prints what is in the bundle.
+    /// The first half: exports, compiles and packs. Returns what is in the bundle, for printing.
     pub fn make(
         &self,
         bundle: &Path,
@@ -74,14 +73,12 @@ impl BundleArgs {
         notices: &[String],
         measure: &MeasureArgs,
         json: bool,
-        destination: Destination,
         terminal: &Terminal,
-    ) -> Result<ExitCode, CliError> {
+    ) -> Result<(String, ExitCode), CliError> {
         let made = measure.make_bundle(sides, notices, bundle, terminal)?;
         let text = if json { packed_json(&made, bundle) } else { packed(&made, bundle) };
-        destination.write(&text, terminal)?;
         let failed = made.benchmarks.iter().any(|(_, _, outcome)| matches!(outcome, Outcome::Failed { .. }));
-        Ok(if failed { ExitCode::Error } else { ExitCode::Pass })
+        Ok((text, if failed { ExitCode::Error } else { ExitCode::Pass }))
     }
 
     /// The beginning of the second half.

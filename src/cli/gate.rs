@@ -219,12 +219,15 @@ fn judged(
 
 /// The half of a gate that needs no device: both sides, exported and compiled.
 fn pack(args: &Args, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let destination = args.report.output.open()?;
     let config = args.measure.load()?;
     let (sides, notices) = match &args.base {
         Some(reference) => against_merge_base(args, config, reference, terminal)?,
         None => (configured_sides(&config)?, Vec::new()),
     };
-    args.halves.make(bundle, &sides, &notices, &args.measure, false, args.report.output.open()?, terminal)
+    let (text, code) = args.halves.make(bundle, &sides, &notices, &args.measure, false, terminal)?;
+    destination.write(&text, terminal)?;
+    Ok(code)
 }
 
 /// The repository that says which stored sessions lie behind the head.

@@ -71,7 +71,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
     if let Half::UntilCompile(bundle) = args.halves.half() {
         let json = args.output.format == Format::Json;
-        return args.halves.make(bundle, &sides, &[], &args.measure, json, destination, terminal);
+        let (text, code) = args.halves.make(bundle, &sides, &[], &args.measure, json, terminal)?;
+        destination.write(&text, terminal)?;
+        return Ok(code);
     }
     let session = args.measure.measure_beside(&sides, &args.run.run, &args.beside, terminal)?;
     print(&session, args, destination, terminal)
