@@ -10,9 +10,7 @@ use crate::model::{SideName, counted};
 use crate::pipeline::recorded_policy;
 use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View, harmless};
-use crate::store::{
-    self, Acceptance, BaselineFolder, Files, Lineage, StoreError, UpdateOptions, Updated,
-};
+use crate::store::{self, Acceptance, BaselineFolder, Files, Lineage, StoreError, UpdateOptions, Updated};
 
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
