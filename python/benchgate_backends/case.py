@@ -1,4 +1,4 @@
-"""A model with its inputs, the way an experiment wants them: dtype, batch size, eval or train."""
+"""A model with its inputs, set up for an experiment: dtype, batch size, eval or train."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Case:
     def __init__(self, torch, model, inputs, test: str, seed: int):
         self.torch, self.model, self.inputs, self.test, self.seed = torch, model, inputs, test, seed
         self._weights = None
-        # Batch statistics move on in train mode; a verified run starts where the reference started.
+        # Train mode changes batch statistics, so a verified run starts from the same state as the reference.
         self._buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
 
     @property
@@ -82,7 +82,7 @@ class Case:
         return loss
 
     def results(self, value) -> list:
-        """What is verified of an iteration: the outputs, or the loss and every parameter's gradient."""
+        """The verified results of an iteration: the outputs, or the loss and every parameter's gradient."""
         if not self.train:
             return [t.detach() for t in tensors(value)]
         gradients = [p.grad for p in self.model.parameters()]

@@ -1,4 +1,4 @@
-"""What can be looked at afterwards. Taken after the last repetition: a profiler inside would be measured too."""
+"""Dumps for later inspection. Taken after the last repetition, because a profiler would affect the measurement."""
 
 from __future__ import annotations
 

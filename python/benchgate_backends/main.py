@@ -1,4 +1,4 @@
-"""One request from its file to its answer."""
+"""Handles one request: reads it from its file and writes the answer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     answers.send(last)
     sys.stdout.flush()
     sys.stderr.flush()
-    # Not through the teardown of the interpreter: compilers and their threads crash there, and nobody measures it.
+    # Skip the interpreter's teardown: compilers and their threads crash there, and it is not measured.
     os._exit(0)
 
 
@@ -68,14 +68,14 @@ def backend_for(name: str):
 
 
 def guard_environment() -> None:
-    """Rails against accidents, as the export package has them."""
+    """Prevents accidents, like the export package."""
     os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
     os.environ["HF_MODULES_CACHE"] = os.path.join(os.devnull, "remote-code-is-not-run")
-    # A pool of compilers would still be there while the clock runs.
+    # A pool of compilers would still be running during the measurement.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     sys.dont_write_bytecode = True
-    # Behind the environment's own packages: one copy of torch serves backends that bring only a runtime.
+    # After the environment's own packages, so that backends that consist only of a runtime share one copy of torch.
     sys.path.extend(p for p in os.environ.get("BENCHGATE_PACKAGES", "").split(os.pathsep) if p)
 
 
@@ -86,7 +86,7 @@ def measure(request: Request, enter, memory: Memory) -> dict:
         import torch
     except Exception as e:
         raise Unsupported(f"torch does not import: {type(e).__name__}: {e}") from e
-    # What the process was pinned to, which some builds do not look at.
+    # The processors that the process is pinned to, which some builds ignore.
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     if request.matmul_precision is not None:
         torch.set_float32_matmul_precision(request.matmul_precision)
@@ -158,7 +158,7 @@ def measure(request: Request, enter, memory: Memory) -> dict:
 
 
 def _around(backend):
-    """The backend's own metrics, where it has any; asked once, so that the others pay nothing."""
+    """The backend's own metrics, if any. Looked up once, so that other backends have no overhead."""
     return backend.around if type(backend).around is not _plain() else None
 
 

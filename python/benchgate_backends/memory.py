@@ -1,4 +1,4 @@
-"""How much memory the process holds, read at the edges of its stages and never inside what is timed."""
+"""Memory use of the process, read between stages and never during timed work."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What benchgate asks of one process, and what the process answers.
+"""The protocol between benchgate and one process.
 
 The request is a JSON object in a file. The answer is a file of JSON lines, each written before the work that it
-announces, so that whoever reads them knows what a crash was doing:
+announces, so that after a crash the last line shows what the process was doing:
 
     {"hello": "benchgate-backends/1", "python": "3.11.7"}
     {"stage": "import"}                                       and so on through STAGES
     {"status": "ok" | "unsupported" | "failed", …}            the answer: see `answer`
 
-A file and not a pipe: stdout and stderr belong to the model and to the compilers it calls, and go to the log.
+It is a file because stdout and stderr belong to the model and its compilers, and go to the log.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TRACEBACK_LIMIT = 20_000
 
 
 class Unsupported(Exception):
-    """This backend cannot do this, by its own declaration: a reason, not a failure."""
+    """The backend declares that it can't do this; not a failure."""
 
 
 class Failed(Exception):
-    """A failure with a verification code of its own."""
+    """A failure with its own verification code."""
 
     def __init__(self, message: str, code: str | None = None):
         super().__init__(message)
@@ -46,7 +46,7 @@ class Request:
 
     source: str
     backend: str
-    # Where outputs, references and the compilers' caches go; it exists.
+    # Existing folder for outputs, references and the compilers' caches.
     out: str
     # None for a model of the zoo, whose source is `zoo:KEY`.
     symbol: str | None = None
@@ -56,7 +56,7 @@ class Request:
     device: str = "cpu"
     preset: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    # What the exporter wrote: the same inputs as the compiled module's.
+    # Inputs written by the exporter; the compiled module uses the same ones.
     inputs: list[str] = field(default_factory=list)
     batch_size: int | None = None
     dtype: str | None = None
@@ -114,7 +114,7 @@ def answer(status: str, **given: Any) -> dict[str, Any]:
         # Nanoseconds of one iteration, one value a repetition, in the order taken.
         "samples": [],
         "iterations": None,
-        # From the untouched model to the end of its first call; null where nothing is compiled.
+        # From the uncompiled model to the end of its first call; null if nothing is compiled.
         "compile-seconds": None,
         # Whether the backend's own cache was empty: only then is that a compile time.
         "cold": True,
@@ -134,13 +134,13 @@ def answer(status: str, **given: Any) -> dict[str, Any]:
         body[key.replace("_", "-")] = value
     for key, limit in (("error", ERROR_LIMIT), ("traceback", TRACEBACK_LIMIT)):
         if body[key]:
-            # The end of a traceback says what happened, the beginning only how we got there.
+            # The end of a traceback shows the error, the beginning only the callers.
             body[key] = body[key][:limit] if key == "error" else body[key][-limit:]
     return body
 
 
 class Answers:
-    """The answer file. Each line is on its way to the disk before the work goes on."""
+    """The answer file. Each line is flushed before the work continues."""
 
     def __init__(self, path: str):
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)

@@ -1,4 +1,4 @@
-"""Eager as the reference, and tensors as `.npy` files for benchgate's own comparison."""
+"""Runs eager as the reference, and writes tensors as `.npy` files for benchgate's comparison."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .protocol import Failed
 
 
 def eager(case) -> list:
-    """Two runs of equal bits, or no reference at all."""
+    """Runs eager twice. The results are a reference only if they are bit-identical."""
     runs = []
     for _ in range(2):
         case.reset()
@@ -31,7 +31,7 @@ def eager(case) -> list:
 
 
 def eager64(case, expected) -> list:
-    """The same in fp64, if the model can: what the backend's and eager's own errors are measured against."""
+    """The same in fp64, if the model can run in it. The errors of the backend and of eager are relative to this."""
     torch = case.torch
     if any(p.dtype != torch.float32 for p in case.model.parameters()):
         return []
@@ -46,7 +46,7 @@ def eager64(case, expected) -> list:
     except KeyboardInterrupt:
         raise
     except Exception:
-        # A model that casts inside has no fp64 run; it has its fp32 reference.
+        # A model that casts inside can't run in fp64; it only has its fp32 reference.
         return []
     right = len(outputs) == len(expected) and all(
         a.shape == b.shape and (not b.is_floating_point() or a.dtype == torch.float64) for a, b in zip(outputs, expected)
@@ -72,6 +72,6 @@ def to_numpy(tensor):
     if str(tensor.dtype) == "torch.bfloat16":
         import torch
 
-        # As ml_dtypes writes it: two raw bytes.
+        # Two raw bytes, as ml_dtypes writes it.
         return tensor.view(torch.int16).numpy().view("V2")
     return tensor.numpy()

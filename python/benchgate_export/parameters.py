@@ -1,13 +1,13 @@
-"""Weights beside the MLIR: which tensors leave the text, and the archive that the runtime reads."""
+"""Weights outside the MLIR: which tensors are moved out of the text, and the archive that the runtime reads."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 
-# Tensors from this size leave the text. Below it the compiler can fold and pack a constant while compiling, and
-# its text costs nothing; above it a constant is a weight, and two hexadecimal digits a byte of it are slow to
-# print, to hash and to parse. 64 KiB is a matrix of 128 x 128 floats.
+# Tensors from this size are moved out of the text. The compiler can fold and pack smaller constants, whose text is
+# short. Larger ones are weights; two hexadecimal digits per byte are slow to print, hash and parse. 64 KiB is a matrix
+# of 128 x 128 floats.
 THRESHOLD = 64 * 1024
 
 SCOPE = "model"
@@ -15,7 +15,7 @@ ARCHIVE = "parameters.irpa"
 
 
 def leaves_text(tensor) -> bool:
-    """bf16 does at any size: iree-compile refuses the constants of it that torch-mlir writes."""
+    """bf16 tensors of any size: iree-compile rejects the bf16 constants that torch-mlir writes."""
     return str(tensor.dtype) == "torch.bfloat16" or tensor.numel() * tensor.element_size() >= THRESHOLD
 
 

@@ -12,7 +12,7 @@ A request (`?` marks what may be left out; any other key is refused):
      "output-type"?: "stablehlo" | ["linalg-on-tensors", …], "function"?: "main", "seed"?: 0}
 
 Each request is answered by these lines, in this order, each flushed before the work that it announces, so that
-whoever reads them knows what a crash was doing:
+after a crash the last line shows what the process was doing:
 
     {"id": …, "status": "started"}
     {"id": …, "status": "stage", "stage": "import"}          and so on through STAGES;

@@ -92,7 +92,7 @@ def main() -> int:
     try:
         serve(channel, export)
     except BrokenPipeError:
-        os._exit(0)  # the reader has gone: nobody is left to tell
+        os._exit(0)  # benchgate is gone, so there is no reader
     except KeyboardInterrupt:
         os._exit(130)
     sys.stdout.flush()

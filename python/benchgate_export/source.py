@@ -1,4 +1,4 @@
-"""Loading the user's Python: one file, executed anew for every request, so that no model sees another's leftovers."""
+"""Loading the user's Python: one file, executed anew for every request, so that models can't affect each other."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _pristine: tuple | None = None
 
 
 def _start_anew() -> None:
-    """Undoes what the last source did to the interpreter: its modules, wherever they lie, its paths, its current folder and
-    its variables. Otherwise the next one would get another's `utils`, and its trace would not have the file."""
+    """Undoes the last source's changes to the interpreter: its modules, wherever they are, its paths, its current folder and
+    its variables. Otherwise the next source could get another one's `utils`, and its trace would lack that file."""
     global _pristine
     for name, module in list(sys.modules.items()):
         if not _stays(name, module):
@@ -70,7 +70,7 @@ def _start_anew() -> None:
         del os.environ[name]
     os.environ.update(variables)
     sys.path[:], sys.meta_path[:], sys.path_hooks[:] = paths, finders, hooks
-    # What a folder holds is looked up again, and so is heard by the trace.
+    # Folders are listed again, so that the trace records them.
     sys.path_importer_cache.clear()
     importlib.invalidate_caches()
 
@@ -106,7 +106,7 @@ def construct(module, request: Request):
         raise Failure("construct", "SYMBOL_NOT_FOUND", f"{request.symbol!r} is not callable")
     options = dict(request.options)
     if request.symbol is None:
-        # The zoo's weights may lie beside the user's configuration.
+        # The zoo's weights may be in the folder of the user's configuration.
         weights = options.get("weights")
         if isinstance(weights, str) and weights not in ("random", "hub") and request.folder is not None:
             options["weights"] = os.path.join(request.folder, weights)
@@ -118,7 +118,7 @@ def construct(module, request: Request):
         given = ", ".join(sorted(options)) or "no options"
         raise Failure("construct", "BAD_OPTIONS", f"{request.symbol} cannot be called with {given}: {e}") from None
     except ValueError:
-        pass  # no signature to look at
+        pass  # no signature
     try:
         return make(**options)
     except (KeyboardInterrupt, Unsupported):

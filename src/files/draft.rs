@@ -1,5 +1,5 @@
-//! The one place that writes results: a file appears whole under its name or not at all, with the rights that
-//! the umask leaves. A device, a pipe or an open descriptor can't be replaced and is written to.
+//! Writes all result files. A file appears complete or not at all, with the permissions that the umask allows. Devices,
+//! pipes and open descriptors can't be replaced, so they are written to directly.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use nix::unistd::AccessFlags;
 
 use super::scratch::is_own;
 
-/// Marks files that are being written.
+/// Prefix of files that are being written.
 const PREFIX: &str = ".benchgate-";
 
-/// As many links in a row as the kernel follows.
-const MOST_LINKS: usize = 40;
+/// The kernel's limit for following links.
+const MAX_LINKS: usize = 40;
 
 /// A file that is being written.
 #[derive(Debug)]
@@ -24,13 +24,13 @@ pub struct Draft {
 
 #[derive(Debug)]
 enum To {
-    /// Takes the place of `path` once it is whole. Its lock says that its writer lives.
+    /// Replaces `path` once it is complete. Its lock shows that its writer is alive.
     Replace { file: tempfile::NamedTempFile, path: PathBuf },
-    /// Opened by the first write: a reader at the other end of a pipe takes a close for the end.
+    /// Opened by the first write: the reader of a pipe would take closing it as the end.
     Through { path: PathBuf, file: Option<File> },
 }
 
-/// Writes a file, whole or not at all, also after a power cut.
+/// Writes a file completely or not at all, even if the power fails.
 ///
 /// # Errors
 /// The file can't be written.
@@ -41,10 +41,10 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 impl Draft {
-    /// Opens what is to be written to `path`. A link stays a link: what it points to is written.
+    /// Opens a draft of the file at `path`. A link is kept, and its target is written.
     ///
     /// # Errors
-    /// It is a folder, or can't be written to.
+    /// `path` is a folder or can't be written.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = follow(path)?;
         let found = fs::metadata(&path);
@@ -59,10 +59,10 @@ impl Draft {
         Ok(Self { to })
     }
 
-    /// Puts the file in its place.
+    /// Replaces the file at `path` with this draft.
     ///
     /// # Errors
-    /// It can't be made durable, or can't be put there; then whatever was there before still is.
+    /// The draft can't be synced or renamed; the previous file is unchanged.
     pub fn commit(self) -> io::Result<()> {
         match self.to {
             To::Through { file, .. } => file.map_or(Ok(()), |mut file| file.flush()),
@@ -73,17 +73,17 @@ impl Draft {
         }
     }
 
-    /// Puts the file in its place, where nothing may be yet.
+    /// The same for a file that must not exist yet.
     ///
     /// # Errors
-    /// As [`Draft::commit`]; `AlreadyExists` where something is there.
+    /// As [`Draft::commit`]; `AlreadyExists` if the file exists.
     pub fn commit_new(self) -> io::Result<()> {
         match self.to {
             To::Through { .. } => Err(io::ErrorKind::AlreadyExists.into()),
             To::Replace { file, path } => {
                 file.as_file().sync_all()?;
                 file.persist_noclobber(&path).map_err(|error| error.error)?;
-                // The name must survive a power cut as well as the content.
+                // Sync the folder too, so that the name survives a power failure.
                 File::open(folder_of(&path))?.sync_all()
             }
         }
@@ -96,7 +96,7 @@ impl Write for Draft {
             To::Replace { file, .. } => file.write(bytes),
             To::Through { path, file } => match file {
                 Some(file) => file.write(bytes),
-                // Appended, because `/dev/stdout` may be a file that already has a part of our output.
+                // Append, because `/dev/stdout` may be a file that already contains part of our output.
                 None => file.insert(OpenOptions::new().append(true).open(path)?).write(bytes),
             },
         }
@@ -110,8 +110,8 @@ impl Write for Draft {
     }
 }
 
-/// Removes the unfinished files that dead processes of this user left next to `output`. What can't be removed is
-/// left to the next run.
+/// Removes unfinished files that dead processes of this user left next to `output`. Files that can't be removed are left
+/// to the next run.
 pub fn sweep_drafts(output: &Path) {
     let Ok(path) = follow(output) else { return };
     let Ok(entries) = fs::read_dir(folder_of(&path)) else { return };
@@ -120,7 +120,7 @@ pub fn sweep_drafts(output: &Path) {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) || !is_own(&path, fs::Metadata::is_file) {
             continue;
         }
-        // For writing: some network file systems refuse an exclusive lock otherwise.
+        // Opened for writing, because some network file systems refuse an exclusive lock otherwise.
         let Ok(file) = OpenOptions::new().write(true).open(&path) else { continue };
         if file.try_lock().is_ok() {
             drop(fs::remove_file(&path));
@@ -128,42 +128,42 @@ pub fn sweep_drafts(output: &Path) {
     }
 }
 
-/// The folder that a path is in.
+/// The parent folder of a path.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where links lead, also where nothing is there yet. Descriptors are links of another kind and stay as they are.
+/// Resolves links, even if the target does not exist yet. Links to open descriptors are not resolved.
 fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         if is_open_descriptor(&path) {
             return Ok(path);
         }
         match fs::read_link(&path) {
             Ok(target) => path = folder_of(&path).join(target),
-            // No link, or nothing at all.
+            // Not a link, or the path does not exist.
             Err(_) => return Ok(path),
         }
     }
     Err(io::Error::from_raw_os_error(nix::libc::ELOOP))
 }
 
-/// `/dev/stdout`, `/dev/fd/3`, `/proc/self/fd/3`: what is open there is meant, not the file's name.
+/// Whether a path such as `/dev/stdout`, `/dev/fd/3` or `/proc/self/fd/3` names an open descriptor.
 fn is_open_descriptor(path: &Path) -> bool {
     path.starts_with("/proc")
         || path.starts_with("/dev/fd")
         || ["/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name))
 }
 
-/// A file with the rights that any new file gets here, locked so that no clean-up takes it away.
+/// Creates a file with normal permissions, locked so that no clean-up removes it.
 fn named_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     loop {
         let mut builder = tempfile::Builder::new();
-        // A temporary file is private by default; the umask takes away what a new file must not have.
+        // Temporary files are private by default; request normal permissions, which the umask restricts.
         builder.prefix(PREFIX).permissions(Permissions::from_mode(0o666));
         let file = builder.tempfile_in(folder)?;
-        // A clean-up may have seen it before it was locked. Where locks are unknown, none can take one either.
+        // A clean-up may have removed it before it was locked. Without support for locks, no clean-up can take one either.
         let is_taken = matches!(file.as_file().try_lock(), Err(TryLockError::WouldBlock));
         if !is_taken && file.path().exists() {
             return Ok(file);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_written_to_and_stays() {
+    fn devices_and_pipes_are_written_to_and_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_a_link_also_where_it_leads_to_nothing_yet() {
+    fn a_link_is_kept_even_if_its_target_does_not_exist_yet() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("there")).unwrap();
         let (link, target) = (folder.path().join("link"), folder.path().join("there/file"));

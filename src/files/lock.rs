@@ -1,4 +1,4 @@
-//! A lock that is a file: held by a process for as long as that lives, whatever ends it.
+//! A lock file, held by a process until it ends for whatever reason.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -9,25 +9,25 @@ use nix::libc::O_NOFOLLOW;
 
 use super::Owner;
 
-/// A lock that this process holds. Dropping it, or dying, gives it back.
+/// A lock held by this process. It is released when dropped or when the process dies.
 #[derive(Debug)]
 pub struct LockFile {
     file: File,
 }
 
-/// What came of trying to take a lock.
+/// The outcome of trying to take a lock.
 #[derive(Debug)]
 pub enum Attempt {
     Taken(LockFile),
-    /// Another process holds it: this one, if it said so.
+    /// Another process holds it; its owner, if recorded.
     Held(Option<Owner>),
 }
 
 impl LockFile {
-    /// Takes the lock if it is free, making its file where there is none. The folder must exist.
+    /// Takes the lock if it is free, and creates its file if needed. The folder must exist.
     ///
     /// # Errors
-    /// The file can't be opened, or the file system knows no locks.
+    /// The file can't be opened, or the file system does not support locks.
     pub fn try_take(path: &Path) -> io::Result<Attempt> {
         loop {
             let open = OpenOptions::new()
@@ -38,22 +38,22 @@ impl LockFile {
                 .custom_flags(O_NOFOLLOW)
                 .open(path);
             match Self::try_take_open(open?)? {
-                // Removed by its previous holder between our opening and our locking: a lock on a file
-                // without a name excludes no other process.
+                // The previous holder removed the file between opening and locking. A lock on a file without a name excludes
+                // no other process.
                 Attempt::Taken(lock) if !lock.is_at(path) => {}
                 attempt => return Ok(attempt),
             }
         }
     }
 
-    /// The same with a file that is open already.
+    /// The same with an open file.
     ///
     /// # Errors
-    /// The file system knows no locks.
+    /// The file system does not support locks.
     pub fn try_take_open(file: File) -> io::Result<Attempt> {
         match file.try_lock() {
             Ok(()) => {
-                // A message less for those who wait, where the file is not ours to write to.
+                // If the file is not writable, waiting processes just can't name the owner.
                 drop(Owner::this_process().record_in(&file));
                 Ok(Attempt::Taken(Self { file }))
             }
@@ -77,7 +77,9 @@ mod tests {
     fn a_held_lock_says_who_holds_it_and_a_dropped_one_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let Attempt::Taken(held) = LockFile::try_take(&path).unwrap() else { panic!("nobody holds it") };
+        let Attempt::Taken(held) = LockFile::try_take(&path).unwrap() else {
+            panic!("the lock should be free")
+        };
         let Attempt::Held(owner) = LockFile::try_take(&path).unwrap() else { panic!("it is held") };
         assert_eq!(owner, Some(Owner::this_process()));
         drop(held);

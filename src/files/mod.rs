@@ -1,9 +1,9 @@
-//! L3: files that appear whole, temporary folders that a kill does not leave behind for ever, and locks that
-//! say who holds them.
+//! L3: files that appear complete, temporary folders that are cleaned up even after a kill, and locks that name their
+//! owner.
 //!
-//! A lock of the kernel (`flock`) is what tells a live owner from a dead one: it is released however its holder
-//! ends, and it holds across containers that share a folder. Process numbers do not: the same number means
-//! another process in another container, and another one again after a restart.
+//! A kernel lock (`flock`) shows whether an owner is alive: it is released however its holder ends, and it works across
+//! containers that share a folder. Process numbers don't: the same number means different processes in different
+//! containers, and after a restart.
 
 mod draft;
 mod lock;

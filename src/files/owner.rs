@@ -1,4 +1,4 @@
-//! Who holds a lock, as it says so in the lock's file.
+//! The owner of a lock, as recorded in the lock file.
 
 use std::fmt;
 use std::fs::File;
@@ -7,29 +7,28 @@ use std::os::unix::fs::FileExt;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest record that is read back: the file may belong to another user, who can write anything into it.
+/// Maximum length of a record: the file may belong to another user, who can write anything into it.
 const RECORD_LIMIT: usize = 1024;
 
-/// A process, named so that it can't be mistaken for another one. A process number alone names a different
-/// process in every container, and after every restart.
+/// Identifies a process uniquely. A process number alone is not unique across containers and restarts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Owner {
     pub host: String,
-    /// The kernel's id of this start of the machine.
+    /// The kernel's boot id.
     pub boot: String,
     pub pid_namespace: String,
     pub pid: u32,
-    /// When the process began, in the kernel's ticks since the machine did.
+    /// Start time of the process, in the kernel's ticks since boot.
     pub started: u64,
 }
 
 impl Owner {
-    /// The process that asks.
+    /// The current process.
     pub fn this_process() -> Self {
         let text = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned());
         let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        // Whatever the kernel does not show stays empty, and then equals nothing.
+        // Values that the kernel does not show stay empty, and empty values never count as equal.
         Self {
             host: text("/proc/sys/kernel/hostname").unwrap_or_default(),
             boot: text("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
@@ -39,20 +38,19 @@ impl Owner {
         }
     }
 
-    /// Whether it runs under the same kernel, in whichever container: then it uses the same processors.
+    /// Whether it runs under the same kernel, possibly in another container, and so shares the processors.
     pub fn shares_the_machine_with(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
     }
 
-    /// Writes this record into a lock's file, in place of an older one.
+    /// Writes this record to a lock file, replacing an older one.
     pub(super) fn record_in(&self, file: &File) -> io::Result<()> {
         let text = serde_json::to_vec(self).map_err(io::Error::other)?;
         file.set_len(0)?;
         file.write_all_at(&text, 0)
     }
 
-    /// Reads the record of a lock's file. `None` where there is none: its holder has not written it yet, or
-    /// could not.
+    /// Reads the record of a lock file. `None` if its holder has not written it yet or could not.
     pub fn recorded_in(file: &File) -> Option<Self> {
         let mut buffer = vec![0; RECORD_LIMIT];
         let length = file.read_at(&mut buffer, 0).ok()?;
@@ -60,11 +58,11 @@ impl Owner {
     }
 }
 
-/// As seen from this process: `process 4711`, `process 17 in another container (runner-2)`, `process 17 on gpu-3`.
+/// Description from the view of this process: `process 4711`, `process 17 in another container (runner-2)`, `process 17 on gpu-3`.
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let here = Self::this_process();
-        // The name comes from a file that others may write to, and goes to a terminal.
+        // The name is untrusted, because other users may write to the file, and is printed to a terminal.
         let host: String =
             self.host.chars().filter(|c| c.is_ascii_alphanumeric() || "-._".contains(*c)).collect();
         write!(f, "process {}", self.pid)?;
@@ -78,8 +76,8 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The 22nd field of `/proc/PID/stat`. The name before it may hold anything, parentheses too, so fields are
-/// counted from the last one.
+/// The 22nd field of `/proc/PID/stat`. The program's name may contain parentheses, so fields are counted after the last
+/// one.
 fn start_time(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }

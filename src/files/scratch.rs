@@ -1,5 +1,5 @@
-//! Temporary folders. A destructor removes them; what a kill left behind is removed by the next process that
-//! looks, which tells the dead from the living by the lock that a living owner holds.
+//! Temporary folders, removed by a destructor. Folders left by a killed process are removed by the next one; a held lock
+//! shows that the owner is still alive.
 
 use std::fs;
 use std::io;
@@ -8,28 +8,28 @@ use std::path::{Path, PathBuf};
 
 use super::{Attempt, LockFile};
 
-/// The lock of a temporary folder, in it.
+/// Name of the lock in a temporary folder.
 const LOCK: &str = "lock";
-/// What the owner uses, next to the lock: it can be renamed into place without it.
+/// Name of the folder for the owner's files, next to the lock, so that it can be renamed without the lock.
 const CONTENT: &str = "content";
 
-/// Attempts at a folder that no clean-up takes away while it is being made.
+/// Attempts to create a folder that is not removed by a concurrent clean-up.
 const ATTEMPTS: usize = 64;
 
 /// A temporary folder of this process. Dropping it removes it.
 #[derive(Debug)]
 pub struct Scratch {
     content: PathBuf,
-    /// Removed before the lock is given back, so that no other process sees it unlocked.
+    /// Removed before the lock is released, so that no other process sees it unlocked.
     _folder: tempfile::TempDir,
     _lock: Option<LockFile>,
 }
 
 impl Scratch {
-    /// Makes a folder whose name begins with `prefix`, and `parent` where it is missing.
+    /// Creates a folder whose name begins with `prefix`, and `parent` if needed.
     ///
     /// # Errors
-    /// The folder can't be made.
+    /// The folder can't be created.
     pub fn new_in(parent: &Path, prefix: &str) -> io::Result<Self> {
         fs::create_dir_all(parent)?;
         let mut last = None;
@@ -38,7 +38,7 @@ impl Scratch {
             match Self::claim(folder) {
                 Ok(Some(scratch)) => return Ok(scratch),
                 Ok(None) => {}
-                // A clean-up saw it before it was locked.
+                // A clean-up removed it before it was locked.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => last = Some(error),
                 Err(error) => return Err(error),
             }
@@ -54,25 +54,25 @@ impl Scratch {
             Err(error) => return Err(error),
         };
         let content = folder.path().join(CONTENT);
-        // With the rights that the umask leaves: it may become an entry of a cache that others read.
+        // With normal permissions, because it may become a cache entry that others read.
         fs::create_dir(&content)?;
         Ok(Some(Self { content, _folder: folder, _lock: lock }))
     }
 
-    /// The folder to work in.
+    /// The folder for the owner's files.
     pub fn path(&self) -> &Path {
         &self.content
     }
 }
 
-/// Where locks are unknown, no clean-up can take one either, so nothing is ever removed that is in use.
+/// Without support for locks, no clean-up can take one either, so nothing in use is ever removed.
 fn knows_no_locks(error: &io::Error) -> bool {
     use nix::libc::{ENOLCK, ENOSYS, EOPNOTSUPP};
     matches!(error.raw_os_error(), Some(ENOLCK | ENOSYS | EOPNOTSUPP))
 }
 
-/// Removes the temporary folders with this prefix that dead processes of this user left in `parent`. What can't
-/// be removed is left to the next clean-up: several may run at once, and none of them is needed to go on.
+/// Removes the temporary folders with this prefix that dead processes of this user left in `parent`. Folders that can't be
+/// removed are left to the next clean-up: several may run at once, and none of them is essential.
 pub fn sweep_scratch(parent: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -87,7 +87,7 @@ pub fn sweep_scratch(parent: &Path, prefix: &str) {
     }
 }
 
-/// Whether this is of the wanted kind and of this user: shared folders hold those of others.
+/// Whether this is of the given kind and belongs to this user, because shared folders also contain those of others.
 pub(super) fn is_own(path: &Path, kind: impl Fn(&fs::Metadata) -> bool) -> bool {
     fs::symlink_metadata(path)
         .is_ok_and(|found| kind(&found) && found.uid() == nix::unistd::geteuid().as_raw())

@@ -154,9 +154,9 @@ fn a_missing_repository_and_a_missing_commit_have_different_errors() {
 fn the_error_for_another_users_repository_says_how_to_trust_it() {
     let (fixture, _) = forked();
     fixture.put("suites/benchgate.toml", "x");
-    let nobody = Some(65534);
+    let other_user = Some(65534);
     let owned = [fixture.path(""), fixture.path(".git")];
-    if owned.iter().any(|path| std::os::unix::fs::chown(path, nobody, nobody).is_err()) {
+    if owned.iter().any(|path| std::os::unix::fs::chown(path, other_user, other_user).is_err()) {
         // Only root can change the owner of a folder.
         return;
     }

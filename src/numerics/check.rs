@@ -1,4 +1,4 @@
-//! One output against its reference.
+//! Compares one output with its reference.
 
 use crate::model::{Divergence, OutputCheck, VerifyCode};
 
@@ -8,18 +8,18 @@ use super::likeness::likeness;
 use super::place::Place;
 use super::tensor::{DType, Data, Tensor, shape};
 
-/// An output that is beyond the tolerance still passes when it is no further from the fp64 reference than
-/// eager itself, within these factors. Two honest roundings of one computation have about the same root mean
-/// square; PyTorch's `same()` allows 2 as well. Their largest errors scatter more.
+/// An output beyond the tolerance still passes if its error relative to the fp64 reference is at most that of eager times
+/// these factors. Two correct roundings of one computation have about the same root mean square error; PyTorch's `same()`
+/// also allows 2. Their largest errors vary more.
 const EAGER_RMS_FACTOR: f64 = 2.0;
 const EAGER_MAX_FACTOR: f64 = 4.0;
 
 /// Compares output `index` with its reference.
 ///
-/// `reference64` is the same computation in fp64, where there is one. `tolerances` is searched for the
-/// reference's type; the default applies where it is not there. NaN and Inf where the reference is finite
-/// fail, and so does the reverse. Where both are NaN, or the same Inf, they agree and enter no metric: a masked
-/// row is NaN by design. When nothing finite is left to compare, nothing was verified, and that fails.
+/// `reference64` is the same computation in fp64, if available. The tolerance is the entry of `tolerances` for the
+/// reference's type, or that type's default. An element fails if only one of the two values is finite. If both are NaN, or
+/// the same Inf, they count as equal and are left out of the metrics: a masked row is NaN by design. If no finite element
+/// is left, nothing was verified, and the check fails.
 pub fn check(
     index: usize,
     output: &Tensor,
@@ -50,7 +50,7 @@ pub fn check(
         .unwrap_or_else(|| NumericsTolerance::for_dtype(dtype));
     let magnitude = typical_magnitude(&reference.to_f64());
     let mut measured = measure(&output, &reference, &tolerance, magnitude);
-    let exactness = Exactness::of(&output, &reference, reference64);
+    let exactness = Exactness::measure(&output, &reference, reference64);
     if let Some(exactness) = &exactness {
         measured.divergence.error_fp64 = Some(exactness.output.normalised);
         measured.divergence.reference_error_fp64 = Some(exactness.reference.normalised);
@@ -70,9 +70,9 @@ pub fn check(
     }
 }
 
-/// The scale against which rounding error is judged: the root mean square of the finite elements, but at
-/// most 16 times the median of those that are not zero. A mask of −1e38 in a corner would otherwise make every
-/// error small; half of a ReLU's output is zero and says nothing about scale. Zero when all elements are.
+/// The scale for rounding errors: the root mean square of the finite elements, but at most 16 times the median of the
+/// nonzero ones. Without this limit, a mask of −1e38 in a corner would make every error look small. Zeros are left out
+/// because half of a ReLU's output is zero. The result is zero if all elements are.
 pub fn typical_magnitude(values: &[f64]) -> f64 {
     const OUTLIERS_FROM: f64 = 16.0;
     let mut sizes: Vec<f64> = values.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0).collect();
@@ -81,14 +81,14 @@ pub fn typical_magnitude(values: &[f64]) -> f64 {
     }
     let finite = values.iter().filter(|x| x.is_finite()).count();
     let largest = sizes.iter().copied().fold(0.0, f64::max);
-    // Scaled by the largest, squares can't overflow.
+    // Scaled by the largest element, so that squares can't overflow.
     let mean_square = sizes.iter().map(|x| (x / largest).powi(2)).sum::<f64>() / finite as f64;
     let middle = sizes.len() / 2;
     let (_, median, _) = sizes.select_nth_unstable_by(middle, f64::total_cmp);
     (mean_square.sqrt() * largest).min(OUTLIERS_FROM * *median)
 }
 
-/// Both with the reference's type, where the output's bits can be read so.
+/// Converts both to the reference's type, if the output's bits can be read that way.
 fn aligned(output: &Tensor, reference: &Tensor) -> Option<(Tensor, Tensor)> {
     let (o, r) = (output.dtype(), reference.dtype());
     let is_integer = |dtype| {
@@ -107,22 +107,22 @@ fn aligned(output: &Tensor, reference: &Tensor) -> Option<(Tensor, Tensor)> {
     None
 }
 
-/// What was found, before it is judged.
+/// The measured differences, before the verdict.
 struct Measured<'a> {
     divergence: Divergence,
     /// Root mean square of |a − b| / (|b| + m) over finite pairs.
     error: f64,
-    /// Not finite on one side only, or infinite with other signs.
+    /// Elements that are finite on one side only, or infinite with different signs.
     wrong_specials: u64,
     finite: u64,
     /// Of the elements that are wrong.
     place: Place<'a>,
-    /// Of those whose own error is beyond what the whole may have, wrong or not.
+    /// Elements whose own error exceeds the bound of the whole output, whether wrong or not.
     dull: Place<'a>,
 }
 
 impl Measured<'_> {
-    /// Every difference is one between finite numbers.
+    /// Whether all differences are between finite numbers.
     fn is_only_inexact(&self) -> bool {
         self.divergence.non_finite == 0 && self.wrong_specials == 0 && self.finite > 0
     }
@@ -169,7 +169,7 @@ impl Measured<'_> {
     }
 }
 
-/// Beyond a bound, or not comparable with it: what can't be compared must not pass.
+/// Whether a value exceeds a bound or is NaN, which must not pass either.
 fn exceeds(value: f64, bound: f64) -> bool {
     value > bound || value.is_nan() || bound.is_nan()
 }
@@ -196,7 +196,7 @@ fn measure<'a>(
         (Data::U8(a), Data::U8(b)) | (Data::Bool(a), Data::Bool(b)) => {
             elements(a, b, tolerance, magnitude, place)
         }
-        // `aligned` has made the types equal; were they not, every element would be wrong.
+        // `aligned` has made the types equal. If it had not, treat every element as wrong.
         _ => Measured {
             divergence: Divergence { mismatched: reference.len() as u64, ..Divergence::default() },
             error: f64::INFINITY,
@@ -268,14 +268,14 @@ fn elements<'a, T: Element>(
     d.rmse = f64::sqrt(squares / count);
     d.cosine = cosine(output, reference);
     if finite == 0 && !reference.is_empty() {
-        // No distance is known. Zero and one would read as agreement.
+        // The distance is unknown; 0 or 1 would look like agreement.
         (d.max_abs, d.max_rel, d.max_ulp) = (f64::NAN, f64::NAN, f64::NAN);
         (d.rmse, d.cosine) = (f64::NAN, f64::NAN);
     }
     Measured { divergence: d, error, wrong_specials, finite, place, dull }
 }
 
-/// Cosine similarity over the pairs that are finite on both sides. Two tensors of zeros point the same way.
+/// Cosine similarity over the pairs that are finite on both sides. For two tensors of zeros it is 1.
 fn cosine<T: Element>(output: &[T], reference: &[T]) -> f64 {
     let finite = || {
         let pairs = output.iter().zip(reference).map(|(a, b)| (a.value(), b.value()));
@@ -286,7 +286,7 @@ fn cosine<T: Element>(output: &[T], reference: &[T]) -> f64 {
     if a_max == 0.0 || b_max == 0.0 {
         return if a_max == b_max { 1.0 } else { 0.0 };
     }
-    // Scaled by the largest, products can't overflow.
+    // Scaled by the largest element, so that products can't overflow.
     let (mut dot, mut aa, mut bb) = (0.0, 0.0, 0.0);
     for (x, y) in finite().map(|(x, y)| (x / a_max, y / b_max)) {
         dot += x * y;
@@ -296,7 +296,7 @@ fn cosine<T: Element>(output: &[T], reference: &[T]) -> f64 {
     (dot / (aa.sqrt() * bb.sqrt())).clamp(-1.0, 1.0)
 }
 
-/// How far output and reference are from the same computation in fp64.
+/// The distances of output and reference from the same computation in fp64.
 struct Exactness {
     output: Distance,
     reference: Distance,
@@ -312,20 +312,20 @@ struct Distance {
 }
 
 impl Exactness {
-    /// `None` where there is no fp64 reference of this shape, or the type has no rounding: integers are
+    /// `None` if there is no fp64 reference of this shape, or if the type has no rounding: integers are
     /// equal or wrong.
-    fn of(output: &Tensor, reference: &Tensor, exact: Option<&Tensor>) -> Option<Self> {
+    fn measure(output: &Tensor, reference: &Tensor, exact: Option<&Tensor>) -> Option<Self> {
         let exact = exact.filter(|exact| exact.shape() == reference.shape())?;
         if !matches!(reference.dtype(), DType::F64 | DType::F32 | DType::F16 | DType::Bf16) {
             return None;
         }
         let exact = exact.to_f64();
         let magnitude = typical_magnitude(&exact);
-        let distance = |tensor: &Tensor| Distance::of(&tensor.to_f64(), &exact, magnitude);
+        let distance = |tensor: &Tensor| Distance::between(&tensor.to_f64(), &exact, magnitude);
         Some(Self { output: distance(output), reference: distance(reference) })
     }
 
-    /// Whether the output is about as far from fp64 as eager is.
+    /// Whether the output's error is comparable with that of eager.
     fn is_no_worse_than_reference(&self) -> bool {
         let (output, eager) = (&self.output, &self.reference);
         output.total.is_finite()
@@ -335,10 +335,10 @@ impl Exactness {
 }
 
 impl Distance {
-    fn of(values: &[f64], exact: &[f64], magnitude: f64) -> Self {
+    fn between(values: &[f64], exact: &[f64], magnitude: f64) -> Self {
         let (mut squares, mut normalised, mut largest, mut finite) = (0.0, 0.0, 0.0, 0u64);
         for (value, exact) in values.iter().zip(exact) {
-            // What is not finite was compared before; a finite value against an infinite one is endless.
+            // Non-finite pairs were compared before; between a finite and an infinite value the distance is infinite.
             if value.is_finite() {
                 finite += 1;
                 let error = (value - exact).abs();

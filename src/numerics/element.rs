@@ -1,4 +1,4 @@
-//! What a comparison asks of an element: its value, and its distance from another.
+//! Element types: the value of an element, and its distance from another one.
 
 use half::{bf16, f16};
 
@@ -25,8 +25,8 @@ macro_rules! floats {
             }
 
             fn ulps(self, other: Self) -> f64 {
-                // Sign and magnitude, so that the representable numbers are consecutive integers and
-                // both zeros are the same one.
+                // Sign and magnitude, so that representable numbers become consecutive integers and both
+                // zeros become the same one.
                 let place = |x: Self| {
                     let bits = x.to_bits();
                     let sign: $bits = 1 << (<$bits>::BITS - 1);

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use super::NpyError;
 use super::tensor::{DType, ShapeError, Tensor};
 
-/// How the name of a raw file ends.
+/// Extension of raw files.
 const RAW_ENDING: &str = ".bin";
 
-/// A file that holds one tensor.
+/// A file that contains one tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorFile {
     pub path: PathBuf,
@@ -28,14 +28,14 @@ pub enum TensorFileError {
 }
 
 impl TensorFile {
-    /// By its name: `x.4x8xbf16.bin` is raw, everything else `.npy`.
+    /// Determines the format from the name: `x.4x8xbf16.bin` is raw, everything else `.npy`.
     pub fn named(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let raw = path.file_name().and_then(|name| name.to_str()).and_then(type_in_name).map(str::to_owned);
         Self { path, raw }
     }
 
-    /// What a suite calls a file: `x.npy`, `4x8xbf16=@x.bin`, or `x.4x8xbf16.bin` for short.
+    /// Parses the notation of a suite: `x.npy`, `4x8xbf16=@x.bin`, or `x.4x8xbf16.bin` for short.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some((raw, path)) = text.split_once("=@") {
             parse_type(raw)?;
@@ -46,24 +46,24 @@ impl TensorFile {
         (file.raw.is_some() || text.ends_with(".npy")).then_some(file)
     }
 
-    /// The same file, where names start at `folder`.
+    /// The same file with its path relative to `folder`.
     #[must_use]
     pub fn below(&self, folder: &Path) -> Self {
         Self { path: folder.join(&self.path), raw: self.raw.clone() }
     }
 
-    /// How a name must end for [`Self::named`] to see the same.
+    /// The extension with which [`Self::named`] recognizes this format.
     pub fn ending(&self) -> String {
         self.raw.as_ref().map_or_else(|| "npy".to_owned(), |raw| format!("{raw}{RAW_ENDING}"))
     }
 
-    /// The type, where the runtime can't write it as `.npy`.
+    /// The type, if the runtime can't write it as `.npy`.
     pub fn type_without_npy(&self) -> Option<&str> {
         self.raw.as_deref().filter(|raw| lacks_npy(raw))
     }
 
     /// # Errors
-    /// The bytes are not what the name or the type says.
+    /// The bytes do not match the name or the type.
     pub fn read(&self, bytes: &[u8]) -> Result<Tensor, TensorFileError> {
         let Some(raw) = &self.raw else { return Ok(Tensor::from_npy(bytes)?) };
         let (dtype, shape) = parse_type(raw).ok_or_else(|| TensorFileError::Type(raw.clone()))?;
@@ -71,7 +71,7 @@ impl TensorFile {
     }
 }
 
-/// Whether `.npy` has no name for a type such as `4x8xbf16`.
+/// Whether `.npy` can't represent a type such as `4x8xbf16`.
 pub fn lacks_npy(raw: &str) -> bool {
     raw.rsplit('x').next() == Some(DType::Bf16.as_str())
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_file_is_known_by_its_name() {
+    fn a_raw_file_is_recognized_by_its_name() {
         let file = TensorFile::named("d/x.2x1xbf16.bin");
         assert_eq!(file, raw("d/x.2x1xbf16.bin", "2x1xbf16"));
         assert_eq!(TensorFile::named(format!("y.{}", file.ending())).raw, file.raw);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runtimes_notation_names_a_raw_file_of_any_name() {
+    fn the_runtime_s_notation_accepts_raw_files_of_any_name() {
         for kind in ["2x3xbf16", "2xf32", "f64", "4xi1", "2xui8", "2xsi16", "2xi32"] {
             assert_eq!(TensorFile::parse(&format!("{kind}=@a/x.bin")), Some(raw("a/x.bin", kind)));
         }

@@ -1,5 +1,5 @@
-//! What a wrong output looks like: the faults that compilers make have a shape of their own, and naming it
-//! saves whoever reads the report an hour. It is a remark beside the verdict and never part of it.
+//! Recognizes the kind of fault in a wrong output. Compiler bugs produce typical patterns, and naming them saves readers of
+//! the report time. The verdict never depends on this.
 
 use half::{bf16, f16};
 
@@ -7,13 +7,13 @@ use super::Tensor;
 use super::place::coordinates;
 use super::tensor::DType;
 
-/// How exactly a pattern must fit, relative to the typical magnitude: a hundred times finer than what makes
-/// an output wrong in the first place, and coarser than honest rounding.
+/// How exactly a pattern must fit, relative to the typical magnitude: a hundred times finer than the tolerance for
+/// outputs, and coarser than normal rounding.
 const FIT: f64 = 1e-3;
-/// Rows that are looked at for a permutation. Each is compared with each.
-const MOST_ROWS: usize = 64;
+/// Maximum number of rows for which permutations are searched, because each row is compared with every other.
+const MAX_ROWS: usize = 64;
 
-/// Names the fault, where it has a name. Both have the same shape and type.
+/// Describes the fault, if its pattern is known. Both tensors have the same shape and type.
 pub(super) fn likeness(output: &Tensor, reference: &Tensor, magnitude: f64) -> Option<String> {
     let (a, b) = (output.to_f64(), reference.to_f64());
     if a.len() < 2 {
@@ -62,8 +62,8 @@ fn rows_moved(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) ->
         |values: &'_ [f64], at: usize| -> Vec<f64> { values[at * columns..(at + 1) * columns].to_vec() };
     let same = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| close(*x, *y));
     let moved: Vec<usize> =
-        (0..a.len() / columns).filter(|at| !same(&row(a, *at), &row(b, *at))).take(MOST_ROWS + 1).collect();
-    if moved.len() < 2 || moved.len() > MOST_ROWS {
+        (0..a.len() / columns).filter(|at| !same(&row(a, *at), &row(b, *at))).take(MAX_ROWS + 1).collect();
+    if moved.len() < 2 || moved.len() > MAX_ROWS {
         return None;
     }
     let mut unused = moved.clone();
@@ -84,7 +84,7 @@ fn rows_moved(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) ->
     })
 }
 
-/// Every number is one of a narrower type, which the reference's are not.
+/// Whether every number is representable in a narrower type, unlike those of the reference.
 fn rounded(a: &[f64], b: &[f64], dtype: DType) -> Option<String> {
     let is_bf16 = |x: &f64| bf16::from_f64(*x).to_f64() == *x;
     let is_f16 = |x: &f64| f16::from_f64(*x).to_f64() == *x;
@@ -115,7 +115,7 @@ fn scaled(a: &[f64], b: &[f64]) -> Option<String> {
     let factor = dot / square;
     let rest: f64 = a.iter().zip(b).map(|(x, y)| ((x - factor * y) / largest).powi(2)).sum();
     let moved = (factor - 1.0).abs();
-    // What is left must be small against what the factor explains.
+    // The remainder must be small compared with what the factor explains.
     (moved > 1e-6 && factor != 0.0 && (rest / square).sqrt() < 0.1 * moved)
         .then(|| format!("it is the reference times {factor:.6}"))
 }
@@ -152,7 +152,7 @@ fn unrelated(a: &[f64], b: &[f64]) -> Option<String> {
         bb += y * y;
     }
     let cosine = dot / (aa.sqrt() * bb.sqrt());
-    // A few numbers point the same way by chance.
+    // A few numbers can be similar by chance.
     (a.len() >= 64 && cosine.abs() < 0.1).then(|| {
         format!("it has nothing in common with the reference (cosine {cosine:.3}), as if from another input")
     })

@@ -1,18 +1,17 @@
-//! `.npy` files: the dictionary that NumPy and IREE write, and nothing else of Python.
+//! `.npy` files. The header may only be a dictionary as NumPy and IREE write it, not arbitrary Python.
 //!
 //! Format: <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>, versions 1 to 3.
-//! The header is read by hand: it may come from a hostile place, and a reader that takes any Python literal
-//! recurses as deep as the file says and multiplies shapes without looking. Object arrays are pickles and
-//! are refused.
+//! The header has its own parser because it may be hostile: a parser for arbitrary Python literals recurses as deep as
+//! the file demands, and multiplies shapes without overflow checks. Object arrays are pickles and are rejected.
 
 use super::tensor::{DType, Data, ShapeError, Tensor, byte_length, decode};
 
 /// NumPy's own limit (`max_header_size`).
 const LONGEST_HEADER: usize = 10_000;
 /// NumPy's own limit.
-const MOST_DIMENSIONS: usize = 64;
+const MAX_DIMENSIONS: usize = 64;
 
-/// Why bytes are not an `.npy` file that holds a tensor.
+/// Why bytes are not an `.npy` file with a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NpyError {
     #[error("not an .npy file")]
@@ -34,8 +33,8 @@ pub enum NpyError {
 }
 
 impl Tensor {
-    /// Reads an `.npy` file. Memory is bounded by the bytes given. A raw two-byte type (`V2`, what
-    /// `ml_dtypes` writes) is bf16.
+    /// Reads an `.npy` file. Memory use is limited by the number of bytes. A raw two-byte type (`V2`, as written by
+    /// `ml_dtypes`) is bf16.
     pub fn from_npy(bytes: &[u8]) -> Result<Self, NpyError> {
         let (header, body) = split(bytes)?;
         let header = Header::parse(header)?;
@@ -120,7 +119,7 @@ impl Header {
     }
 }
 
-/// `<f4` and its like.
+/// Parses types such as `<f4`.
 fn dtype(descr: &str) -> Result<(DType, bool), NpyError> {
     let unknown = || NpyError::DType(descr.chars().filter(|c| !c.is_control()).take(20).collect());
     let order = descr.chars().next().ok_or_else(unknown)?;
@@ -149,7 +148,7 @@ fn dtype(descr: &str) -> Result<(DType, bool), NpyError> {
     Ok((dtype, big_endian))
 }
 
-/// What is left of the header.
+/// The rest of the header.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -202,9 +201,9 @@ impl<'a> Cursor<'a> {
             let end = self.0.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.0.len());
             let (digits, rest) = self.0.split_at(end);
             shape.push(digits.parse().map_err(|_| WRONG)?);
-            // Python 2 wrote long integers.
+            // Python 2 wrote long integers with a suffix L.
             self.0 = rest.strip_prefix('L').unwrap_or(rest);
-            if shape.len() > MOST_DIMENSIONS {
+            if shape.len() > MAX_DIMENSIONS {
                 return Err(NpyError::Header("`shape` has too many dimensions"));
             }
             if !self.eat(",") {

@@ -1,6 +1,6 @@
-//! Where in an output the wrong elements are.
+//! The position of wrong elements in an output.
 
-/// The smallest box that holds every wrong element.
+/// The smallest box that contains all wrong elements.
 #[derive(Debug, Clone)]
 pub(super) struct Place<'a> {
     shape: &'a [usize],
@@ -39,7 +39,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// `at [0, 17]`, or `first at [3, 0], all within [3–4, 0–95]`. Nothing where there is nothing.
+    /// `at [0, 17]`, or `first at [3, 0], all within [3–4, 0–95]`. `None` without wrong elements.
     pub(super) fn describe(&self) -> Option<String> {
         let first = self.first.as_ref()?;
         if self.shape.is_empty() {

@@ -105,7 +105,7 @@ pub struct Tensor {
     pub(super) data: Data,
 }
 
-/// Why bytes are not the tensor they should be.
+/// Why bytes do not match the expected tensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     #[error("a tensor of shape {} is larger than any memory", shape(.0))]
@@ -192,7 +192,7 @@ impl Tensor {
         Self { shape: self.shape.clone(), data: decode(self.dtype(), &bytes) }
     }
 
-    /// The element at a place, everywhere.
+    /// A tensor of the same shape with the element at `at` everywhere.
     pub(super) fn splat(&self, at: usize) -> Self {
         fn all<T: Copy>(values: &[T], at: usize) -> Vec<T> {
             values.get(at).map(|value| vec![*value; values.len()]).unwrap_or_default()
@@ -215,8 +215,8 @@ impl Tensor {
         Self { shape: self.shape.clone(), data }
     }
 
-    /// The same bits read as another type of the same width. MLIR's integers carry no sign, and files
-    /// have no name for bf16, so the reference decides what the bits mean.
+    /// The same bits read as another type of the same width. MLIR's integers have no sign, and `.npy` has no bf16, so the
+    /// reference determines the type.
     pub(super) fn bits_as(&self, dtype: DType) -> Option<Self> {
         if self.dtype().size() != dtype.size() {
             return None;
@@ -240,9 +240,9 @@ fn bytes<T: Copy, const N: usize>(values: &[T], to: fn(T) -> [u8; N]) -> Vec<u8>
     values.iter().flat_map(|x| to(*x)).collect()
 }
 
-/// Bytes that a tensor takes, without overflow.
+/// Size of a tensor in bytes, checked for overflow.
 pub(super) fn byte_length(dtype: DType, shape: &[usize]) -> Result<usize, ShapeError> {
-    // An empty dimension makes the tensor empty, however large the others claim to be.
+    // An empty dimension makes the tensor empty, however large the others are.
     if shape.contains(&0) {
         return Ok(0);
     }

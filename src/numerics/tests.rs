@@ -1,4 +1,4 @@
-//! Injected faults are caught at the default tolerances, and honest rounding is not.
+//! Injected faults are detected at the default tolerances; normal rounding passes.
 
 use half::bf16;
 use proptest::prelude::*;
@@ -63,12 +63,12 @@ fn an_equal_output_passes_with_nothing_to_report() {
 }
 
 #[test]
-fn honest_reordering_of_sums_passes() {
+fn reordered_sums_pass() {
     // Noise of 1e-6 of the magnitude in every element, those near zero included.
     let noise = normal(8, SIDE * SIDE);
     let output: Vec<f32> = reference().iter().zip(noise).map(|(x, n)| x + n * 1e-6).collect();
     assert_eq!(checked(&output, &reference()).code, VerifyCode::Pass);
-    // Ten times that is still a deep model's honest error.
+    // Ten times that is still a normal error for a deep model.
     let noise = normal(9, SIDE * SIDE);
     let output: Vec<f32> = reference().iter().zip(noise).map(|(x, n)| x + n * 1e-5).collect();
     assert_eq!(checked(&output, &reference()).code, VerifyCode::Pass);
@@ -98,7 +98,7 @@ fn the_same_product_summed_in_another_order_passes() {
     let (forward, blocked) = (f32s(&shape, &product(1)), f32s(&shape, &product(16)));
     let check = check(0, &blocked, &forward, None, &[]);
     assert_eq!(check.code, VerifyCode::Pass, "{:?}", check);
-    // The orders do differ, or this test would show nothing.
+    // Check that the orders differ; otherwise this test would be meaningless.
     assert!(check.divergence.unwrap().max_abs > 0.0);
 }
 
@@ -167,7 +167,7 @@ fn a_constant_output_is_caught() {
 }
 
 #[test]
-fn another_shape_fails_with_words() {
+fn another_shape_fails_with_a_reason() {
     let check = check(2, &f32s(&[2, 3], &[0.0; 6]), &f32s(&[3, 2], &[0.0; 6]), None, &[]);
     assert_eq!((check.index, check.code), (2, VerifyCode::Fail));
     assert_eq!(check.why.unwrap(), "shape 2x3 where the reference has 3x2");
@@ -175,7 +175,7 @@ fn another_shape_fails_with_words() {
 }
 
 #[test]
-fn another_type_fails_with_words() {
+fn another_type_fails_with_a_reason() {
     let check = check(0, &f64s(&[2], &[0.0; 2]), &f32s(&[2], &[0.0; 2]), None, &[]);
     assert_eq!(check.why.unwrap(), "type f64 2 where the reference has f32 2");
 }
@@ -212,7 +212,7 @@ fn a_huge_mask_does_not_hide_errors_elsewhere() {
 }
 
 #[test]
-fn an_ill_conditioned_output_passes_when_eager_is_as_far_from_the_truth() {
+fn an_ill_conditioned_output_passes_if_eager_has_a_similar_error() {
     let exact: Vec<f64> = reference().iter().map(|x| f64::from(*x)).collect();
     let off = |seed, size: f32| -> Vec<f32> {
         reference().iter().zip(normal(seed, SIDE * SIDE)).map(|(x, n)| x + n * size).collect()
@@ -228,7 +228,7 @@ fn an_ill_conditioned_output_passes_when_eager_is_as_far_from_the_truth() {
     let mut broken = off(2, 1e-3);
     broken[5] = f32::NAN;
     assert_eq!(check(0, &f32s(&shape, &broken), &eager, Some(&exact), &[]).code, VerifyCode::Fail);
-    // One wrong element drowns in the mean but not in the maximum.
+    // One wrong element barely changes the mean, but it changes the maximum.
     let mut one = off(2, 1e-3);
     one[5] += 0.5;
     assert_eq!(check(0, &f32s(&shape, &one), &eager, Some(&exact), &[]).code, VerifyCode::Fail);
@@ -257,7 +257,7 @@ fn large_integers_are_compared_exactly() {
 }
 
 #[test]
-fn integers_without_sign_are_read_as_the_reference_says() {
+fn signless_integers_are_read_with_the_reference_s_type() {
     let output = Tensor::from_raw(DType::I8, vec![2], &[255, 1]).unwrap();
     let reference = Tensor::from_raw(DType::U8, vec![2], &[255, 1]).unwrap();
     assert_eq!(check(0, &output, &reference, None, &[]).code, VerifyCode::Pass);
@@ -284,7 +284,7 @@ fn the_typical_magnitude_ignores_zeros_and_outliers() {
 }
 
 #[test]
-fn outputs_and_references_are_paired_by_place() {
+fn outputs_and_references_are_paired_by_position() {
     let (a, b) = (f32s(&[2], &[1.0, 2.0]), f32s(&[2], &[3.0, 4.0]));
     let both = [a.clone(), b.clone()];
     assert_eq!(verify(&both, &both, &[], &[]).code, VerifyCode::Pass);
@@ -316,7 +316,7 @@ fn npy(header: &str, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_iree_writes_is_read() {
+fn files_written_by_iree_are_read() {
     let floats: Vec<u8> = [1.5f32, -2.0].iter().flat_map(|x| x.to_le_bytes()).collect();
     let file = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }       \n", &floats);
     let tensor = Tensor::from_npy(&file).unwrap();
@@ -366,14 +366,14 @@ fn hostile_headers_are_errors() {
     }
     let dimensions = format!("({})", "1,".repeat(1000));
     assert!(Tensor::from_npy(&shape(&dimensions)).is_err());
-    // Four gigabytes of header announced, none there.
+    // A header of four gigabytes is announced but missing.
     let mut long = b"\x93NUMPY\x02\x00".to_vec();
     long.extend(u32::MAX.to_le_bytes());
     assert_eq!(Tensor::from_npy(&long), Err(NpyError::LongHeader(u32::MAX as usize)));
     for other in ["", "\u{93}NUMPY", "PK\u{3}\u{4}"] {
         assert_eq!(Tensor::from_npy(other.as_bytes()), Err(NpyError::NotNpy));
     }
-    // An empty dimension beside a huge one is an empty tensor, without overflow.
+    // An empty dimension and a huge one make an empty tensor, without overflow.
     assert!(Tensor::from_npy(&shape("(0, 18446744073709551615, 2)")).unwrap().is_empty());
 }
 

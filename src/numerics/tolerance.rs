@@ -1,4 +1,4 @@
-//! How far an output may be from its reference, by element type, and why so far.
+//! How far an output may differ from its reference, for each element type, and why.
 
 use super::DType;
 
@@ -19,8 +19,8 @@ pub struct NumericsTolerance {
     /// Part relative to the typical magnitude of the whole reference. Rounding error of a sum scales
     /// with its terms, not with the result, so an element near zero needs this and not `rtol`.
     pub stol: f64,
-    /// Bound of the root mean square of the normalised error: what catches a fault that is small in
-    /// every element and present in all of them.
+    /// Bound of the root mean square of the normalised error. It catches faults that are small but present in every
+    /// element.
     pub max_error: f64,
     pub min_cosine: f64,
 }
@@ -33,25 +33,25 @@ impl NumericsTolerance {
 
     /// The default of an element type.
     ///
-    /// An honest output differs from eager by reordered sums: about `u·√k` of the magnitude, where `u`
+    /// A correct output differs from eager because of reordered sums: by about `u·√k` of the magnitude, where `u`
     /// is the unit roundoff of the type and `k` the length of a reduction (Higham, *Accuracy and
-    /// Stability of Numerical Algorithms*, 2nd ed., section 2.8). The bounds lie well above that, and for
-    /// f64 and f32 below the next coarser type, so that a computation at less precision than promised
+    /// Stability of Numerical Algorithms*, 2nd ed., section 2.8). The bounds are well above that, and for
+    /// f64 and f32 below the error of the next coarser type, so that a computation in lower precision
     /// fails: as a normalised error, rounding to f16 (or TF32, which has as many digits) is about 9e-5, rounding to
     /// bf16 is 4e-4, and so is a scale of 1.001.
     pub fn for_dtype(dtype: DType) -> Self {
         let (atol, rtol, stol, max_error, min_cosine) = match dtype {
-            // u = 1.1e-16: 1e-10 leaves six digits to long reductions; single precision is 1e-8.
+            // u = 1.1e-16: 1e-10 leaves six digits for long reductions; the error of single precision is 1e-8.
             DType::F64 => (1e-14, 1e-9, 1e-9, 1e-10, 0.999_999),
             // u = 6e-8. IREE's llvm-cpu differs from NumPy by 4e-8 to 2e-7 on convolutions, attention and
-            // MLPs; 2e-5 leaves a hundred times that to depth and to approximated exp and tanh.
+            // MLPs; 2e-5 leaves a hundred times that for deep models and approximations of exp and tanh.
             DType::F32 => (1e-8, 1e-3, 1e-3, 2e-5, 0.9999),
-            // u = 4.9e-4, and accumulation may be in f16 too.
+            // u = 4.9e-4, and accumulation may also be in f16.
             DType::F16 => (1e-6, 1e-2, 1e-2, 3e-3, 0.999),
-            // u = 3.9e-3, and accumulation may be in bf16 too.
+            // u = 3.9e-3, and accumulation may also be in bf16.
             DType::Bf16 => (1e-6, 5e-2, 5e-2, 2e-2, 0.999),
-            // Integers and booleans have no rounding: every element is equal or wrong, and the bounds
-            // of the whole stay out of the way of who allows `atol = 1` for a quantised model.
+            // Integers and booleans have no rounding: every element is equal or wrong. The bounds of the whole output are
+            // unlimited, so that `atol = 1` works for a quantised model.
             DType::I64
             | DType::I32
             | DType::I16

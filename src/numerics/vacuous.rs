@@ -1,4 +1,4 @@
-//! References that prove nothing: what does not compute anything would agree with them.
+//! Vacuous references: a constant output would also match them, so they verify nothing.
 
 use crate::model::VerifyCode;
 
@@ -6,16 +6,16 @@ use super::check::check;
 use super::tensor::Tensor;
 use super::{NumericsTolerance, typical_magnitude};
 
-/// Why agreeing with this reference means nothing, where that is so: it has no element, or zeros, or one and the
-/// same number everywhere, would agree with it under these tolerances. One number alone is compared with zero
-/// only.
+/// Why matching this reference verifies nothing, or `None` if it does verify something. It is vacuous if it is empty, or
+/// if zeros or the same number everywhere would match it under these tolerances. A single number is only compared with
+/// zero.
 pub(super) fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> Option<String> {
     if reference.is_empty() {
         return Some("the reference has no element".to_owned());
     }
     let values = reference.to_f64();
     if !values.iter().any(|value| value.is_finite()) {
-        // That fails, and says so.
+        // That check fails with its own message.
         return None;
     }
     let agrees = |with: &Tensor| check(0, with, reference, None, tolerances).code == VerifyCode::Pass;
@@ -32,7 +32,7 @@ pub(super) fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> O
     None
 }
 
-/// Where the median of the finite elements is.
+/// The index of the median of the finite elements.
 fn median_at(values: &[f64]) -> usize {
     let mut finite: Vec<(f64, usize)> =
         values.iter().copied().zip(0..).filter(|(value, _)| value.is_finite()).collect();

@@ -1,4 +1,4 @@
-//! All outputs of a benchmark against their references.
+//! Compares all outputs of a benchmark with their references.
 
 use crate::model::{OutputCheck, Verification, VerifyCode};
 
@@ -6,11 +6,11 @@ use super::check::check;
 use super::vacuous::vacuous;
 use super::{NumericsTolerance, Tensor};
 
-/// Compares every output with the reference of the same place.
+/// Compares every output with the reference of the same position.
 ///
-/// `references64` holds the fp64 references in the same order, or is empty. Without references nothing is
-/// verified, and the code says so; another number of outputs than of references fails. References that a constant
-/// would agree with verify nothing either.
+/// `references64` contains the fp64 references in the same order, or is empty. Without references nothing is verified, which
+/// has its own code. Different numbers of outputs and references fail. References that a constant would match verify
+/// nothing either.
 pub fn verify(
     outputs: &[Tensor],
     references: &[Tensor],
@@ -45,7 +45,7 @@ pub fn verify(
     if why.is_some() {
         return Verification { outputs: checks, ..Verification::bare(VerifyCode::Fail, why) };
     }
-    // One reference that says something is enough: the second output may well be a mask of ones.
+    // One meaningful reference is enough; the second output may be a mask of ones.
     let proofs: Option<Vec<String>> =
         references.iter().map(|reference| vacuous(reference, tolerances)).collect();
     let Some(reasons) = proofs else {
@@ -61,8 +61,8 @@ pub fn verify(
     Verification { outputs: outputs.collect(), ..Verification::bare(VerifyCode::VerifierSkipped, why) }
 }
 
-/// Head's outputs against base's, in base's place as the reference. Another number of outputs is a
-/// difference of the first one that is missing.
+/// Compares head's outputs with base's, with base as the reference. If the numbers of outputs differ, the first missing
+/// one counts as different.
 pub fn against_base(base: &[Tensor], head: &[Tensor], tolerances: &[NumericsTolerance]) -> Vec<OutputCheck> {
     let mut checks: Vec<OutputCheck> = head
         .iter()

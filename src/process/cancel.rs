@@ -1,9 +1,9 @@
-//! The token that says "stop": asked politely once, insisted on the second time.
+//! Cancellation: the first request asks tools to stop, the second kills them.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// How urgently to stop.
+/// The urgency of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Urgency {
     GoOn,
@@ -13,7 +13,7 @@ enum Urgency {
     StopNow,
 }
 
-/// A cheap, cloneable request to stop. All clones share one state, and the state only rises.
+/// A cloneable cancellation token. All clones share one state, and the urgency only increases.
 #[derive(Debug, Clone)]
 pub struct Cancel {
     state: watch::Sender<Urgency>,
@@ -26,12 +26,12 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// A token that nobody has used yet.
+    /// A token without a request.
     pub fn new() -> Self {
         Self { state: watch::Sender::new(Urgency::GoOn) }
     }
 
-    /// Asks to stop; asked again, insists.
+    /// Asks to stop; the second call insists.
     pub fn request(&self) {
         self.state.send_modify(|state| {
             *state = match *state {
@@ -41,17 +41,17 @@ impl Cancel {
         });
     }
 
-    /// Whether anyone asked to stop.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         *self.state.borrow() >= Urgency::Stop
     }
 
-    /// Resolves once anyone asks to stop.
+    /// Resolves once a stop is requested.
     pub async fn requested(&self) {
         self.reaches(Urgency::Stop).await;
     }
 
-    /// Resolves once anyone insists.
+    /// Resolves once a second stop is requested.
     pub async fn insisted(&self) {
         self.reaches(Urgency::StopNow).await;
     }
@@ -63,7 +63,7 @@ impl Cancel {
     }
 }
 
-/// A token that SIGINT, SIGTERM and SIGHUP raise, once per signal. Must be called inside a runtime.
+/// A token on which each SIGINT, SIGTERM and SIGHUP requests a stop. Must be called inside a runtime.
 ///
 /// # Errors
 /// The operating system refused a signal handler.

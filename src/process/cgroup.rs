@@ -1,26 +1,26 @@
-//! A cgroup (version 2) for one tool, where this machine lets us make one.
+//! A cgroup (version 2) for one tool, if this machine allows creating one.
 //!
 //! A cgroup catches what a process tree can't: a fork bomb that outruns any listing of its members.
-//! No controller is needed for that, only the right to make a folder below our own cgroup.
+//! This needs no controller, only permission to create a folder below our own cgroup.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Marks the cgroups that benchgate made.
+/// Prefix of cgroups created by benchgate.
 const PREFIX: &str = "benchgate-";
 
-/// Set once a tool could not be moved into a cgroup although one could be made (a delegation that stops
-/// above us); from then on nobody tries.
+/// Set once a tool could not be moved into a cgroup although creating one worked (with some delegations); cgroups are not
+/// used from then on.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// A cgroup of our own. Its lock is held by everyone who may still clean it up (benchgate and the
-/// supervisor share it), so whoever gets the lock knows that the owners are gone.
+/// A cgroup created by benchgate. Benchgate and the supervisor share its lock for as long as they may clean it up, so a
+/// process that gets the lock knows that both are gone.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     pub(super) path: PathBuf,
-    /// A process that writes `0` here moves itself in.
+    /// A process that writes `0` here moves into the cgroup.
     pub(super) procs: File,
     /// Writing `1` kills every member (Linux 5.14). Absent on older kernels.
     pub(super) kill: Option<File>,
@@ -28,15 +28,15 @@ pub(super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a cgroup below our own, or `None` where that is not possible.
+    /// Creates a cgroup below our own; `None` if that is not possible.
     pub(super) fn make() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let base = base()?;
         if REFUSED.load(Ordering::Relaxed) {
             return None;
         }
-        // The process number need not be unique (another container may share this part of the tree), so
-        // an existing folder just means "try the next name".
+        // The process number may not be unique (another container may share this part of the tree), so try the next
+        // name if the folder exists.
         for _ in 0..16 {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
@@ -66,7 +66,7 @@ impl Cgroup {
         }
     }
 
-    /// Kills every member. For the case that the supervisor, whose work this is, was itself killed.
+    /// Kills every member. Needed only if the supervisor, which usually does this, was killed.
     pub(super) fn kill(&self) {
         if let Some(kill) = &self.kill {
             drop(std::io::Write::write_all(&mut &*kill, b"1"));
@@ -85,13 +85,13 @@ impl Drop for Cgroup {
     }
 }
 
-/// Removes an empty cgroup. Usually the supervisor has done so already, and a cgroup that still has
-/// members stays for the next sweep, so nothing is to be said when it fails.
+/// Removes an empty cgroup. Errors are ignored: usually the supervisor has removed it already, and one that still has
+/// members is left to the next sweep.
 fn remove(path: &Path) {
     drop(std::fs::remove_dir(path));
 }
 
-/// The folder of our own cgroup, if folders can be made in it.
+/// The folder of our own cgroup, if folders can be created in it.
 pub(super) fn base() -> Option<&'static Path> {
     static BASE: OnceLock<Option<PathBuf>> = OnceLock::new();
     BASE.get_or_init(|| {
@@ -105,7 +105,7 @@ pub(super) fn base() -> Option<&'static Path> {
     .as_deref()
 }
 
-/// The folder of our own cgroup, where it can be seen.
+/// The folder of our own cgroup, if it is visible.
 pub(super) fn own() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -131,8 +131,8 @@ fn locate(mounts: &str, membership: &str) -> Option<PathBuf> {
     })
 }
 
-/// Removes what a benchgate left behind that was killed together with its supervisors. Its lock is
-/// free, so no owner lives, and only benchgate gives its cgroups this name.
+/// Removes cgroups that a benchgate left behind when it was killed together with its supervisors. A free lock shows that
+/// no owner is alive, and only benchgate uses this prefix.
 fn sweep(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.flatten() {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hybrid_mount_is_found_beside_version_1() {
+    fn a_hybrid_mount_is_found_next_to_version_1() {
         let mounts = "40 30 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                       41 30 0:31 / /sys/fs/cgroup/unified rw - cgroup2 none rw\n";
         let membership = "4:memory:/somewhere\n0::/\n";

@@ -1,4 +1,4 @@
-//! benchgate's end of a tool: the pipes, the orders, and the certainty that it is gone.
+//! benchgate's side of a running tool: pipes, orders to the supervisor, and waiting until the tool is gone.
 
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -24,11 +24,11 @@ use super::{Command, Exit, ProcessError};
 /// A running tool. Dropping it kills the tool with everything it started, and waits for their end.
 pub(super) struct Child {
     supervisor: std::process::Child,
-    /// Its end is the order to kill, so it is dropped first.
+    /// Closing it orders the supervisor to kill, so it is dropped first.
     control: Option<PipeWriter>,
     report: Option<ChildStdout>,
     cgroup: Option<Cgroup>,
-    /// How many processes had been killed for want of memory before.
+    /// Number of out-of-memory kills before the start.
     kills_before: Option<u64>,
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,
@@ -39,14 +39,14 @@ impl Child {
     /// Starts the tool. When it returns, the program is executing.
     pub(super) async fn start(command: &Command, talks: bool) -> Result<Self, ProcessError> {
         let owned = command.clone();
-        // Starting two programs takes milliseconds, which the runtime's threads don't have. Should the caller
-        // lose interest meanwhile, the result is dropped, and with it the tool.
+        // Starting two programs takes milliseconds, too long for the runtime's threads. If the caller drops this future
+        // meanwhile, the result and the tool are dropped too.
         let started = tokio::task::spawn_blocking(move || {
             let cgroup = Cgroup::make();
             let had_cgroup = cgroup.is_some();
             match spawn(&owned, talks, cgroup) {
-                // Some delegations let us make a cgroup and not enter it. If the tool starts without one,
-                // that was the reason.
+                // Some delegations allow creating a cgroup but not entering it. If the tool starts without one, that was the
+                // reason.
                 Err(first) if had_cgroup && first.kind() != io::ErrorKind::NotFound => {
                     let second = spawn(&owned, talks, None);
                     if second.is_ok() {
@@ -78,12 +78,12 @@ impl Child {
         })
     }
 
-    /// Hands the pipes to the runtime.
+    /// Registers the pipes with the runtime.
     fn register(mut started: Started) -> io::Result<Self> {
         let supervisor = &mut started.supervisor;
         let (stdin, stdout, stderr) =
             (supervisor.stdin.take(), supervisor.stdout.take(), supervisor.stderr.take());
-        // Built first, so that a failure below drops a child that knows how to end itself.
+        // Built first, so that a failure below drops the child and thereby ends the tool.
         let mut child = Self {
             supervisor: started.supervisor,
             control: Some(started.control),
@@ -112,7 +112,7 @@ impl Child {
         }
     }
 
-    /// SIGTERM to the group, and SIGKILL after a moment of grace.
+    /// SIGTERM to the group, then SIGKILL after the grace period.
     pub(super) fn terminate(&mut self) {
         self.order(TERMINATE);
     }
@@ -124,13 +124,13 @@ impl Child {
 
     fn order(&mut self, order: u8) {
         if let Some(control) = &mut self.control {
-            // A supervisor that is gone has done its work.
+            // A supervisor that is gone has finished its work.
             drop(control.write_all(&[order]));
         }
         wake(&self.supervisor);
     }
 
-    /// Whether the kernel has killed for want of memory since the tool was started.
+    /// Whether the kernel has killed a process because of low memory since the tool was started.
     pub(super) fn memory_ran_out(&self) -> bool {
         self.kills_before.zip(out_of_memory_kills()).is_some_and(|(before, now)| now > before)
     }
@@ -140,7 +140,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.control = None;
         wake(&self.supervisor);
-        // Ends within moments: the supervisor bounds how long it waits for the killed.
+        // Ends soon: the supervisor limits how long it waits for killed processes.
         drop(self.supervisor.wait());
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
@@ -148,10 +148,10 @@ impl Drop for Child {
     }
 }
 
-/// How long a supervisor may take to start its tool before it is woken.
+/// How long a supervisor may take to start its tool before it gets SIGCONT.
 const WAKE_MS: u16 = 1000;
 
-/// Lets a supervisor go on that was stopped (`kill -STOP`): it could not obey otherwise.
+/// Resumes a supervisor that was stopped (`kill -STOP`), so that it can obey orders.
 fn wake(supervisor: &std::process::Child) {
     // It is our child and not reaped yet, so the number is its own. One that has ended needs no waking.
     let _ = kill(Pid::from_raw(supervisor.id().cast_signed()), Signal::SIGCONT);
@@ -167,7 +167,7 @@ pub(super) fn exit_of(status: i32) -> Exit {
     }
 }
 
-/// Peak memory, unless it disappears behind what the supervisor passed on.
+/// Peak memory, unless the peak inherited from the supervisor is larger.
 pub(super) fn peak_memory_bytes(report: &Report) -> Option<u64> {
     (report.max_rss_kib > report.floor_kib).then_some(report.max_rss_kib * 1024)
 }
@@ -176,7 +176,7 @@ pub(super) const fn wall(report: &Report) -> Duration {
     Duration::from_nanos(report.wall_ns)
 }
 
-/// A started supervisor with its pipes, not yet known to the runtime.
+/// A started supervisor with its pipes, not yet registered with the runtime.
 struct Started {
     supervisor: std::process::Child,
     control: PipeWriter,
@@ -224,7 +224,7 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
     let mut supervisor = process.spawn()?;
     // Ours are closed, so that the end of the supervisor is the end of its report.
     drop((control_end, report_end));
-    // One that was stopped before it could answer (`kill -STOP`) could not be asked to end either.
+    // A supervisor that was stopped before it could answer (`kill -STOP`) could not be ended either.
     while poll(&mut [PollFd::new(report.as_fd(), PollFlags::POLLIN)], PollTimeout::from(WAKE_MS)) == Ok(0) {
         wake(&supervisor);
     }

@@ -1,4 +1,4 @@
-//! What to run, and how it ended.
+//! A command to run, and how it ended.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -45,11 +45,11 @@ const INHERITED: &[&str] = &[
 pub struct Command {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// Added to the inherited variables, which are an allow-list.
+    /// Variables in addition to the inherited ones, which are an allow-list.
     pub env: BTreeMap<OsString, OsString>,
-    /// The folder it runs in; benchgate's own unless given.
+    /// The working folder; by default benchgate's own.
     pub cwd: Option<PathBuf>,
-    /// After this the whole process group is ended.
+    /// Time limit; after this the whole process group is ended.
     pub timeout: Duration,
     /// stdout and stderr are appended to this file, up to a bound.
     pub log: Option<PathBuf>,
@@ -132,7 +132,7 @@ impl Command {
     }
 }
 
-/// Without the values of its variables: one of them may be a token.
+/// Leaves out the values of variables, because one of them may be a token.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")
@@ -144,7 +144,7 @@ impl fmt::Debug for Command {
     }
 }
 
-/// As a shell would write it, so that a person can run it again.
+/// In shell syntax, so that it can be copied and run again.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&quoted(self.program.as_os_str()))?;
@@ -188,7 +188,7 @@ impl Exit {
         matches!(self, Self::Success)
     }
 
-    /// Memory that is backed by nothing: above all a mapped file on a full disk.
+    /// SIGBUS: usually a mapped file on a full disk.
     pub const fn is_bus_error(self) -> bool {
         matches!(self, Self::Signal(nix::libc::SIGBUS))
     }
@@ -214,29 +214,29 @@ impl fmt::Display for Exit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
     pub exit: Exit,
-    /// From just before it was started to its end, as its supervisor saw it.
+    /// Wall-clock time from just before the start to the end, measured by the supervisor.
     pub wall: Duration,
     /// Processor time of it and of the children it waited for.
     pub user: Duration,
     pub system: Duration,
-    /// Peak resident memory of its largest process (`ru_maxrss`). `None` where it stayed below what the
-    /// supervisor occupied when it started the tool: Linux carries that mark over `exec`.
+    /// Peak resident memory of its largest process (`ru_maxrss`). `None` if it stayed below the supervisor's own peak at
+    /// the start, because Linux keeps that mark over `exec`.
     pub peak_memory_bytes: Option<u64>,
     /// Captured stdout; empty unless asked for.
     pub stdout: Vec<u8>,
-    /// More was written to stdout than is kept.
+    /// Whether stdout was longer than what is kept.
     pub stdout_truncated: bool,
     /// The end of stderr, invalid UTF-8 replaced.
     pub stderr_tail: String,
-    /// Processes the tool had left running, and that were killed after it.
+    /// Processes that the tool left running and that were killed after it.
     pub leftovers: u32,
-    /// The kernel killed a process for want of memory meanwhile, here or, where that is not counted by cgroup,
-    /// on this machine.
+    /// Whether the kernel killed a process because of low memory meanwhile: in this cgroup or, if that is not counted by
+    /// cgroup, on this machine.
     pub memory_ran_out: bool,
 }
 
 impl Finished {
-    /// Why its end says nothing about the program, where that is so: it did not end by itself.
+    /// Why the program was ended from outside, so that its end says nothing about the program. `None` otherwise.
     pub fn ended_from_outside(&self) -> Option<&'static str> {
         if matches!(self.exit, Exit::Success | Exit::TimedOut | Exit::Interrupted) {
             return None;

@@ -1,11 +1,11 @@
-//! Which means of containment this machine offers, for `doctor` and for the record.
+//! How processes are contained on this machine; shown by `doctor` and recorded in runs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::cgroup::{self, Cgroup};
 
-/// What holds a tool's whole process tree together, strongest first. Each includes those after it.
+/// How a tool's process tree is contained, strongest first. Each includes the following ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Containment {
     /// Each tool gets a cgroup below this one; `cgroup.kill` ends even a fork bomb.
@@ -29,7 +29,7 @@ impl fmt::Display for Containment {
     }
 }
 
-/// What is in use on this machine. Makes (and removes) a cgroup to find out.
+/// The containment in use on this machine. Creates and removes a cgroup to find out.
 pub fn containment() -> Containment {
     if let (Some(_made), Some(base)) = (Cgroup::make(), cgroup::base()) {
         return Containment::Cgroup { base: base.to_owned() };

@@ -1,4 +1,4 @@
-//! Why a program could not be run. How a program that did run ended is [`Exit`](super::Exit), not an error.
+//! Errors of running a program. How a program ended that did run is [`Exit`](super::Exit), not an error.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub enum ProcessError {
     Log { path: PathBuf, source: io::Error },
     #[error("read the output of {}: {source}", program.display())]
     Output { program: PathBuf, source: io::Error },
-    /// Somebody killed the supervisor itself, so nothing is known about the program's end.
+    /// The supervisor itself was killed, so nothing is known about the program's end.
     #[error("learn how {} ended: its supervisor was killed", program.display())]
     SupervisorLost { program: PathBuf },
 }

@@ -1,4 +1,4 @@
-//! A process that holds a secret keeps other processes out.
+//! Protects a process that holds a secret from other processes.
 
 use std::ffi::{CStr, OsString, c_char};
 

@@ -1,4 +1,4 @@
-//! benchgate, started once more as the supervisor of one tool.
+//! Starts benchgate again as the supervisor of one tool.
 //!
 //! A program inherits the peak memory of the process that it replaces: Linux keeps the high-water mark of a
 //! process over `exec`. benchgate is larger than many tools, so a tool started by it, or by a fork of it, would be
@@ -13,10 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use super::plan::Plan;
 use super::supervisor::supervise;
 
-/// What a supervisor is called in a list of processes.
+/// Name of a supervisor in process listings.
 pub(super) const NAME: &str = "benchgate-init";
 
-/// The program that runs, whatever became of its file.
+/// The running program, even if its file was replaced or removed.
 pub(super) const SELF: &str = "/proc/self/exe";
 
 /// Run by the C library before `main`.
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn another_program_s_command_line_is_no_plan() {
+    fn the_command_line_of_another_program_is_not_a_plan() {
         for line in [
             &b"benchgate\0gate\0"[..],
             b"benchgate-initial\0",

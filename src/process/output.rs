@@ -1,4 +1,4 @@
-//! What a tool prints: to its log, to memory, to the tail of an error message, all bounded.
+//! The output of a tool: in its log, in memory, and the tail for error messages, all with limits.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use super::ProcessError;
 pub(super) const CAPTURE_LIMIT: usize = 64 << 20;
 /// Most bytes one run adds to its log, so that a tool that floods can't fill the disk.
 const LOG_LIMIT: u64 = 64 << 20;
-/// How a log begins its last line where something was left out.
+/// The last line of a log that was truncated.
 pub const LOG_CUT: &str = "[the rest was dropped: the log reached its limit]";
 /// Most bytes of stderr kept for messages.
 const TAIL_LIMIT: usize = 16 << 10;

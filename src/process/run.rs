@@ -12,18 +12,18 @@ use super::output::{Head, Log, Tail};
 use super::supervisor::Report;
 use super::{Cancel, Command, Exit, Finished, ProcessError};
 
-/// How long output may still trickle in once the whole process tree is gone. Only a process that was
-/// handed the pipe from outside the tree can hold it open.
+/// How long to wait for more output once the whole process tree is gone. Only a process outside the tree can still hold
+/// the pipe open.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Runs `command` until it ends, its time is up, or `cancel` is raised. Whatever happens, also when
-/// this future is dropped, nothing that the program started keeps running.
+/// Runs `command` until it ends, reaches its time limit, or is cancelled. In every case, also if this future is dropped,
+/// nothing that the program started keeps running.
 ///
 /// # Errors
-/// The program could not be started, or its output could not be read or logged. How it ended is no
-/// error: see [`Finished::exit`].
+/// The program could not be started, or its output could not be read or logged. How it ended is not
+/// an error: see [`Finished::exit`].
 pub async fn run(command: &Command, cancel: &Cancel) -> Result<Finished, ProcessError> {
-    // Opened first: a log that can't be written is found out before anything runs.
+    // Opened first, so that a log that can't be written is detected before anything runs.
     let mut log = Log::open(command.log.as_deref())?;
     let mut child = Child::start(command, false).await?;
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
@@ -79,7 +79,6 @@ pub async fn run(command: &Command, cancel: &Cancel) -> Result<Finished, Process
     Ok(finished(&report, stopped, child.memory_ran_out(), head, tail))
 }
 
-/// Puts the pieces together.
 pub(super) fn finished(
     report: &Report,
     stopped: Option<Exit>,
@@ -101,7 +100,7 @@ pub(super) fn finished(
     }
 }
 
-/// Reads what is there; never resolves once the stream has ended.
+/// Reads available output; never resolves once the stream has ended.
 async fn read_some(stream: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> io::Result<usize> {
     match stream {
         Some(stream) => stream.read(buffer).await,
@@ -109,7 +108,7 @@ async fn read_some(stream: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8
     }
 }
 
-/// The bytes a read brought; a read of nothing closes the stream.
+/// The bytes of a read; an empty read closes the stream.
 fn taken<'a, S>(
     stream: &mut Option<S>,
     buffer: &'a [u8],
@@ -123,7 +122,7 @@ fn taken<'a, S>(
     Ok(&buffer[..length])
 }
 
-/// Waits for the end of a tool that was asked to end, and no longer than that can take.
+/// Waits, with a limit, for the end of a tool that was asked to stop.
 pub(super) async fn wait(ended: impl Future<Output = Option<Report>>, limit: Duration) -> Option<Report> {
     timeout(limit, ended).await.ok().flatten()
 }

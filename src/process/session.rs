@@ -1,4 +1,4 @@
-//! A program to talk with: one line in, one line out, for as long as it lives.
+//! A long-running program that answers each line of input with one line of output.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use super::{Cancel, Command, Exit, Finished, ProcessError};
 /// Longest line a program may answer with.
 const LINE_LIMIT: u64 = 16 << 20;
 
-/// What came of a request. Anything but a line means that the conversation is over: call
+/// The outcome of a request. Anything but a line ends the session: call
 /// [`Session::finish`] or [`Session::kill`] to learn how the program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The answer, without its line end.
+    /// The answer, without the line break.
     Line(String),
     /// The program closed its output, by ending or by crashing.
     Ended,
@@ -42,8 +42,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts the program. `command.timeout` bounds each request; stdout is the conversation and is
-    /// not logged.
+    /// Starts the program. `command.timeout` limits each request; stdout contains the answers and is not logged.
     ///
     /// # Errors
     /// The program could not be started, or the log not opened.
@@ -76,14 +75,13 @@ impl Session {
     /// Sends a line and waits for the first line of the answer.
     ///
     /// # Errors
-    /// The answer could not be read, or is no text, or longer than any answer may be.
+    /// The answer could not be read, is not text, or is too long.
     pub async fn request(&mut self, line: &str, cancel: &Cancel) -> Result<Reply, ProcessError> {
         self.send(line).await;
         self.receive(cancel).await
     }
 
-    /// Sends a line. A program that died is told apart from one that answers by its output, so a
-    /// broken pipe here is not the news.
+    /// Sends a line. A broken pipe is ignored here; the end of the program's output shows that it died.
     pub async fn send(&mut self, line: &str) {
         if let Some(stdin) = &mut self.stdin {
             drop(stdin.write_all(format!("{line}\n").as_bytes()).await);
@@ -93,7 +91,7 @@ impl Session {
     /// Waits for the next line, for at most the command's timeout.
     ///
     /// # Errors
-    /// The line could not be read, or is no text, or longer than any line may be.
+    /// The line could not be read, is not text, or is too long.
     pub async fn receive(&mut self, cancel: &Cancel) -> Result<Reply, ProcessError> {
         let limit = self.command.timeout;
         let reply = tokio::select! {
@@ -118,7 +116,7 @@ impl Session {
     /// whose last request timed out or was interrupted is ended at once.
     ///
     /// # Errors
-    /// stderr could not be logged, or somebody killed the supervisor.
+    /// stderr could not be logged, or the supervisor was killed.
     pub async fn finish(mut self, limit: Duration) -> Result<Finished, ProcessError> {
         self.stdin = None;
         let ended = self.child.ended();
@@ -138,7 +136,7 @@ impl Session {
     /// Kills the program and everything it started.
     ///
     /// # Errors
-    /// stderr could not be logged, or somebody killed the supervisor.
+    /// stderr could not be logged, or the supervisor was killed.
     pub async fn kill(mut self) -> Result<Finished, ProcessError> {
         let ended = self.child.ended();
         self.child.kill();
@@ -153,7 +151,7 @@ impl Session {
         let program = command.program;
         let tail = match timeout(GRACE, stderr).await {
             Ok(Ok(tail)) => tail?,
-            // Held open from outside the tree; what was read is in the log.
+            // A process outside the tree holds it open; what was read is in the log.
             Ok(Err(_)) | Err(_) => Tail::default(),
         };
         let report = report.ok_or(ProcessError::SupervisorLost { program })?;
@@ -173,7 +171,7 @@ async fn next_line(stdout: &mut Option<BufReader<ChildStdout>>) -> std::io::Resu
         Some(_) if answer.len() as u64 + 1 >= LINE_LIMIT => {
             Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the answer is too long"))
         }
-        // Cut in the middle of its answer: it crashed.
+        // An incomplete answer: the program crashed.
         Some(_) => Ok(Reply::Ended),
     }
 }

@@ -1,6 +1,6 @@
 //! The process between benchgate and a tool: it starts the tool, watches it, and kills what is left of it.
 //!
-//! It is benchgate's own program, started anew ([`super::init`]): one thread, no runtime, nothing of benchgate's
+//! It is another process of benchgate ([`super::init`]) with one thread, no runtime and none of benchgate's
 //! memory. The control pipe carries orders: [`TERMINATE`], [`KILL`], or its end, which means that benchgate is
 //! gone. The report pipe carries a [`STARTED`] and then one [`Report`].
 
@@ -27,23 +27,23 @@ use super::plan::Plan;
 /// The first message of a supervisor: the number of the error that kept the tool from starting, or this.
 pub(super) const STARTED: i32 = 0;
 
-/// Order: SIGTERM to the group, a moment of grace, then kill.
+/// Order: SIGTERM to the group, then kill after the grace period.
 pub(super) const TERMINATE: u8 = b'T';
 /// Order: kill everything now.
 pub(super) const KILL: u8 = b'K';
 
-/// How long a tool may take to end after SIGTERM. Long enough to flush a file or release a device,
-/// short enough for someone who waits at Ctrl-C.
+/// Grace period after SIGTERM. Long enough to flush a file or release a device, short enough for a user who waits after
+/// Ctrl-C.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
-/// How long killed processes may take to die. Only one stuck in the kernel (a hung driver) needs more,
-/// and waiting longer for that would hang benchgate too.
+/// How long to wait for killed processes. Only a process stuck in the kernel (a hung driver) needs more, and waiting
+/// longer would make benchgate hang too.
 const DEATH: Duration = Duration::from_secs(5);
 
-/// What the supervisor saw, as it goes through the report pipe.
+/// The supervisor's report, as sent through the report pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Report {
-    /// As `wait4` gave it.
+    /// Status from `wait4`.
     pub(super) status: i32,
     pub(super) leftovers: u32,
     pub(super) wall_ns: u64,
@@ -94,7 +94,7 @@ impl Report {
     }
 }
 
-/// Does all that a supervisor does, and ends the process.
+/// Runs the supervisor and ends the process.
 pub(super) fn supervise(plan: &Plan) -> ! {
     let started = Instant::now();
     let floor_kib = private_memory_kib();
@@ -118,10 +118,10 @@ fn start(plan: &Plan) -> io::Result<Pid> {
     for fd in plan.descriptors() {
         fcntl(borrowed(&fd), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
     }
-    // Of its own session: neither the terminal's Ctrl-C nor its end reaches the tool except through us.
+    // In a new session, so that Ctrl-C and the end of the terminal reach the tool only through the supervisor.
     setsid()?;
     prctl::set_child_subreaper(true)?;
-    // A supervisor that someone stopped must notice that benchgate is gone.
+    // A stopped supervisor must still notice that benchgate is gone.
     prctl::set_pdeathsig(Signal::SIGCONT)?;
     let mut before = SigSet::empty();
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
@@ -137,7 +137,7 @@ fn start(plan: &Plan) -> io::Result<Pid> {
     Ok(Pid::from_raw(tool.spawn()?.id().cast_signed()))
 }
 
-/// In the tool, before it executes.
+/// Runs in the tool's process before `exec`.
 fn confine(supervisor: Pid, signals: &SigSet, procs: Option<RawFd>, cpus: Option<&CpuSet>) -> io::Result<()> {
     // Blocked signals are inherited over `exec`.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(signals), None)?;
@@ -189,8 +189,8 @@ const REPORT: RawFd = 1;
 const CGROUP_KILL: RawFd = 2;
 const CGROUP_LOCK: RawFd = 3;
 
-/// Moves what is needed to the lowest numbers and closes all else: the supervisor must not hold a pipe
-/// open that somebody waits to see closed, above all not the one that reports a failed `exec`.
+/// Moves the needed descriptors to the lowest numbers and closes all others. The supervisor must not keep a pipe open
+/// whose end another process waits for, in particular the one that reports a failed `exec`.
 fn keep_only(plan: &Plan) {
     let kill = plan.cgroup.as_ref().and_then(|cgroup| cgroup.kill);
     let lock = plan.cgroup.as_ref().map(|cgroup| cgroup.lock);
@@ -218,7 +218,7 @@ fn keep_only(plan: &Plan) {
     }
 }
 
-/// What the supervisor knows about the tree below it.
+/// The supervisor's view of the tool's process tree.
 struct Tree {
     tool: Pid,
     started: Instant,
@@ -279,7 +279,7 @@ fn pause(time: Duration) {
 }
 
 impl Tree {
-    /// Returns once the tool has ended or nobody should wait for it any longer.
+    /// Returns once the tool has ended or should no longer be waited for.
     fn watch(&mut self, signals: &SignalFd) {
         let mut deadline: Option<Instant> = None;
         loop {
@@ -355,7 +355,7 @@ impl Tree {
         }
     }
 
-    /// Kills whatever is left of the tree, the tool included, and waits for it to be gone.
+    /// Kills the rest of the tree, including the tool, and waits until it is gone.
     fn kill_rest(&mut self, signals: Option<&SignalFd>) {
         let deadline = Instant::now() + DEATH;
         while self.reap() && Instant::now() < deadline {
@@ -367,7 +367,7 @@ impl Tree {
                 let _ = killpg(self.tool, Signal::SIGKILL);
             }
             // What escaped the group was adopted by us. Its own children follow once it is dead. A child's
-            // number can't be reused before we reap it, so nobody else is hit.
+            // number can't be reused before we reap it, so no other process is hit.
             each_child(|child| {
                 let _ = kill(child, Signal::SIGKILL);
             });

@@ -1,11 +1,11 @@
-//! What has been spent so far.
+//! Processor time used so far.
 
 use std::time::Duration;
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-/// Processor time of benchgate and of everything it started and has seen end.
+/// Processor time of benchgate and of all its child processes that have ended.
 pub fn processor_time() -> Duration {
     let of = |who| getrusage(who).as_ref().map_or(Duration::ZERO, spent);
     of(UsageWho::RUSAGE_SELF) + of(UsageWho::RUSAGE_CHILDREN)

@@ -109,7 +109,7 @@ fn acceptance(from: Option<&str>, created: &str) -> Acceptance {
         testbed: testbed().id,
         from: from.map(str::to_owned),
         benchmark: None,
-        who: "somebody".to_owned(),
+        who: "Ada".to_owned(),
         why: "bigger tiles, on purpose".to_owned(),
         until: None,
         created: created.to_owned(),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Re-creates models/*.mlir and data/* of the quickstart suite.
 
-Nobody needs this to run the suite: what it writes is checked in. Python 3.11, x86-64 Linux and, in
+The suite runs without this script, because its output is checked in. It needs Python 3.11, x86-64 Linux and, in
 one environment (torch brings about 5 GB):
 
     pip install torch==2.15.0 torch-mlir==20261001 numpy==2.4.6 packaging==26.3 \

@@ -4,10 +4,10 @@ A model is a module with
 
     make(preset="small", weights=…, …) -> (torch.nn.Module, inputs)
 
-    OUTPUT_TYPES = (…)                what torch-mlir tries, in this order           (optional)
+    OUTPUT_TYPES = (…)                output types that torch-mlir tries, in order   (optional)
     UNSUPPORTED = {exporter: reason}  what is known not to work                      (optional)
 
-`small` is minutes for all of them on two cores: seeded random weights and a tiny configuration. `full` is the real
-architecture, with weights as `_weights.py` says. `raise Unsupported(reason)` in `make` is the answer where something
-is missing that the model can't be made without. Nothing else has to be told about a new file.
+`small` takes minutes for all models on two cores: seeded random weights and a tiny configuration. `full` is the real
+architecture, with weights as `_weights.py` says. Raise `Unsupported(reason)` in `make` if something
+is missing that the model needs. A new file needs no registration.
 """

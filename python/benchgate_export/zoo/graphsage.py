@@ -1,4 +1,4 @@
-"""GraphSAGE of PyTorch Geometric: the mean of the neighbours beside the node itself."""
+"""GraphSAGE of PyTorch Geometric: the node combined with the mean of its neighbours."""
 
 from torch_geometric.nn import SAGEConv
 
