@@ -215,7 +215,7 @@ fn a_kill_at_any_moment_leaves_a_baseline_that_the_next_update_finishes() {
         assert_eq!(again.code, Some(0), "{}", again.stderr);
     }
     let verified = on_branch(&world, &server, TOKEN, &["baseline", "verify"]);
-    assert!(verified.stdout.contains("8 runs on 1 shelf,"), "{}", verified.stdout);
+    assert!(verified.stdout.contains("8 runs in 1 baseline,"), "{}", verified.stdout);
     assert_eq!(verified.code, Some(0));
 }
 

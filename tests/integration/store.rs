@@ -159,7 +159,7 @@ fn a_wrong_token_is_told_from_a_missing_one_and_printed_by_neither() {
     let error = DataBranch::fetch(remote(&server.url(), wrong), BRANCH, &git).unwrap_err();
     assert!(matches!(error, GitError::Credentials { .. }), "{error:?}");
     let text = format!("{error} {error:?}");
-    assert!(!text.contains(wrong) && text.contains("the token that was given"), "{text}");
+    assert!(!text.contains(wrong) && text.contains("the given token"), "{text}");
     let none = Remote::new(&server.url(), None, Vec::new()).unwrap();
     let error = DataBranch::fetch(none, BRANCH, &git).unwrap_err().to_string();
     assert!(error.contains("no token was given"), "{error}");

@@ -107,7 +107,7 @@ fn sessions_of_another_branch_are_no_history() {
     commit(&suite);
     let outcome = suite.world.run(["gate"]).expect_code(12);
     assert!(
-        outcome.stderr.contains("1 stored sessions measured commits that are not behind"),
+        outcome.stderr.contains("1 stored sessions measured commits that are not ancestors"),
         "{}",
         outcome.stderr
     );

@@ -97,7 +97,7 @@ fn only_the_measuring_workflow_s_pull_request_runs_are_accepted() {
     assert!(accept(&payload, path).unwrap_err().contains("repository_dispatch"));
     payload["workflow_run"]["event"] = json!("pull_request");
     assert_eq!(accept(&payload, path), Ok(()));
-    assert!(accept(&payload, ".github/workflows/benchgate.yml").unwrap_err().contains("only those of"));
+    assert!(accept(&payload, ".github/workflows/benchgate.yml").unwrap_err().contains(path));
     for path_of_run in [json!(".github/workflows/test.yml@x.yml"), Value::Null] {
         payload["workflow_run"]["path"] = path_of_run;
         accept(&payload, path).unwrap_err();

@@ -308,7 +308,7 @@ fn a_bad_token_is_named_and_not_shown() {
 }
 
 #[test]
-fn measuring_beside_a_token_that_can_write_is_for_private_repositories() {
+fn measuring_with_a_token_that_can_write_is_only_for_private_repositories() {
     let job = Job::new();
     let mut fork = pull();
     fork["repository"]["private"] = json!(true);

@@ -94,7 +94,7 @@ fn our_comment_is_found_behind_three_pages_of_others() {
 }
 
 #[test]
-fn a_stranger_s_comment_with_our_marker_is_left_alone() {
+fn another_user_s_comment_with_our_marker_is_left_alone() {
     let double = Double::new();
     let forged = format!("{}\nforged", marker(u64::MAX, 1).line());
     double.add("mallory", &forged);
@@ -158,7 +158,7 @@ fn a_gateway_that_never_recovers_is_an_error_and_no_flood() {
         double.fail("POST", ISSUE, Fault::NotDone502);
     }
     let error = post(&double, 1, 1, "red", true).unwrap_err();
-    assert!(error.to_string().contains("no answer"), "{error}");
+    assert!(matches!(error, GitHubError::Unreachable { .. }), "{error}");
     assert_eq!(double.count("POST"), 3);
 }
 
