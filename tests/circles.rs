@@ -28,18 +28,6 @@ const STANDING: &[&[&str]] = &[
         "src/ingest/latency_csv.rs",
         "src/ingest/text.rs",
     ],
-    &[
-        "src/pipeline/assemble.rs",
-        "src/pipeline/compile.rs",
-        "src/pipeline/divergence.rs",
-        "src/pipeline/export.rs",
-        "src/pipeline/failures.rs",
-        "src/pipeline/interpreters.rs",
-        "src/pipeline/ir.rs",
-        "src/pipeline/prepare.rs",
-        "src/pipeline/targets.rs",
-        "src/pipeline/verify.rs",
-    ],
     &["src/toolchain/lock.rs", "src/toolchain/lock_text.rs"],
 ];
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
 use crate::model::{Outcome, Unit, counted};
-use crate::pipeline::{MadeBundle, OpenBundle, SideInput};
+use crate::pipeline::{OpenBundle, PackedBundle, SideInput};
 use crate::report::{clean, quantity};
 
 use super::session::MeasureArgs;
@@ -102,7 +102,7 @@ fn told(outcome: &Outcome) -> (&'static str, Option<String>) {
 }
 
 /// What is in a bundle that was written, and what is not.
-fn packed(made: &MadeBundle, bundle: &Path) -> String {
+fn packed(made: &PackedBundle, bundle: &Path) -> String {
     let mut text = String::new();
     let mut whole = 0;
     for (side, name, outcome) in &made.benchmarks {
@@ -124,7 +124,7 @@ fn packed(made: &MadeBundle, bundle: &Path) -> String {
 }
 
 /// The same for programs.
-fn packed_json(made: &MadeBundle, bundle: &Path) -> String {
+fn packed_json(made: &PackedBundle, bundle: &Path) -> String {
     let benchmarks = made.benchmarks.iter().map(|(side, name, outcome)| {
         let (status, why) = told(outcome);
         serde_json::json!({"side": side.as_str(), "benchmark": name, "status": status, "why": why})

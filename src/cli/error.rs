@@ -113,7 +113,7 @@ impl From<PipelineError> for CliError {
                 message,
                 hint: Some("make it again, with `benchgate run --until compile --bundle FILE`".to_owned()),
             },
-            PipelineError::CannotTravel(_) => {
+            PipelineError::NotBundleable(_) => {
                 Self::Usage { message, hint: Some(docs!("bundles.md", "what a bundle can hold").to_owned()) }
             }
             PipelineError::Device(DeviceError::Held { .. }) => Self::Failed {

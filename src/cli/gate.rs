@@ -7,7 +7,7 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::Repository;
 use crate::model::SideName;
-use crate::pipeline::{Session, SideInput};
+use crate::pipeline::{MeasuredRun, SideInput};
 
 use super::announce::{Story, Texts};
 use super::bundle_args::{BundleArgs, Half};
@@ -191,7 +191,7 @@ fn judged(
     sides: &[SideInput],
     notices: &[String],
     baseline: Option<&Baseline<'_>>,
-    measure: impl FnOnce() -> Result<Session, CliError>,
+    measure: impl FnOnce() -> Result<MeasuredRun, CliError>,
     destination: Destination,
     terminal: &Terminal,
 ) -> Result<Judged, CliError> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::exit_code::ExitCode;
 use crate::model::{Outcome, Run, SideName, VerifyCode};
-use crate::pipeline::Session;
+use crate::pipeline::MeasuredRun;
 use crate::record::StageStatus;
 use crate::report::{self, DrawnRun, Outcomes, TerminalOptions, outcomes_json, outcomes_table};
 
@@ -96,7 +96,7 @@ fn from_bundle(
 }
 
 fn print(
-    session: &Session,
+    session: &MeasuredRun,
     args: &Args,
     destination: Destination,
     terminal: &Terminal,
@@ -109,7 +109,7 @@ fn print(
 
 /// A failure on any side makes the run an error, and a wrong output makes it diverged; what was measured
 /// is in the file all the same.
-fn exit_code(session: &Session) -> ExitCode {
+fn exit_code(session: &MeasuredRun) -> ExitCode {
     let benchmarks = || [&session.base, &session.head].into_iter().flat_map(|run| &run.benchmarks);
     let verified = |code: VerifyCode| {
         benchmarks().any(|benchmark| benchmark.verification.as_ref().is_some_and(|v| v.code == code))
@@ -124,7 +124,7 @@ fn exit_code(session: &Session) -> ExitCode {
     }
 }
 
-fn summary(session: &Session, args: &Args, options: TerminalOptions) -> String {
+fn summary(session: &MeasuredRun, args: &Args, options: TerminalOptions) -> String {
     let file = &args.run.run;
     let ran = |name: &SideName| session.file.side(*name).is_some();
     let sides: Vec<(SideName, &Run)> = [(SideName::Base, &session.base), (SideName::Head, &session.head)]
@@ -149,7 +149,7 @@ fn summary(session: &Session, args: &Args, options: TerminalOptions) -> String {
 }
 
 /// Where the tool's whole message is. The record names logs relative to itself.
-fn log_of_failure(session: &Session, side: SideName, benchmark: &str, output: &Path) -> Option<String> {
+fn log_of_failure(session: &MeasuredRun, side: SideName, benchmark: &str, output: &Path) -> Option<String> {
     let benchmarks = &session.file.side(side)?.benchmarks;
     let record = benchmarks.iter().find(|record| record.name == benchmark)?;
     let failed = record.stages.iter().find(|stage| stage.status == StageStatus::Failed);

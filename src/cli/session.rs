@@ -8,7 +8,9 @@ use crate::device;
 use crate::gate::Policy;
 use crate::git::{GitError, Repository};
 use crate::model::SideName;
-use crate::pipeline::{self, CalibrationSource, Filter, MadeBundle, OpenBundle, Session, SideInput};
+use crate::pipeline::{
+    self, CalibrationSource, Filter, MeasuredRun, OpenBundle, PackedBundle, PrepareFrom, SideInput, SuiteRun,
+};
 use crate::toolchain::Lock;
 
 use super::beside::BesideArgs;
@@ -127,7 +129,7 @@ impl MeasureArgs {
         sides: &[SideInput],
         output: &Path,
         terminal: &Terminal,
-    ) -> Result<Session, CliError> {
+    ) -> Result<MeasuredRun, CliError> {
         self.measure_beside(sides, output, &BesideArgs::default(), terminal)
     }
 
@@ -138,7 +140,7 @@ impl MeasureArgs {
         output: &Path,
         beside: &BesideArgs,
         terminal: &Terminal,
-    ) -> Result<Session, CliError> {
+    ) -> Result<MeasuredRun, CliError> {
         let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
         self.measured(sides, output, None, calibration, beside, terminal)
     }
@@ -151,7 +153,7 @@ impl MeasureArgs {
         output: &Path,
         blocks: u32,
         terminal: &Terminal,
-    ) -> Result<Session, CliError> {
+    ) -> Result<MeasuredRun, CliError> {
         self.measured(sides, output, Some(blocks), CalibrationSource::None, &BesideArgs::default(), terminal)
     }
 
@@ -162,16 +164,18 @@ impl MeasureArgs {
         notices: &[String],
         output: &Path,
         terminal: &Terminal,
-    ) -> Result<MadeBundle, CliError> {
+    ) -> Result<PackedBundle, CliError> {
         let Some(side) = sides.last() else {
             return Err(CliError::Internal { message: "no side to run".to_owned() });
         };
         let none = BesideArgs::default();
         let options = self.options(&side.config.root, output, None, CalibrationSource::None, &none)?;
+        let options = pipeline::Options { axes: None, ..options };
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
-            Ok(pipeline::make_bundle(sides, notices, &options, progress.as_ref(), &cancel).await?)
+            let run = SuiteRun::new(sides, &options, progress.as_ref(), &cancel);
+            Ok(run.prepare(PrepareFrom::Sources).await?.pack(notices).await?)
         })
     }
 
@@ -201,13 +205,14 @@ impl MeasureArgs {
         open: &OpenBundle,
         output: &Path,
         terminal: &Terminal,
-    ) -> Result<Session, CliError> {
+    ) -> Result<MeasuredRun, CliError> {
         let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
         let options = self.options(Path::new(""), output, None, calibration, &BesideArgs::default())?;
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
-            Ok(pipeline::run_bundle(open, &options, progress.as_ref(), &cancel).await?)
+            let run = SuiteRun::new(&open.sides, &options, progress.as_ref(), &cancel);
+            Ok(run.prepare(PrepareFrom::Bundle(open)).await?.measure().await?)
         })
     }
 
@@ -227,7 +232,7 @@ impl MeasureArgs {
         })?;
         Ok(pipeline::Options {
             cache: super::paths::cache_dir(self.cache_dir.as_deref())?,
-            axes: beside.axes()?,
+            axes: Some(beside.axes()?),
             dumps: beside.dumps(&work)?,
             work,
             output: output.to_owned(),
@@ -247,7 +252,7 @@ impl MeasureArgs {
         calibration: CalibrationSource,
         beside: &BesideArgs,
         terminal: &Terminal,
-    ) -> Result<Session, CliError> {
+    ) -> Result<MeasuredRun, CliError> {
         let Some(side) = sides.last() else {
             return Err(CliError::Internal { message: "no side to run".to_owned() });
         };
@@ -256,7 +261,8 @@ impl MeasureArgs {
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
-            Ok(pipeline::run(sides, &options, progress.as_ref(), &cancel).await?)
+            let run = SuiteRun::new(sides, &options, progress.as_ref(), &cancel);
+            Ok(run.prepare(PrepareFrom::Sources).await?.measure().await?)
         })
     }
 }

@@ -3,6 +3,7 @@
 
 mod benchmark;
 mod count;
+mod device;
 mod disclose;
 mod lint;
 mod metric;
@@ -18,6 +19,7 @@ mod verification;
 
 pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries};
 pub use count::counted;
+pub use device::{DeviceKind, device_driver};
 pub use disclose::Disclose;
 pub use lint::{Consequence, Lint, LintCode};
 pub use metric::{Better, Metric, MetricKind, Unit};

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::model::DeviceKind;
 use crate::numerics::TensorFile;
 
 /// What decides a compiled module, beside the compiler and the source.
@@ -131,7 +132,11 @@ impl Execution {
     /// UNIMPLEMENTED to `dispatch-events`, and the others to `host-execution`.
     pub(super) fn profile(&self, iterations: u32, output: &Path) -> Vec<OsString> {
         let mut args = self.common();
-        let family = if self.device.starts_with("local-") { "host-execution" } else { "dispatch-events" };
+        let family = if DeviceKind::from_uri(&self.device) == DeviceKind::Cpu {
+            "host-execution"
+        } else {
+            "dispatch-events"
+        };
         args.push(format!("--benchmark_min_time={iterations}x").into());
         args.push(format!("--device_profiling_mode={family},executable-metadata").into());
         args.push(joined("--device_profiling_output=", output));

@@ -4,24 +4,16 @@ use std::path::Path;
 
 use crate::config::Measure;
 use crate::gate::Policy;
-use crate::model::{Lint, LintCode, Metric, Outcome, Run, SideName, Stage, Testbed, Toolchain};
+use crate::model::{Lint, LintCode, Metric, Outcome, Run, SideName, Stage, Testbed};
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, LintRecord, MeasureRecord, MetricRecord,
     Number, OutcomeRecord, RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord,
     ValueRecord, VerificationRecord,
 };
 
-use super::journal::{Entry, Journal};
-use super::plan::SideInput;
-use super::prepare::{Prepared, StageReport};
+use super::journal::{Journal, JournalEntry};
 use super::recorded_policy;
-
-/// A side with its benchmarks, prepared.
-pub(super) struct PreparedSide<'a> {
-    pub(super) input: &'a SideInput,
-    pub(super) toolchain: Toolchain,
-    pub(super) benchmarks: Vec<Prepared>,
-}
+use super::stage::{Prepared, PreparedSide, StageReport};
 
 /// What a run is about, beside its sides.
 pub(super) struct Frame<'a> {
@@ -51,16 +43,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         complete,
         design: if paired { Design::Abba } else { Design::Single },
         seed: seed(frame, journal),
-        measure: MeasureRecord {
-            repetitions: frame.measure.repetitions,
-            iterations: frame.measure.iterations,
-            min_time_ns: frame.measure.min_time.map(nanoseconds),
-            warmup_ns: frame.measure.warmup.map(nanoseconds),
-            processes: (!paired).then_some(frame.measure.processes),
-            min_blocks: paired.then_some(frame.policy.sequential.min_blocks),
-            max_blocks: paired.then_some(frame.policy.sequential.max_blocks),
-            cpus: frame.cpus.map(|cpus| cpus.iter().filter_map(|cpu| u32::try_from(*cpu).ok()).collect()),
-        },
+        measure: measure_record(frame),
         testbed: TestbedRecord::from(frame.testbed),
         metrics: described(frame).iter().map(MetricRecord::from).collect(),
         sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
@@ -69,6 +52,22 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         gate: Some(recorded_policy::record(frame.policy)),
         calibration: frame.calibration.cloned(),
         lints: frame.lints.iter().map(LintRecord::from).collect(),
+    }
+}
+
+/// How long to measure, and how often.
+pub(super) fn measure_record(frame: &Frame<'_>) -> MeasureRecord {
+    let (measure, blocks) = (frame.measure, frame.policy.sequential);
+    let paired = frame.sides.len() == 2;
+    MeasureRecord {
+        repetitions: measure.repetitions,
+        iterations: measure.iterations,
+        min_time_ns: measure.min_time.map(nanoseconds),
+        warmup_ns: measure.warmup.map(nanoseconds),
+        processes: (!paired).then_some(measure.processes),
+        min_blocks: paired.then_some(blocks.min_blocks),
+        max_blocks: paired.then_some(blocks.max_blocks),
+        cpus: frame.cpus.map(|cpus| cpus.iter().filter_map(|cpu| u32::try_from(*cpu).ok()).collect()),
     }
 }
 
@@ -95,7 +94,7 @@ fn nanoseconds(duration: std::time::Duration) -> u64 {
 
 fn side_record(frame: &Frame<'_>, side: &PreparedSide<'_>, journal: &Journal) -> SideRecord {
     let name = side.input.name;
-    let entries = || side.benchmarks.iter().flat_map(|prepared| journal.processes(&prepared.name, name));
+    let entries = || side.benchmarks.iter().flat_map(|prepared| journal.processes(&prepared.name(), name));
     let mut context = entries().find_map(|entry| entry.context.clone());
     if let Some(context) = &mut context {
         context.load_avg = typical_load(entries());
@@ -104,7 +103,7 @@ fn side_record(frame: &Frame<'_>, side: &PreparedSide<'_>, journal: &Journal) ->
         name: name.into(),
         commit: side.input.commit.clone(),
         dirty: side.input.dirty,
-        toolchain: Some(ToolchainRecord::from(&side.toolchain)),
+        toolchain: Some(ToolchainRecord::from(&side.tools.identity)),
         flags: side.input.side.flags.clone(),
         run_flags: side.input.side.run_flags.clone(),
         context,
@@ -118,7 +117,7 @@ fn side_record(frame: &Frame<'_>, side: &PreparedSide<'_>, journal: &Journal) ->
 
 /// The median of each load average over the processes. A single one would be the load of the moment
 /// before measuring, which on a cold cache is that of our own compilers.
-fn typical_load<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Number> {
+fn typical_load<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<Number> {
     let mut by_window: [Vec<f64>; 3] = Default::default();
     for entry in entries {
         for (window, load) in by_window.iter_mut().zip(&entry.process.load_avg) {
@@ -135,8 +134,13 @@ fn typical_load<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Number> {
         .collect()
 }
 
-fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &Journal) -> BenchmarkRecord {
-    let entries = journal.processes(&prepared.name, side);
+fn benchmark(
+    frame: &Frame<'_>,
+    side: SideName,
+    prepared: &Prepared<'_>,
+    journal: &Journal,
+) -> BenchmarkRecord {
+    let entries = journal.processes(&prepared.name(), side);
     let failure = entries.iter().find_map(|entry| entry.process.failure.clone());
     let outcome = match (&prepared.outcome, failure) {
         (Outcome::Ok, Some(why)) => Outcome::Failed { stage: Stage::Benchmark, why },
@@ -148,8 +152,8 @@ fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &J
         prepared.lints.iter().cloned().chain(killed.map(|why| Lint::new(LintCode::Killed, why))).collect();
     let artifact = prepared.artifact.as_ref().zip(prepared.compiled.as_ref());
     BenchmarkRecord {
-        name: prepared.name.as_str().to_owned(),
-        labels: prepared.labels.iter().cloned().collect(),
+        name: prepared.name().as_str().to_owned(),
+        labels: prepared.labels().collect(),
         outcome: OutcomeRecord::from(&outcome),
         artifact: artifact.map(|(artifact, compiled)| ArtifactRecord {
             vmfb_sha256: artifact.vmfb_sha256.clone(),
@@ -159,7 +163,7 @@ fn benchmark(frame: &Frame<'_>, side: SideName, prepared: &Prepared, journal: &J
         }),
         stages: prepared.stages.iter().map(|stage| stage_record(frame, stage)).collect(),
         verification: prepared.verification.as_ref().map(VerificationRecord::from),
-        timing: journal.timings.record(&prepared.name).filter(|_| !entries.is_empty()),
+        timing: journal.timings.record(&prepared.name()).filter(|_| !entries.is_empty()),
         processes: entries
             .iter()
             .map(|entry| {
@@ -187,7 +191,7 @@ fn described(frame: &Frame<'_>) -> Vec<Metric> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no device has 2^53 bytes")]
-fn values(prepared: &Prepared) -> Vec<ValueRecord> {
+fn values(prepared: &Prepared<'_>) -> Vec<ValueRecord> {
     let value = |bytes: u64| ValueRecord {
         metric: Metric::PEAK_DEVICE_MEMORY.name.into_owned(),
         value: Number(bytes as f64),

@@ -6,13 +6,18 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::files::{self, Scratch};
+use crate::record::StageStatus;
 
 use super::PipelineError;
+use super::memo::Memo;
+use super::stage::{StageError, StageFailure, Staged};
 
 /// The file of an entry that lists the others with their digests.
 const MANIFEST: &str = "entry.json";
@@ -46,6 +51,12 @@ impl KeyBuilder {
             count += 1;
         }
         key.bytes(name, &count.to_le_bytes())
+    }
+
+    /// A value in its stored form.
+    pub(super) fn json(self, name: &str, value: &impl Serialize) -> Result<Self, PipelineError> {
+        let text = serde_json::to_vec(value).map_err(std::io::Error::other);
+        Ok(self.bytes(name, &text.map_err(PipelineError::io("write the key of", Path::new(name)))?))
     }
 
     pub(super) fn finish(self) -> String {
@@ -93,26 +104,17 @@ pub(super) async fn aside<T: Send + 'static>(
 /// Digests of files that do not change while a run lasts, each read once: the weights of a large model are
 /// the same for every target and both sides.
 #[derive(Debug, Default)]
-pub(super) struct Digests(Mutex<HashMap<PathBuf, Arc<tokio::sync::OnceCell<String>>>>);
+pub(super) struct Digests(Memo<PathBuf, String>);
 
 impl Digests {
-    /// Of this file's content.
-    pub(super) async fn of(&self, path: &Path) -> Result<String, PipelineError> {
-        let cell = {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(known.entry(path.to_owned()).or_default())
-        };
-        let read = || {
-            let path = path.to_owned();
-            aside(move || file_sha256(&path))
-        };
-        cell.get_or_try_init(read).await.cloned()
+    pub(super) async fn sha256(&self, path: &Path) -> Result<String, PipelineError> {
+        let path = path.to_owned();
+        self.0.get(path.clone(), || aside(move || file_sha256(&path))).await
     }
 
     /// Notes the digest of a file that was just written from checked bytes, so that it is not read again.
     pub(super) fn learn(&self, path: PathBuf, sha256: String) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(path, Arc::new(tokio::sync::OnceCell::new_with(Some(sha256))));
+        self.0.set(path, sha256);
     }
 }
 
@@ -121,41 +123,58 @@ pub(super) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), Pipeli
     files::write(path, content).map_err(PipelineError::io("write", path))
 }
 
+/// Writes a value as JSON, whole or not at all.
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), PipelineError> {
+    let bytes = serde_json::to_vec_pretty(value)
+        .map_err(|error| PipelineError::io("write", path)(std::io::Error::other(error)))?;
+    write_atomically(path, &bytes)
+}
+
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
+struct Manifest<M> {
     /// File name → SHA-256.
     files: BTreeMap<String, String>,
     /// What the maker wants to remember: durations, counts, names.
-    meta: serde_json::Value,
+    meta: M,
 }
 
 /// An entry whose files were checked against its manifest.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct Entry<M> {
     pub(super) folder: PathBuf,
     pub(super) files: BTreeMap<String, String>,
-    pub(super) meta: serde_json::Value,
+    pub(super) meta: M,
     /// It was there before.
     pub(super) cached: bool,
+    /// Why an older entry was made again.
+    pub(super) damaged: Option<String>,
 }
 
-impl Entry {
+impl<M> Entry<M> {
     pub(super) fn path(&self, file: &str) -> PathBuf {
         self.folder.join(file)
     }
 
-    pub(super) fn meta_as<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
-        T::deserialize(&self.meta).ok()
+    pub(super) fn status(&self) -> StageStatus {
+        if self.cached { StageStatus::Cached } else { StageStatus::Ok }
     }
 }
 
 /// What a lookup found.
 #[derive(Debug)]
-pub(super) enum Lookup {
-    Hit(Entry),
+enum Lookup<M> {
+    Hit(Entry<M>),
     Miss,
     /// An entry was there, but not with the content it was stored with. It is gone now.
     Damaged(String),
+}
+
+/// What a maker left in its folder.
+pub(super) struct Made<M> {
+    /// What the entry is found by.
+    pub(super) key: String,
+    pub(super) files: Vec<String>,
+    pub(super) meta: M,
 }
 
 /// A folder of entries by kind and key.
@@ -163,16 +182,102 @@ pub(super) enum Lookup {
 pub struct Cache {
     root: PathBuf,
     /// One maker per key inside this process; across processes the rename decides.
-    making: Arc<Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>>,
+    making: Arc<Mutex<HashMap<(&'static str, String), Arc<tokio::sync::Mutex<()>>>>>,
+    /// What could not be made. Benchmarks that share a model or a module share its failure: asking a tool once
+    /// more would cost minutes and say the same, or, worse, something else. Not kept beyond the run: a cause outside
+    /// the key may be gone tomorrow.
+    failed: Arc<Mutex<HashMap<(&'static str, String), StageFailure>>>,
 }
 
 impl Cache {
     /// Opens the cache below `root` and removes what killed makers left behind. A cache that holds all that is
     /// needed is never written to, so it may be read-only.
     pub fn open(root: &Path) -> Self {
-        let cache = Self { root: root.to_owned(), making: Arc::default() };
+        let cache = Self { root: root.to_owned(), making: Arc::default(), failed: Arc::default() };
         files::sweep_scratch(&cache.staging(), "");
         cache
+    }
+
+    /// The entry of this key, or what `make` leaves in the folder that it is given. Two sides never make the same
+    /// thing twice, and what failed once is not tried again.
+    pub(super) async fn keep<M: Serialize + DeserializeOwned + Send + 'static>(
+        &self,
+        kind: &'static str,
+        key: &str,
+        make: impl AsyncFnOnce(&Path) -> Staged<Made<M>>,
+    ) -> Staged<Entry<M>> {
+        self.keep_found(kind, key, key, async || Ok(Some(key.to_owned())), make).await
+    }
+
+    /// [`Cache::keep`] for what has several entries under one request: `find` says which of them holds now, and a
+    /// failure is remembered for `attempt`.
+    pub(super) async fn keep_found<M: Serialize + DeserializeOwned + Send + 'static>(
+        &self,
+        kind: &'static str,
+        request: &str,
+        attempt: &str,
+        find: impl AsyncFnOnce() -> Result<Option<String>, PipelineError>,
+        make: impl AsyncFnOnce(&Path) -> Staged<Made<M>>,
+    ) -> Staged<Entry<M>> {
+        let lock = {
+            let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(making.entry((kind, request.to_owned())).or_default())
+        };
+        let _making = lock.lock().await;
+        let attempt = (kind, attempt.to_owned());
+        let failed = || self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = failed().get(&attempt) {
+            return Err(StageFailure { took: Some(Duration::ZERO), ..failure.clone() }.into());
+        }
+        let made = self.found_or_made(kind, find, make).await;
+        if let Err(StageError::Benchmark(failure)) = &made {
+            failed().insert(attempt, failure.clone());
+        }
+        made
+    }
+
+    async fn found_or_made<M: Serialize + DeserializeOwned + Send + 'static>(
+        &self,
+        kind: &'static str,
+        find: impl AsyncFnOnce() -> Result<Option<String>, PipelineError>,
+        make: impl AsyncFnOnce(&Path) -> Staged<Made<M>>,
+    ) -> Staged<Entry<M>> {
+        let mut damaged = None;
+        if let Some(key) = find().await? {
+            // On another thread: hashing a module of a gigabyte must not delay noticing that a compiler has ended.
+            let cache = self.clone();
+            match aside(move || cache.lookup(kind, &key)).await? {
+                Lookup::Hit(entry) => return Ok(entry),
+                Lookup::Damaged(why) => damaged = Some(why),
+                Lookup::Miss => {}
+            }
+        }
+        let staged = self.stage()?;
+        let made = make(staged.path()).await?;
+        Ok(Entry { damaged, ..self.store(kind, staged, made)? })
+    }
+
+    /// Writes a package of Python files, once per content. Returns the folder to import it from.
+    pub(super) fn install(
+        &self,
+        kind: &'static str,
+        name: &str,
+        files: &[(&str, &str)],
+    ) -> Result<PathBuf, PipelineError> {
+        let key = package_digest(kind, files);
+        if let Lookup::Hit(entry) = self.lookup::<()>(kind, &key)? {
+            return Ok(entry.folder);
+        }
+        let staged = self.stage()?;
+        let mut made = Made { key, files: Vec::new(), meta: () };
+        for (file, content) in files {
+            let path = staged.path().join(name).join(file);
+            let parent = path.parent().unwrap_or(staged.path());
+            fs::create_dir_all(parent).map_err(PipelineError::io("create", parent))?;
+            fs::write(&path, content).map_err(PipelineError::io("write", &path))?;
+            made.files.push(format!("{name}/{file}"));
+        }
+        Ok(self.store(kind, staged, made)?.folder)
     }
 
     fn staging(&self) -> PathBuf {
@@ -185,43 +290,37 @@ impl Cache {
     }
 
     /// Finds an entry and checks every file of it.
-    pub(super) fn lookup(&self, kind: &str, key: &str) -> Result<Lookup, PipelineError> {
+    fn lookup<M: DeserializeOwned>(&self, kind: &str, key: &str) -> Result<Lookup<M>, PipelineError> {
         let folder = self.folder(kind, key);
         let manifest = folder.join(MANIFEST);
         let bytes = match fs::read(&manifest) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !folder.exists() => {
-                return Ok(Lookup::Miss);
-            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return self.discard(&folder, "its manifest is missing".to_owned());
+                return if folder.exists() {
+                    self.discard(&folder, "its manifest is missing")
+                } else {
+                    Ok(Lookup::Miss)
+                };
             }
             Err(error) => return Err(PipelineError::io("read", &manifest)(error)),
         };
-        let Ok(manifest) = serde_json::from_slice::<Manifest>(&bytes) else {
-            return self.discard(&folder, "its manifest is not readable".to_owned());
+        let Ok(Manifest { files, meta }) = serde_json::from_slice::<Manifest<M>>(&bytes) else {
+            return self.discard(&folder, "its manifest is not readable");
         };
-        for (name, expected) in &manifest.files {
-            let path = folder.join(name);
-            let found = match file_sha256(&path) {
-                Ok(found) => found,
-                Err(error) => return self.discard(&folder, error.to_string()),
-            };
-            if found != *expected {
-                return self.discard(&folder, format!("{name} has sha256 {found}, stored as {expected}"));
+        for (name, expected) in &files {
+            match file_sha256(&folder.join(name)) {
+                Ok(found) if found == *expected => {}
+                Ok(found) => {
+                    let why = format!("{name} has sha256 {found}, stored as {expected}");
+                    return self.discard(&folder, &why);
+                }
+                Err(error) => return self.discard(&folder, &error.to_string()),
             }
         }
-        Ok(Lookup::Hit(Entry { folder, files: manifest.files, meta: manifest.meta, cached: true }))
+        Ok(Lookup::Hit(Entry { folder, files, meta, cached: true, damaged: None }))
     }
 
-    /// [`Cache::lookup`] on another thread: hashing a module of a gigabyte must not keep anybody from noticing
-    /// that a compiler has ended.
-    pub(super) async fn lookup_aside(&self, kind: &'static str, key: &str) -> Result<Lookup, PipelineError> {
-        let (cache, key) = (self.clone(), key.to_owned());
-        aside(move || cache.lookup(kind, &key)).await
-    }
-
-    fn discard(&self, folder: &Path, why: String) -> Result<Lookup, PipelineError> {
+    fn discard<M>(&self, folder: &Path, why: &str) -> Result<Lookup<M>, PipelineError> {
         match fs::remove_dir_all(folder) {
             // Another process found the same.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -236,55 +335,55 @@ impl Cache {
         Scratch::new_in(&staging, "").map_err(PipelineError::io("write in", &staging))
     }
 
-    /// Turns a staged folder into the entry of this key. If another process was faster, its entry
-    /// stands: both were made from the same content.
-    pub(super) fn store(
+    /// Turns a staged folder into an entry.
+    fn store<M: Serialize + DeserializeOwned>(
         &self,
         kind: &str,
-        key: &str,
         staged: Scratch,
-        files: &[&str],
-        meta: serde_json::Value,
-    ) -> Result<Entry, PipelineError> {
-        let mut digests = BTreeMap::new();
-        for name in files {
-            digests.insert((*name).to_owned(), file_sha256(&staged.path().join(name))?);
-        }
-        let manifest = Manifest { files: digests, meta };
-        let text = serde_json::to_vec_pretty(&manifest)
-            .map_err(|error| PipelineError::io("write", staged.path())(std::io::Error::other(error)))?;
-        write_atomically(&staged.path().join(MANIFEST), &text)?;
-        let folder = self.folder(kind, key);
+        made: Made<M>,
+    ) -> Result<Entry<M>, PipelineError> {
+        let Made { key, files, meta } = made;
+        let digest = |name: String| {
+            let sha256 = file_sha256(&staged.path().join(&name))?;
+            Ok::<_, PipelineError>((name, sha256))
+        };
+        let files = files.into_iter().map(digest).collect::<Result<BTreeMap<_, _>, _>>()?;
+        let manifest = Manifest { files, meta };
+        write_json(&staged.path().join(MANIFEST), &manifest)?;
+        let folder = self.folder(kind, &key);
         let parent = folder.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent).map_err(PipelineError::io("create", parent))?;
         let Err(error) = fs::rename(staged.path(), &folder) else {
-            return Ok(Entry { folder, files: manifest.files, meta: manifest.meta, cached: false });
+            let Manifest { files, meta } = manifest;
+            return Ok(Entry { folder, files, meta, cached: false, damaged: None });
         };
-        match self.lookup(kind, key)? {
+        match self.lookup(kind, &key)? {
             // Another process was faster. Where its entry differs in a byte, its digests are the true ones.
             Lookup::Hit(entry) => Ok(Entry { cached: false, ..entry }),
             Lookup::Miss | Lookup::Damaged(_) => Err(PipelineError::io("store", &folder)(error)),
         }
     }
+}
 
-    /// Held while an entry of this key is made, so that two sides never make the same thing twice.
-    pub(super) async fn maker(&self, kind: &str, key: &str) -> tokio::sync::OwnedMutexGuard<()> {
-        let lock = {
-            let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(making.entry(format!("{kind}/{key}")).or_default())
-        };
-        lock.lock_owned().await
-    }
+/// The digest of a package that is compiled into the binary.
+pub(super) fn package_digest(kind: &str, files: &[(&str, &str)]) -> String {
+    files.iter().fold(KeyBuilder::new(kind), |key, (name, content)| key.text(name, content)).finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry_with(cache: &Cache, key: &str, content: &str) -> Entry {
+    fn entry_with(cache: &Cache, key: &str, content: &str) -> Entry<serde_json::Value> {
         let staged = cache.stage().unwrap();
         fs::write(staged.path().join("a.txt"), content).unwrap();
-        cache.store("thing", key, staged, &["a.txt"], serde_json::json!({"seconds": 1.5})).unwrap()
+        let meta = serde_json::json!({"seconds": 1.5});
+        let made = Made { key: key.to_owned(), files: vec!["a.txt".to_owned()], meta };
+        cache.store("thing", staged, made).unwrap()
+    }
+
+    fn look_up(cache: &Cache, key: &str) -> Lookup<serde_json::Value> {
+        cache.lookup("thing", key).unwrap()
     }
 
     const KEY: &str = "00112233";
@@ -293,9 +392,9 @@ mod tests {
     fn a_stored_entry_is_found_with_its_meta() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(folder.path());
-        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Miss));
+        assert!(matches!(look_up(&cache, KEY), Lookup::Miss));
         entry_with(&cache, KEY, "hello");
-        let Lookup::Hit(entry) = cache.lookup("thing", KEY).unwrap() else { panic!("not found") };
+        let Lookup::Hit(entry) = look_up(&cache, KEY) else { panic!("not found") };
         assert_eq!(fs::read_to_string(entry.path("a.txt")).unwrap(), "hello");
         assert_eq!(entry.meta["seconds"], 1.5);
         assert!(entry.cached);
@@ -307,11 +406,11 @@ mod tests {
         let cache = Cache::open(folder.path());
         let entry = entry_with(&cache, KEY, "hello");
         fs::write(entry.path("a.txt"), "jello").unwrap();
-        let Lookup::Damaged(why) = cache.lookup("thing", KEY).unwrap() else { panic!("not noticed") };
+        let Lookup::Damaged(why) = look_up(&cache, KEY) else { panic!("not noticed") };
         assert!(why.contains("a.txt has sha256"), "{why}");
-        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Miss));
+        assert!(matches!(look_up(&cache, KEY), Lookup::Miss));
         entry_with(&cache, KEY, "hello");
-        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Hit(_)));
+        assert!(matches!(look_up(&cache, KEY), Lookup::Hit(_)));
     }
 
     #[test]
@@ -322,7 +421,7 @@ mod tests {
         let manifest = entry.path(MANIFEST);
         let whole = fs::read(&manifest).unwrap();
         fs::write(&manifest, &whole[..whole.len() / 2]).unwrap();
-        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Damaged(_)));
+        assert!(matches!(look_up(&cache, KEY), Lookup::Damaged(_)));
     }
 
     #[test]
@@ -361,7 +460,7 @@ mod tests {
         entry_with(&Cache::open(folder.path()), KEY, "hello");
         fs::remove_dir(folder.path().join("staging")).unwrap();
         let cache = Cache::open(folder.path());
-        assert!(matches!(cache.lookup("thing", KEY).unwrap(), Lookup::Hit(_)));
+        assert!(matches!(look_up(&cache, KEY), Lookup::Hit(_)));
         assert!(!folder.path().join("staging").exists());
     }
 
@@ -372,6 +471,34 @@ mod tests {
         let first = entry_with(&cache, KEY, "first");
         let second = entry_with(&cache, KEY, "second");
         assert_eq!(first.files, second.files);
+    }
+
+    #[tokio::test]
+    async fn what_failed_is_not_made_again_in_one_run_and_takes_no_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path());
+        let failure = StageFailure { took: Some(Duration::from_secs(9)), ..StageFailure::unsupported("why") };
+        let fail = async |_: &Path| Err::<Made<()>, _>(failure.clone().into());
+        assert!(cache.keep("thing", KEY, fail).await.is_err());
+        let again = cache.keep::<()>("thing", KEY, async |_: &Path| panic!("made again")).await;
+        let Err(StageError::Benchmark(again)) = again else { panic!("{again:?}") };
+        assert_eq!((again.why.as_str(), again.unsupported, again.took), ("why", true, Some(Duration::ZERO)));
+        let other = async |_: &Path| Ok(Made { key: KEY.to_owned(), files: Vec::new(), meta: () });
+        assert!(!cache.keep("another thing", KEY, other).await.unwrap().cached);
+    }
+
+    #[tokio::test]
+    async fn an_entry_whose_meta_has_another_shape_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path());
+        entry_with(&cache, KEY, "hello");
+        let make = async |staged: &Path| {
+            fs::write(staged.join("b.txt"), "new").unwrap();
+            Ok(Made { key: KEY.to_owned(), files: vec!["b.txt".to_owned()], meta: 7_u64 })
+        };
+        let entry = cache.keep("thing", KEY, make).await.unwrap();
+        assert_eq!((entry.meta, entry.cached, entry.damaged.is_some()), (7, false, true));
+        assert!(cache.keep("thing", KEY, make).await.unwrap().cached);
     }
 
     #[test]

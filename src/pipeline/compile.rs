@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::Stage;
 use crate::process::{Command, Exit, Finished};
 use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::{self, CompileSpec};
-use super::cache::{Entry, KeyBuilder, Lookup};
+use super::cache::{Entry, KeyBuilder, Made};
 use super::diagnostics;
 use super::flags::Named;
-use super::prepare::{Context, StageFailure};
+use super::host::Host;
 use super::slots::Urgency;
+use super::stage::{Compiled, StageFailure, StageReport, Staged};
 
 const KIND: &str = "compile";
 const MODULE: &str = "module.vmfb";
@@ -25,34 +27,16 @@ const STATISTICS: &str = "statistics.json";
 
 /// What the compiler's run left to remember.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Meta {
+struct CompileMeta {
     seconds: f64,
     peak_memory_bytes: Option<u64>,
     vmfb_bytes: u64,
     dispatch_count: Option<u64>,
 }
 
-/// A compiled module.
-#[derive(Debug, Clone)]
-pub(super) struct Compiled {
-    pub(super) module: PathBuf,
-    pub(super) vmfb_sha256: String,
-    pub(super) vmfb_bytes: u64,
-    pub(super) dispatch_count: Option<u64>,
-    /// What the compiler counted, by its own names.
-    pub(super) statistics: BTreeMap<String, u64>,
-    /// How long the compiler took; for a cached module, whose compiler ran another day, finding it.
-    pub(super) seconds: f64,
-    pub(super) peak_memory_bytes: Option<u64>,
-    pub(super) cached: bool,
-    /// Why an older cache entry could not be used.
-    pub(super) damaged: Option<String>,
-    pub(super) log: PathBuf,
-}
-
 /// One compilation.
 #[derive(Debug)]
-pub(super) struct Job<'a> {
+pub(super) struct CompileJob<'a> {
     pub(super) tools: &'a Installed,
     pub(super) source: &'a Path,
     pub(super) source_sha256: &'a str,
@@ -63,23 +47,19 @@ pub(super) struct Job<'a> {
 }
 
 /// The digest of everything that decides the module: compiler, source, flags, the content of files
-/// that flags and the source name, and the processor where a flag says `host`. The inner error is a flag that
-/// names a file that is not there.
-async fn key(context: &Context<'_>, job: &Job<'_>) -> Result<Result<String, String>, PipelineError> {
-    let named = match Named::find(&job.spec.flags, job.folder) {
-        Ok(named) => named,
-        Err(why) => return Ok(Err(why)),
-    };
+/// that flags and the source name, and the processor where a flag says `host`.
+async fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
+    let named = Named::find(&job.spec.flags, job.folder).map_err(StageFailure::new)?;
     let mut key = KeyBuilder::new("compile/2")
         .text("tools", &job.tools.digest)
         .text("source", job.source_sha256)
         .list("flag", job.spec.flags());
     if named.asks_for_host() {
-        key = key.text("testbed", &context.testbed.id);
+        key = key.text("testbed", &host.testbed.id);
     }
-    key = named.add_to(key, &context.digests).await?;
-    key = Named::in_source(job.source, job.folder)?.add_to(key, &context.digests).await?;
-    Ok(Ok(key.finish()))
+    key = named.add_to(key, &host.digests).await?;
+    key = Named::in_source(job.source, job.folder)?.add_to(key, &host.digests).await?;
+    Ok(key.finish())
 }
 
 /// Whether a module is for the very processor that it is compiled on. Flags that name a missing file compile
@@ -89,101 +69,64 @@ pub(super) fn is_host_specific(spec: &CompileSpec, folder: &Path) -> bool {
 }
 
 /// How long a compilation may take is known roughly by the size of its source.
-pub(super) fn urgency(job: &Job<'_>) -> Urgency {
+pub(super) fn urgency(job: &CompileJob<'_>) -> Urgency {
     Urgency::Compile { bytes: fs::metadata(job.source).map_or(0, |source| source.len()) }
 }
 
-/// Compiles, or finds what an earlier run compiled. The outer error stops the run, the inner one is
-/// this benchmark's outcome.
-pub(super) async fn compile(
-    context: &Context<'_>,
-    job: &Job<'_>,
-) -> Result<Result<Compiled, StageFailure>, PipelineError> {
-    let key = match key(context, job).await? {
-        Ok(key) => key,
-        Err(why) => return Ok(Err(StageFailure::new(why))),
-    };
-    let _making = context.cache.maker(KIND, &key).await;
-    if let Some(failure) = context.failures.of(KIND, &key) {
-        return Ok(Err(failure));
-    }
-    let made = make(context, job, &key).await?;
-    Ok(context.failures.keep(KIND, &key, made))
-}
-
-async fn make(
-    context: &Context<'_>,
-    job: &Job<'_>,
-    key: &str,
-) -> Result<Result<Compiled, StageFailure>, PipelineError> {
-    let mut damaged = None;
+/// Compiles, or finds what an earlier run compiled.
+pub(super) async fn compile(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<Compiled> {
+    let key = key(host, job).await?;
     let started = Instant::now();
-    match context.cache.lookup_aside(KIND, key).await? {
-        Lookup::Hit(entry) => {
-            if let Some(compiled) = read(&entry, None) {
-                let seconds = started.elapsed().as_secs_f64();
-                return Ok(Ok(Compiled { seconds, peak_memory_bytes: None, ..compiled }));
-            }
-            damaged = Some("its metadata is not readable".to_owned());
-        }
-        Lookup::Damaged(why) => damaged = Some(why),
-        Lookup::Miss => {}
-    }
-    let _slot = context.slot_for(urgency(job)).await?;
-    let staged = context.cache.stage()?;
-    let file = |name: &str| staged.path().join(name);
-    let command = Command::new(&job.tools.iree_compile, job.timeout)
-        .args(argv::compile(&job.spec, job.source, &file(MODULE), &file(STATISTICS)))
-        .cwd(job.folder)
-        .log(file(LOG));
-    let finished = context.run(&command).await?;
-    if finished.exit != Exit::Success {
-        let log = context.keep_log(&file(LOG), "compile", key)?;
-        context.fail_on_full_disk(&finished, staged.path())?;
-        return Ok(Err(failure(&finished, job.timeout, Some(log))));
-    }
-    if let Some(said) = diagnostics::despite_success(&finished, &file(LOG))? {
-        let log = context.keep_log(&file(LOG), "compile", key)?;
-        return Ok(Err(StageFailure { log: Some(log), took: Some(finished.wall), ..printed_error(&said) }));
-    }
-    let module = file(MODULE);
-    let vmfb_bytes = fs::metadata(&module).map_err(PipelineError::io("read", &module))?.len();
-    let statistics = file(STATISTICS);
-    let dispatch_count = fs::read(&statistics).ok().as_deref().and_then(dispatch_count);
-    let meta = Meta {
-        seconds: finished.wall.as_secs_f64(),
-        peak_memory_bytes: finished.peak_memory_bytes,
-        vmfb_bytes,
-        dispatch_count,
-    };
-    let meta = serde_json::to_value(&meta)
-        .map_err(|error| PipelineError::io("write", staged.path())(std::io::Error::other(error)))?;
-    let mut files = vec![MODULE, LOG];
-    if statistics.exists() {
-        files.push(STATISTICS);
-    }
-    let entry = context.cache.store(KIND, key, staged, &files, meta)?;
-    read(&entry, damaged)
-        .ok_or_else(|| {
-            PipelineError::io("read", &entry.folder)(std::io::Error::other("entry lost its metadata"))
-        })
-        .map(Ok)
+    let entry = host.cache.keep(KIND, &key, async |staged| make(host, job, &key, staged).await).await?;
+    Ok(read(entry, started.elapsed()))
 }
 
-fn read(entry: &Entry, damaged: Option<String>) -> Option<Compiled> {
-    let meta: Meta = entry.meta_as()?;
-    Some(Compiled {
+async fn make(host: &Host<'_>, job: &CompileJob<'_>, key: &str, staged: &Path) -> Staged<Made<CompileMeta>> {
+    let _slot = host.slot(urgency(job)).await?;
+    let [module, log, statistics] = [MODULE, LOG, STATISTICS].map(|name| staged.join(name));
+    let command = Command::new(&job.tools.iree_compile, job.timeout)
+        .args(argv::compile(&job.spec, job.source, &module, &statistics))
+        .cwd(job.folder)
+        .log(&log);
+    let finished = host.run(&command).await?;
+    if finished.exit != Exit::Success {
+        let log = host.keep_log(&log, "compile", key)?;
+        host.fail_on_full_disk(&finished, staged)?;
+        return Err(failure(&finished, job.timeout, Some(log)).into());
+    }
+    if let Some(said) = diagnostics::despite_success(&finished, &log)? {
+        let log = Some(host.keep_log(&log, "compile", key)?);
+        return Err(StageFailure { log, took: Some(finished.wall), ..printed_error(&said) }.into());
+    }
+    let vmfb_bytes = fs::metadata(&module).map_err(PipelineError::io("read", &module))?.len();
+    let names = [MODULE, LOG].into_iter().chain(statistics.exists().then_some(STATISTICS));
+    Ok(Made {
+        key: key.to_owned(),
+        files: names.map(str::to_owned).collect(),
+        meta: CompileMeta {
+            seconds: finished.wall.as_secs_f64(),
+            peak_memory_bytes: finished.peak_memory_bytes,
+            vmfb_bytes,
+            dispatch_count: fs::read(&statistics).ok().as_deref().and_then(dispatch_count),
+        },
+    })
+}
+
+/// A cached module's compiler ran another day: what it took is not what this run took.
+fn read(entry: Entry<CompileMeta>, found_in: Duration) -> Compiled {
+    let meta = &entry.meta;
+    let (seconds, peak_memory_bytes) =
+        if entry.cached { (found_in.as_secs_f64(), None) } else { (meta.seconds, meta.peak_memory_bytes) };
+    let report = StageReport::new(Stage::Compile, entry.status(), seconds);
+    Compiled {
         module: entry.path(MODULE),
-        vmfb_sha256: entry.files.get(MODULE)?.clone(),
+        vmfb_sha256: entry.files.get(MODULE).cloned().unwrap_or_default(),
         vmfb_bytes: meta.vmfb_bytes,
         dispatch_count: meta.dispatch_count,
         statistics: fs::read(entry.path(STATISTICS)).map(|bytes| statistics(&bytes)).unwrap_or_default(),
-        seconds: meta.seconds,
-        peak_memory_bytes: meta.peak_memory_bytes,
-        cached: entry.cached,
-        damaged,
-        log: entry.path(LOG),
-    })
+        report: StageReport { peak_memory_bytes, log: Some(entry.path(LOG)), ..report },
+        damaged: entry.damaged,
+    }
 }
 
 /// `stream-aggregate.execution.dispatch-count` of `--iree-scheduling-dump-statistics-format=json`.
@@ -197,9 +140,10 @@ fn dispatch_count(statistics: &[u8]) -> Option<u64> {
 fn statistics(statistics: &[u8]) -> BTreeMap<String, u64> {
     let read: Option<serde_json::Value> = serde_json::from_slice(statistics).ok();
     let aggregate = read.as_ref().and_then(|read| read.get("stream-aggregate")?.as_object());
-    let groups = aggregate.into_iter().flatten().filter_map(|(group, of)| Some((group, of.as_object()?)));
-    let counts = groups.flat_map(|(group, of)| {
-        of.iter().filter_map(move |(name, count)| Some((format!("{group}.{name}"), count.as_u64()?)))
+    let groups =
+        aggregate.into_iter().flatten().filter_map(|(group, counts)| Some((group, counts.as_object()?)));
+    let counts = groups.flat_map(|(group, counts)| {
+        counts.iter().filter_map(move |(name, count)| Some((format!("{group}.{name}"), count.as_u64()?)))
     });
     counts.collect()
 }

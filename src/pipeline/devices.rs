@@ -7,7 +7,7 @@ use crate::config::{Clock, Target};
 use crate::device::{
     self, Choice, ClockHold, ClockLock, Foreign, GpuSeen, Gpus, HostLock, Limit, Reading, Seen, Vendor,
 };
-use crate::model::{Event, Lint, LintCode, Progress};
+use crate::model::{DeviceKind, Event, Lint, LintCode, Progress};
 use crate::record::{
     CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, Number, RangeRecord, TelemetryRecord,
 };
@@ -15,7 +15,7 @@ use crate::record::{
 /// The GPUs of this machine, where a target may be one. Loading a driver's library for a suite of
 /// processors would cost its start and gain nothing.
 pub(super) fn gpus<'a>(mut targets: impl Iterator<Item = &'a Target>) -> Arc<Gpus> {
-    let wanted = targets.any(|target| !target.device.starts_with("local-"));
+    let wanted = targets.any(|target| DeviceKind::from_uri(&target.device) != DeviceKind::Cpu);
     Arc::new(if wanted { Gpus::find() } else { Gpus::default() })
 }
 
@@ -113,20 +113,20 @@ pub(super) fn record(seen: &Seen, gpus: &Gpus, held: bool) -> Option<TelemetryRe
         .iter()
         .filter_map(|seen| {
             let gpu = gpus.list().get(seen.index)?;
-            Some(of_gpu(seen, &gpu.id, (gpu.vendor == Vendor::Nvidia).then_some(held)))
+            Some(gpu_record(seen, &gpu.id, (gpu.vendor == Vendor::Nvidia).then_some(held)))
         })
         .collect();
     (cpu.is_some() || !gpus.is_empty()).then_some(TelemetryRecord { cpu, gpus })
 }
 
-fn of_gpu(seen: &GpuSeen, id: &str, held: Option<bool>) -> GpuTelemetryRecord {
+fn gpu_record(seen: &GpuSeen, id: &str, held: Option<bool>) -> GpuTelemetryRecord {
     // In between, the chip works; before and after, it idles at a clock of its own choice. A process too
     // short to be read while it ran has nothing but its ends.
     let all = || std::iter::once(&seen.before).chain(&seen.during).chain([&seen.after]);
     let at_work: Vec<&Reading> =
         if seen.during.is_empty() { all().collect() } else { seen.during.iter().collect() };
     let range =
-        |of: &dyn Fn(&Reading) -> Option<f64>| range(at_work.iter().filter_map(|reading| of(reading)));
+        |value: &dyn Fn(&Reading) -> Option<f64>| range(at_work.iter().filter_map(|reading| value(reading)));
     let limits: BTreeSet<Limit> =
         at_work.iter().flat_map(|reading| reading.limits.iter().flatten().copied()).collect();
     let counted = seen.before.held_down_ns.zip(seen.after.held_down_ns);

@@ -1,55 +1,81 @@
 //! Head's outputs against base's, once both sides have computed theirs.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::files::Scratch;
 use crate::model::SideName;
-use crate::numerics::{self, TensorFile};
+use crate::numerics::{self, Tensor, TensorFile};
 
 use super::PipelineError;
-use super::assemble::PreparedSide;
-use super::cache::KeyBuilder;
-use super::prepare::{Context, Source, add_inputs, add_tensor};
-use super::verify::tensors;
+use super::argv::InputArg;
+use super::cache::{Digests, KeyBuilder};
+use super::stage::{Outputs, PreparedSide, Source, StageError, StageFailure, Staged};
 
-/// The outputs of one verified call, on disk until they were compared.
-#[derive(Debug, Clone)]
-pub(super) struct Outputs {
-    /// Deletes the files when the last holder lets go.
-    _folder: Arc<Scratch>,
+/// Keeps the outputs of one verified call until they are compared.
+pub(super) async fn keep(
+    digests: &Digests,
+    folder: Scratch,
     files: Vec<TensorFile>,
-    /// The program and its data: MLIR, parameters, inputs.
-    question: String,
-    /// The inputs and what they should give; `None` where nobody said.
-    answer: Option<String>,
+    source: &Source,
+) -> Result<Outputs, PipelineError> {
+    let inputs = add_inputs(KeyBuilder::new("inputs"), &source.inputs, digests).await?.finish();
+    let mut question = KeyBuilder::new("question").text("inputs", &inputs).text("mlir", &source.mlir_sha256);
+    for (scope, path) in &source.parameters {
+        question = question.text("scope", scope).text("parameters", &digests.sha256(path).await?);
+    }
+    let mut answer = KeyBuilder::new("answer").text("inputs", &inputs);
+    for file in &source.expected {
+        answer = add_tensor(answer, "expected", file, digests).await?;
+    }
+    let answer = (!source.expected.is_empty()).then(|| answer.finish());
+    Ok(Outputs { _folder: Arc::new(folder), files, question: question.finish(), answer })
 }
 
-impl Outputs {
-    pub(super) async fn keep(
-        context: &Context<'_>,
-        folder: Scratch,
-        files: Vec<TensorFile>,
-        source: &Source,
-    ) -> Result<Self, PipelineError> {
-        let inputs = add_inputs(KeyBuilder::new("inputs"), &source.inputs, &context.digests).await?.finish();
-        let mut question =
-            KeyBuilder::new("question").text("inputs", &inputs).text("mlir", &source.mlir_sha256);
-        for (scope, path) in &source.parameters {
-            question = question.text("scope", scope).text("parameters", &context.digests.of(path).await?);
-        }
-        let mut answer = KeyBuilder::new("answer").text("inputs", &inputs);
-        for file in &source.expected {
-            answer = add_tensor(answer, "expected", file, &context.digests).await?;
-        }
-        let answer = (!source.expected.is_empty()).then(|| answer.finish());
-        Ok(Self { _folder: Arc::new(folder), files, question: question.finish(), answer })
+/// Adds what a function is called with: contents, and not names.
+pub(super) async fn add_inputs(
+    mut key: KeyBuilder,
+    inputs: &[InputArg],
+    digests: &Digests,
+) -> Result<KeyBuilder, PipelineError> {
+    for input in inputs {
+        key = match input {
+            InputArg::File(file) => add_tensor(key, "npy", file, digests).await?,
+            InputArg::Literal(text) => key.text("literal", text),
+        };
     }
+    Ok(key)
+}
 
-    /// Whether both were asked the same: one program on one data, or one reference for one data. A model that
-    /// was changed on purpose gives other numbers, and no compiler is to blame for that.
-    fn answers_the_same_as(&self, other: &Self) -> bool {
-        self.question == other.question || (self.answer.is_some() && self.answer == other.answer)
-    }
+/// Adds the content of a file, and the type that its bytes are read as.
+async fn add_tensor(
+    key: KeyBuilder,
+    name: &str,
+    file: &TensorFile,
+    digests: &Digests,
+) -> Result<KeyBuilder, PipelineError> {
+    let key = key.text(name, &digests.sha256(&file.path).await?);
+    Ok(match &file.raw {
+        Some(raw) => key.text("raw", raw),
+        None => key,
+    })
+}
+
+/// Reads all files, or says which one is not a tensor.
+pub(super) fn tensors(files: &[TensorFile]) -> Staged<Vec<Tensor>> {
+    let read = |file: &TensorFile| {
+        let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
+        let not_tensor = |error| StageFailure::new(format!("{}: {error}", file.path.display()));
+        Ok(file.read(&bytes).map_err(not_tensor)?)
+    };
+    files.iter().map(read).collect()
+}
+
+/// Whether both calls were asked the same: one program on one data, or one reference for one data. A model that
+/// was changed on purpose gives other numbers, and no compiler is to blame for that.
+fn asked_the_same(a: &Outputs, b: &Outputs) -> bool {
+    a.question == b.question || (a.answer.is_some() && a.answer == b.answer)
 }
 
 /// Compares every benchmark of head with base's, under head's tolerances, and lets the files go.
@@ -57,7 +83,8 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
     let [first, second] = sides else { return Ok(()) };
     let (base, head) = if first.input.name == SideName::Base { (first, second) } else { (second, first) };
     for prepared in &mut head.benchmarks {
-        let Some(partner) = base.benchmarks.iter_mut().find(|partner| partner.name == prepared.name) else {
+        let Some(partner) = base.benchmarks.iter_mut().find(|partner| partner.name() == prepared.name())
+        else {
             continue;
         };
         let (Some(base_outputs), Some(head_outputs)) = (partner.outputs.take(), prepared.outputs.take())
@@ -66,16 +93,22 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         };
         // The same bytes: what differs is not the change.
         let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
-        if identical || !head_outputs.answers_the_same_as(&base_outputs) {
+        if identical || !asked_the_same(&head_outputs, &base_outputs) {
             continue;
         }
-        // Both were read as tensors before.
-        if let (Ok(base_tensors), Ok(head_tensors), Some(verification)) =
-            (tensors(&base_outputs.files)?, tensors(&head_outputs.files)?, prepared.verification.as_mut())
-        {
-            let tolerances = &head.input.config.numerics;
-            verification.against_base = numerics::against_base(&base_tensors, &head_tensors, tolerances);
-        }
+        let Some(verification) = prepared.verification.as_mut() else { continue };
+        // Both were read as tensors before, so one that can't be read now is damaged.
+        let read = |outputs: &Outputs| {
+            tensors(&outputs.files).map_err(|error| match error {
+                StageError::Run(error) => error,
+                StageError::Benchmark(failure) => {
+                    let path = outputs.files.first().map_or(Path::new(""), |file| &file.path);
+                    PipelineError::io("read back", path)(std::io::Error::other(failure.why))
+                }
+            })
+        };
+        let (base, tolerances) = (read(&base_outputs)?, &head.input.config.numerics);
+        verification.against_base = numerics::against_base(&base, &read(&head_outputs)?, tolerances);
     }
     Ok(())
 }

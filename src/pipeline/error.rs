@@ -24,7 +24,7 @@ pub enum PipelineError {
     #[error("failed to use the bundle {}: {why}", path.display())]
     Bundle { path: PathBuf, why: String },
     #[error("failed to make a bundle: {0}")]
-    CannotTravel(String),
+    NotBundleable(String),
     #[error("interrupted")]
     Interrupted,
 }

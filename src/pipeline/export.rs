@@ -13,15 +13,16 @@ use crate::config::{Exporter, ModelSource};
 use crate::model::{Event, Stage, VerifyCode};
 use crate::numerics::TensorFile;
 use crate::process::Reply;
-use crate::record::StageStatus;
-use crate::toolchain::{Environment, PythonEnv};
+use crate::toolchain::Environment;
 
 use super::PipelineError;
 use super::argv::InputArg;
-use super::cache::{Entry, KeyBuilder, Lookup};
-use super::interpreters::ExporterSource;
+use super::cache::{Entry, KeyBuilder, Made};
+use super::host::Host;
+use super::interpreters::{ExporterSource, Exporters, crashed};
 use super::plan::Planned;
-use super::prepare::{Context, Source, StageFailure, StageReport};
+use super::slots::Urgency;
+use super::stage::{Source, StageFailure, StageReport, Staged};
 use super::trace::Heard;
 use super::tree;
 
@@ -29,7 +30,7 @@ const KIND: &str = "export";
 
 /// The interpreter's last line about a model.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct ExportAnswer {
     status: String,
     stage: Option<String>,
     code: Option<String>,
@@ -38,10 +39,10 @@ struct Answer {
     trace: Option<String>,
     mlir: Option<PathBuf>,
     #[serde(default)]
-    inputs: Vec<Tensor>,
+    inputs: Vec<Written>,
     #[serde(default)]
-    expected: Vec<Tensor>,
-    expected64: Option<Vec<Tensor>>,
+    expected: Vec<Written>,
+    expected64: Option<Vec<Written>>,
     #[serde(rename = "expected64-error")]
     expected64_error: Option<String>,
     #[serde(default)]
@@ -60,7 +61,7 @@ struct Answer {
 }
 
 #[derive(Debug, Deserialize)]
-struct Tensor {
+struct Written {
     path: PathBuf,
 }
 
@@ -70,9 +71,9 @@ struct Archive {
     path: PathBuf,
 }
 
-/// What an entry remembers beside its files.
+/// What an entry remembers in addition to its files.
 #[derive(Debug, Serialize, Deserialize)]
-struct Meta {
+struct ExportMeta {
     seconds: f64,
     mlir: String,
     inputs: Vec<String>,
@@ -86,79 +87,63 @@ struct Meta {
     reference_problem: Option<(String, String)>,
 }
 
-/// An exported model.
-pub(super) struct Exported {
-    entry: Entry,
-    meta: Meta,
-}
-
-impl Exported {
-    pub(super) fn into_source(self) -> Source {
-        let all = |names: &[String]| -> Vec<_> {
-            names.iter().map(|name| TensorFile::named(self.entry.path(name))).collect()
-        };
-        Source {
-            mlir: self.entry.path(&self.meta.mlir),
-            mlir_sha256: self.entry.files.get(&self.meta.mlir).cloned().unwrap_or_default(),
-            inputs: all(&self.meta.inputs).into_iter().map(InputArg::File).collect(),
-            expected: all(&self.meta.expected),
-            expected64: all(&self.meta.expected64),
-            expected64_problem: self.meta.expected64_problem.clone(),
-            parameters: self
-                .meta
-                .parameters
-                .iter()
-                .map(|(scope, name)| (scope.clone(), self.entry.path(name)))
-                .collect(),
-            reference_problem: self
-                .meta
-                .reference_problem
-                .as_ref()
-                .and_then(|(code, why)| Some((VerifyCode::parse(code)?, why.clone()))),
-            report: StageReport {
-                stage: Stage::Export,
-                status: if self.entry.cached { StageStatus::Cached } else { StageStatus::Ok },
-                seconds: self.meta.seconds,
-                peak_memory_bytes: None,
-                log: None,
-            },
-            lowering: self.meta.output_type.clone(),
-        }
+fn source(entry: Entry<ExportMeta>) -> Source {
+    let all = |names: &[String]| -> Vec<_> {
+        names.iter().map(|name| TensorFile::named(entry.path(name))).collect()
+    };
+    let meta = &entry.meta;
+    let parameters = meta.parameters.iter().map(|(scope, name)| (scope.clone(), entry.path(name)));
+    let problem = meta.reference_problem.as_ref();
+    Source {
+        mlir: entry.path(&meta.mlir),
+        mlir_sha256: entry.files.get(&meta.mlir).cloned().unwrap_or_default(),
+        inputs: all(&meta.inputs).into_iter().map(InputArg::File).collect(),
+        expected: all(&meta.expected),
+        expected64: all(&meta.expected64),
+        expected64_problem: meta.expected64_problem.clone(),
+        parameters: parameters.collect(),
+        reference_problem: problem.and_then(|(code, why)| Some((VerifyCode::parse(code)?, why.clone()))),
+        report: StageReport::new(Stage::Export, entry.status(), meta.seconds),
+        lowering: meta.output_type.clone(),
+        damaged: entry.damaged,
     }
 }
 
 /// What is exported: the source, and what exports it.
 #[derive(Clone, Copy)]
-struct Job<'a> {
-    planned: Planned<'a>,
-    exporter: Exporter,
+pub(super) struct ExportJob<'a> {
+    pub(super) planned: Planned<'a>,
+    pub(super) exporter: Exporter,
+    pub(super) exporters: &'a Exporters,
+}
+
+impl ExportJob<'_> {
+    fn environment(&self) -> Environment {
+        Environment::for_exporter(self.exporter)
+    }
+
+    fn sources(&self) -> &Path {
+        &self.planned.side.side.sources
+    }
 }
 
 /// The digest of everything about an export that is known before it: the package, the environment, how the
-/// model is constructed, and the whole tree of the side's sources. What else it reads is in its [`Trace`]. The
-/// inner error is a tree that can't be known.
-async fn key(
-    context: &Context<'_>,
-    job: Job<'_>,
-    python: &PythonEnv,
-) -> Result<Result<String, String>, PipelineError> {
+/// model is constructed, and the whole tree of the side's sources. What else it reads is in its [`Trace`].
+async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
     let model = job.planned.model;
-    let sources = &job.planned.side.side.sources;
-    let mut key = KeyBuilder::new("export/3")
+    let sources = job.sources();
+    let mut key = KeyBuilder::new("export/4")
         .text("package", &ExporterSource::digest())
-        .text("environment", &python.digest)
+        .text("environment", &job.exporters.environment(job.environment())?.digest)
         .text("exporter", job.exporter.as_str())
         .text("function", &model.function)
-        .text("preset", &format!("{:?}", model.preset))
+        .list("preset", &model.preset)
         .list("option", model.options.iter().map(|(name, value)| format!("{name}={value}")))
         .list("output-type", model.output_types.iter().map(|output| output.as_str()));
     match &model.source {
         ModelSource::Zoo(name) => key = key.text("zoo", name),
         ModelSource::Python { file, symbol } => {
-            let tree = match context.sources.digest(sources, &context.digests).await? {
-                Ok(tree) => tree,
-                Err(why) => return Ok(Err(format!("the sources can't be hashed: {why}"))),
-            };
+            let tree = host.sources.digest(sources, &host.digests).await?;
             key = key.text("sources", &tree).text("file", &file.to_string_lossy()).text("symbol", symbol);
         }
         ModelSource::Mlir(path) => key = key.text("mlir", &path.to_string_lossy()),
@@ -167,114 +152,69 @@ async fn key(
     for value in model.options.values() {
         let path = sources.join(value);
         if path.is_file() {
-            key = key.text("weights", &context.digests.of(&path).await?);
+            key = key.text("weights", &host.digests.sha256(&path).await?);
         } else if path.is_dir() && !value.is_empty() {
-            match tree::files(&path, &|_| false) {
-                Ok(files) => key = tree::add(key, &files, &context.digests).await?,
-                Err(why) => return Ok(Err(format!("the option `{value}` can't be hashed: {why}"))),
-            }
+            let unknown = |why| StageFailure::new(format!("the option `{value}` can't be hashed: {why}"));
+            key = tree::add(key, &tree::files(&path, &|_| false).map_err(unknown)?, &host.digests).await?;
         }
     }
-    Ok(Ok(key.finish()))
+    Ok(key.finish())
 }
 
 /// Exports a model, or finds what an earlier run exported.
-pub(super) async fn export(
-    context: &Context<'_>,
-    planned: Planned<'_>,
-    exporter: Exporter,
-) -> Result<Result<Exported, StageFailure>, PipelineError> {
-    let job = Job { planned, exporter };
-    let python = match context.interpreters.environment(Environment::of(exporter)) {
-        Ok(python) => python,
-        Err(why) => return Ok(Err(StageFailure::new(why))),
-    };
-    let key = match key(context, job, python).await? {
-        Ok(key) => key,
-        Err(why) => return Ok(Err(StageFailure::new(why))),
-    };
-    let _making = context.cache.maker(KIND, &key).await;
-    // What a side can't export, the other one may: what lies outside of its sources can differ.
-    let sources = planned.side.side.sources.to_string_lossy();
-    let attempt = KeyBuilder::new("attempt").text("key", &key).text("sources", &sources).finish();
-    if let Some(failure) = context.failures.of(KIND, &attempt) {
-        return Ok(Err(failure));
-    }
-    let made = make(context, job, &key).await?;
-    Ok(context.failures.keep(KIND, &attempt, made))
+pub(super) async fn export(host: &Host<'_>, job: ExportJob<'_>) -> Staged<Source> {
+    let key = key(host, job).await?;
+    // What one side can't export, the other may: what lies outside of its sources can differ.
+    let attempt = KeyBuilder::new("attempt")
+        .text("key", &key)
+        .text("sources", &job.sources().to_string_lossy())
+        .finish();
+    let find = async || host.sources.entry(&host.cache, &key, job.sources(), &host.digests).await;
+    let make = async |staged: &Path| make(host, job, &key, staged).await;
+    Ok(source(host.cache.keep_found(KIND, &key, &attempt, find, make).await?))
 }
 
-async fn make(
-    context: &Context<'_>,
-    job: Job<'_>,
-    key: &str,
-) -> Result<Result<Exported, StageFailure>, PipelineError> {
-    let sources = &job.planned.side.side.sources;
-    if let Some(found) = context.sources.entry(context.cache, key, sources, &context.digests).await? {
-        match context.cache.lookup_aside(KIND, &found).await? {
-            Lookup::Hit(entry) => {
-                if let Some(meta) = entry.meta_as() {
-                    return Ok(Ok(Exported { entry, meta }));
-                }
-            }
-            Lookup::Damaged(why) => {
-                let text = format!("a damaged cache entry was made again: {why}");
-                context.progress.on(Event::Warning(&text));
-            }
-            Lookup::Miss => {}
-        }
-    }
-    let staged = context.cache.stage()?;
-    let answer = match ask(context, job, staged.path()).await? {
-        Ok(answer) => answer,
-        Err(failure) => return Ok(Err(failure)),
-    };
+async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> Staged<Made<ExportMeta>> {
+    let answer = ask(host, job, staged).await?;
     if answer.status == "unsupported" {
         let took = Some(answer.took);
-        return Ok(Err(StageFailure { took, ..StageFailure::unsupported(first_line(&answer)) }));
+        return Err(StageFailure { took, ..StageFailure::unsupported(first_line(&answer)) }.into());
     }
     let reference_problem = reference_problem(&answer);
-    if answer.status != "ok" && reference_problem.is_none() {
-        return Ok(Err(failure(context, &answer, key)?));
-    }
-    let Some(mlir) = answer.mlir.as_deref().map(file_name) else {
-        return Ok(Err(failure(context, &answer, key)?));
+    let Some(mlir) = answer.mlir.as_deref().filter(|_| answer.status == "ok" || reference_problem.is_some())
+    else {
+        return Err(failure(host, &answer, key)?.into());
     };
-    let names = |tensors: &[Tensor]| tensors.iter().map(|t| file_name(&t.path)).collect::<Vec<_>>();
-    let meta = Meta {
+    let names = |tensors: &[Written]| tensors.iter().map(|t| file_name(&t.path)).collect::<Vec<_>>();
+    let parameters =
+        answer.parameters.iter().map(|archive| (archive.scope.clone(), file_name(&archive.path)));
+    let meta = ExportMeta {
         seconds: answer.seconds.get("total").copied().unwrap_or_default(),
-        mlir,
+        mlir: file_name(mlir),
         inputs: names(&answer.inputs),
         expected: names(&answer.expected),
         expected64: answer.expected64.as_deref().map(names).unwrap_or_default(),
         expected64_problem: answer.expected64_error,
-        parameters: answer
-            .parameters
-            .into_iter()
-            .map(|archive| (archive.scope, file_name(&archive.path)))
-            .collect(),
+        parameters: parameters.collect(),
         output_type: answer.output_type,
         reference_problem,
     };
-    let files: Vec<&str> = std::iter::once(&meta.mlir)
+    let files = std::iter::once(&meta.mlir)
         .chain(&meta.inputs)
         .chain(&meta.expected)
         .chain(&meta.expected64)
         .chain(meta.parameters.iter().map(|(_, name)| name))
-        .map(String::as_str)
+        .cloned()
         .collect();
-    let value = serde_json::to_value(&meta)
-        .map_err(|error| PipelineError::io("write", staged.path())(std::io::Error::other(error)))?;
-    let traced = traced(context, job, key, answer.heard.as_ref(), staged.path()).await?;
-    let entry = context.cache.store(KIND, &traced, staged, &files, value)?;
-    Ok(Ok(Exported { entry, meta }))
+    let key = traced(host, job, key, answer.heard.as_ref(), staged).await?;
+    Ok(Made { key, files, meta })
 }
 
 /// The key of an entry: that of its request with what it read. An export that can't be followed is stored for
 /// this run alone.
 async fn traced(
-    context: &Context<'_>,
-    job: Job<'_>,
+    host: &Host<'_>,
+    job: ExportJob<'_>,
     key: &str,
     heard: Option<&Heard>,
     staged: &Path,
@@ -288,14 +228,13 @@ async fn traced(
         Ok(heard) => heard,
         Err(why) => {
             let text = format!("{}: exported again in every run, because {why}", job.planned.name());
-            context.progress.on(Event::Note(&text));
+            host.progress.on(Event::Note(&text));
             let once = KeyBuilder::new("once").text("key", key).text("folder", &staged.to_string_lossy());
             return Ok(once.text("at", &jiff::Timestamp::now().to_string()).finish());
         }
     };
-    let sources = &job.planned.side.side.sources;
-    let trace = context.sources.record(heard, sources, &context.digests).await?;
-    trace.keep(context.cache, key)?;
+    let trace = host.sources.record(heard, job.sources(), &host.digests).await?;
+    trace.keep(&host.cache, key)?;
     Ok(trace.entry_key(key))
 }
 
@@ -304,76 +243,60 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn reference_problem(answer: &Answer) -> Option<(String, String)> {
+fn reference_problem(answer: &ExportAnswer) -> Option<(String, String)> {
     let code = VerifyCode::parse(answer.code.as_deref()?)?;
     Some((code.as_str().to_owned(), answer.error.clone().unwrap_or_default()))
 }
 
-fn first_line(answer: &Answer) -> &str {
+fn first_line(answer: &ExportAnswer) -> &str {
     let error = answer.error.as_deref().unwrap_or("the exporter gave no reason");
     error.lines().next().unwrap_or_default()
 }
 
-fn failure(context: &Context<'_>, answer: &Answer, key: &str) -> Result<StageFailure, PipelineError> {
+fn failure(host: &Host<'_>, answer: &ExportAnswer, key: &str) -> Result<StageFailure, PipelineError> {
     let stage = answer.stage.as_deref().unwrap_or("export");
     let why = format!("{stage}: {}", first_line(answer));
     let mut failure = StageFailure { took: Some(answer.took), ..StageFailure::new(why) };
     if let Some(trace) = &answer.trace {
-        let kept = context.scratch()?;
+        let kept = host.scratch()?;
         let path = kept.path().join("export.log");
         fs::write(&path, trace).map_err(PipelineError::io("write", &path))?;
-        failure.log = Some(context.keep_log(&path, "export", key)?);
+        failure.log = Some(host.keep_log(&path, "export", key)?);
     }
     Ok(failure)
 }
 
 /// Sends the request and waits for the last line about it. The lines before it say where the
 /// interpreter is, which is what a crash leaves behind.
-async fn ask(
-    context: &Context<'_>,
-    job: Job<'_>,
-    out: &Path,
-) -> Result<Result<Answer, StageFailure>, PipelineError> {
-    let environment = Environment::of(job.exporter);
-    let Some(lease) = context.interpreters.lease(context, environment).await? else {
-        return Ok(Err(StageFailure::new(format!("there is no Python environment {}", environment.name()))));
-    };
+async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAnswer> {
+    let lease = job.exporters.lease(host, job.environment()).await?;
     // Exporting takes a processor as compiling does.
-    let _slot = context.slot().await?;
+    let _slot = host.slot(Urgency::Now).await?;
     let timeout = job.planned.side.config.measure.export_timeout;
-    fs::create_dir_all(&context.logs).map_err(PipelineError::io("create", &context.logs))?;
-    let log = context.logs.join(format!("exporter-{}.log", environment.name()));
-    let mut interpreter =
-        match lease.interpreter(context, &job.planned.side.side.sources, &log, timeout).await? {
-            Ok(interpreter) => interpreter,
-            Err(failure) => return Ok(Err(failure)),
-        };
+    fs::create_dir_all(&host.logs).map_err(PipelineError::io("create", &host.logs))?;
+    let log = host.logs.join(format!("exporter-{}.log", job.environment().name()));
+    let mut interpreter = lease.interpreter(host, job.sources(), &log, timeout).await?;
     let started = Instant::now();
     interpreter.session.send(&request(job, out)?.to_string()).await;
     let mut stage = "start".to_owned();
     loop {
-        let line = match interpreter.session.receive(context.cancel).await? {
+        let line = match interpreter.session.receive(host.cancel).await? {
             Reply::Line(line) => line,
-            Reply::Interrupted => return Err(PipelineError::Interrupted),
+            Reply::Interrupted => return Err(PipelineError::Interrupted.into()),
             lost => {
-                let mut failure = interpreter.crashed(lost, &stage).await?;
-                failure.log = Some(log);
-                failure.took = Some(started.elapsed());
-                return Ok(Err(failure));
+                let failure = crashed(interpreter.session, lost, &stage).await;
+                return Err(StageFailure { log: Some(log), took: Some(started.elapsed()), ..failure }.into());
             }
         };
         let unreadable = |error: serde_json::Error| {
             StageFailure::new(format!("the exporter's answer can't be read: {error}"))
         };
-        let message = match serde_json::from_str::<serde_json::Value>(&line) {
-            Ok(message) => message,
-            // Nobody knows what it would say next: it is not given back, and so ends.
-            Err(error) => return Ok(Err(unreadable(error))),
-        };
+        // After an unreadable answer, what comes next is unknown: the interpreter is not given back, and so ends.
+        let message: serde_json::Value = serde_json::from_str(&line).map_err(unreadable)?;
         if matches!(message["status"].as_str(), Some("ok" | "failed" | "unsupported")) {
             lease.give_back(interpreter).await;
-            let answer = serde_json::from_value::<Answer>(message).map_err(unreadable);
-            return Ok(answer.map(|answer| Answer { took: started.elapsed(), ..answer }));
+            let answer = serde_json::from_value::<ExportAnswer>(message).map_err(unreadable)?;
+            return Ok(ExportAnswer { took: started.elapsed(), ..answer });
         }
         if let Some(entered) = message["stage"].as_str() {
             stage = match message["output-type"].as_str() {
@@ -384,9 +307,9 @@ async fn ask(
     }
 }
 
-fn request(job: Job<'_>, out: &Path) -> Result<serde_json::Value, PipelineError> {
+fn request(job: ExportJob<'_>, out: &Path) -> Result<serde_json::Value, PipelineError> {
     let model = job.planned.model;
-    let sources = &job.planned.side.side.sources;
+    let sources = job.sources();
     let (source, symbol) = match &model.source {
         ModelSource::Zoo(key) => (format!("zoo:{key}"), None),
         ModelSource::Python { file, symbol } => {

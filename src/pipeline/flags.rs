@@ -148,7 +148,7 @@ impl Named {
         digests: &Digests,
     ) -> Result<KeyBuilder, PipelineError> {
         for (name, path) in &self.files {
-            key = key.text("named", name).text("file", &digests.of(path).await?);
+            key = key.text("named", name).text("file", &digests.sha256(path).await?);
         }
         Ok(key.bytes("files", &self.files.len().to_le_bytes()))
     }

@@ -4,8 +4,7 @@
 //! started only when a model waits and a processor is free for it. Interpreters of different environments work
 //! side by side.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,8 +15,11 @@ use crate::process::{Command, Reply, Session};
 use crate::toolchain::{Environment, PythonEnv};
 
 use super::PipelineError;
-use super::cache::{KeyBuilder, Lookup};
-use super::prepare::{Context, StageFailure};
+use super::cache::{Cache, package_digest};
+use super::host::Host;
+use super::stage::{StageFailure, Staged};
+
+const KIND: &str = "exporter";
 
 /// The protocol this driver speaks; the interpreter says its own in its first line.
 const PROTOCOL: &str = "benchgate-export/3";
@@ -34,10 +36,12 @@ impl ExporterSource {
     pub const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/export_package.rs"));
 
     pub(super) fn digest() -> String {
-        Self::FILES
-            .iter()
-            .fold(KeyBuilder::new("exporter/1"), |key, (name, content)| key.text(name, content))
-            .finish()
+        package_digest(KIND, Self::FILES)
+    }
+
+    /// Writes it into the cache. Returns the folder to import it from.
+    pub(super) fn install(cache: &Cache) -> Result<PathBuf, PipelineError> {
+        cache.install(KIND, "benchgate_export", Self::FILES)
     }
 }
 
@@ -45,7 +49,8 @@ impl ExporterSource {
 pub(super) type Environments = BTreeMap<Environment, Result<PythonEnv, String>>;
 
 /// Every interpreter of a run.
-pub(super) struct Interpreters {
+#[derive(Default)]
+pub(super) struct Exporters {
     environments: Environments,
     pools: BTreeMap<Environment, Pool>,
 }
@@ -55,15 +60,15 @@ struct Pool {
     /// Interpreters at once.
     leases: Semaphore,
     /// Started, and waiting for a model.
-    idle: Mutex<Vec<Interpreter>>,
+    idle: Mutex<Vec<ExportInterpreter>>,
 }
 
 /// A running interpreter and its own temporary folder.
-pub(super) struct Interpreter {
+pub(super) struct ExportInterpreter {
     pub(super) session: Session,
     /// The sources that it exports. What one side's code did to an interpreter must not reach the other's.
     serves: PathBuf,
-    temporary: Scratch,
+    _temporary: Scratch,
 }
 
 /// The right to use one interpreter of an environment.
@@ -73,7 +78,7 @@ pub(super) struct Lease<'a> {
     _permit: SemaphorePermit<'a>,
 }
 
-impl Interpreters {
+impl Exporters {
     /// For at most `jobs` tools at once and so many models of each environment.
     pub(super) fn new(
         environments: Environments,
@@ -91,32 +96,24 @@ impl Interpreters {
     }
 
     /// The environment, or why there is none.
-    pub(super) fn environment(&self, environment: Environment) -> Result<&PythonEnv, String> {
+    pub(super) fn environment(&self, environment: Environment) -> Result<&PythonEnv, StageFailure> {
         match self.environments.get(&environment) {
-            Some(Ok(python)) => Ok(python),
-            Some(Err(why)) => Err(why.clone()),
-            None => Err(format!("no Python environment {} was prepared", environment.name())),
+            Some(found) => found.as_ref().map_err(StageFailure::new),
+            None => Err(unprepared(environment)),
         }
     }
 
     /// Waits for the right to use an interpreter.
-    pub(super) async fn lease<'a>(
-        &'a self,
-        context: &Context<'_>,
-        environment: Environment,
-    ) -> Result<Option<Lease<'a>>, PipelineError> {
-        let (Some(pool), Some(Ok(python))) =
-            (self.pools.get(&environment), self.environments.get(&environment))
-        else {
-            return Ok(None);
-        };
+    pub(super) async fn lease(&self, host: &Host<'_>, environment: Environment) -> Staged<Lease<'_>> {
+        let python = self.environment(environment)?;
+        let Some(pool) = self.pools.get(&environment) else { return Err(unprepared(environment).into()) };
         tokio::select! {
             // The semaphore is never closed, so this is the turn.
             turn = pool.leases.acquire() => {
                 let permit = turn.map_err(|_| PipelineError::Interrupted)?;
-                Ok(Some(Lease { pool, python, _permit: permit }))
+                Ok(Lease { pool, python, _permit: permit })
             }
-            () = context.cancel.requested() => Err(PipelineError::Interrupted),
+            () = host.cancel.requested() => Err(PipelineError::Interrupted.into()),
         }
     }
 
@@ -132,23 +129,27 @@ impl Interpreters {
     }
 }
 
+fn unprepared(environment: Environment) -> StageFailure {
+    StageFailure::new(format!("no Python environment {} was prepared", environment.name()))
+}
+
 impl Lease<'_> {
     /// An interpreter of these sources that waits, or a new one that speaks this protocol.
     pub(super) async fn interpreter(
         &self,
-        context: &Context<'_>,
+        host: &Host<'_>,
         sources: &Path,
         log: &Path,
         timeout: Duration,
-    ) -> Result<Result<Interpreter, StageFailure>, PipelineError> {
+    ) -> Staged<ExportInterpreter> {
         {
             let mut idle = self.pool.idle.lock().await;
             if let Some(at) = idle.iter().position(|interpreter| interpreter.serves == sources) {
-                return Ok(Ok(idle.swap_remove(at)));
+                return Ok(idle.swap_remove(at));
             }
         }
-        let package = install_package(context)?;
-        let temporary = context.scratch()?;
+        let package = ExporterSource::install(&host.cache)?;
+        let temporary = host.scratch()?;
         let command = Command::new(&self.python.python, timeout)
             .args(["-m", "benchgate_export"])
             // `-m` looks in the current folder first: a torch.py beside a model must not shadow torch.
@@ -165,27 +166,17 @@ impl Lease<'_> {
             .env("PJRT_DEVICE", "CPU")
             .log(log);
         let mut session = Session::start(&command).await?;
-        let hello = session.receive(context.cancel).await?;
-        match hello {
+        match session.receive(host.cancel).await? {
             Reply::Line(line) if is_hello(&line) => {}
-            Reply::Interrupted => return Err(PipelineError::Interrupted),
-            other => return Ok(Err(crashed(session, other, "start").await?)),
+            Reply::Interrupted => return Err(PipelineError::Interrupted.into()),
+            lost => return Err(crashed(session, lost, "start").await.into()),
         }
-        Ok(Ok(Interpreter { session, serves: sources.to_owned(), temporary }))
+        Ok(ExportInterpreter { session, serves: sources.to_owned(), _temporary: temporary })
     }
 
     /// Gives an interpreter back that can export another model.
-    pub(super) async fn give_back(&self, interpreter: Interpreter) {
+    pub(super) async fn give_back(&self, interpreter: ExportInterpreter) {
         self.pool.idle.lock().await.push(interpreter);
-    }
-}
-
-impl Interpreter {
-    /// How a lost interpreter ended, as the failure of the model it was exporting.
-    pub(super) async fn crashed(self, reply: Reply, stage: &str) -> Result<StageFailure, PipelineError> {
-        let failure = crashed(self.session, reply, stage).await;
-        drop(self.temporary);
-        failure
     }
 }
 
@@ -193,7 +184,8 @@ fn is_hello(line: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(line).is_ok_and(|hello| hello["hello"] == PROTOCOL)
 }
 
-async fn crashed(session: Session, reply: Reply, stage: &str) -> Result<StageFailure, PipelineError> {
+/// How a lost interpreter ended, as the failure of the model it was exporting.
+pub(super) async fn crashed(session: Session, reply: Reply, stage: &str) -> StageFailure {
     let ended = if reply == Reply::TimedOut {
         session.kill().await
     } else {
@@ -211,30 +203,5 @@ async fn crashed(session: Session, reply: Reply, stage: &str) -> Result<StageFai
         }
         (_, Err(error)) => error.to_string(),
     };
-    Ok(StageFailure { killed, ..StageFailure::new(format!("{stage}: the exporter {how}")) })
-}
-
-/// Writes the package into the cache, once per version of benchgate.
-pub(super) fn install_package(context: &Context<'_>) -> Result<PathBuf, PipelineError> {
-    const NAME: &str = "benchgate_export";
-    let key = ExporterSource::digest();
-    if let Lookup::Hit(entry) = context.cache.lookup("exporter", &key)? {
-        return Ok(entry.folder);
-    }
-    let staged = context.cache.stage()?;
-    let folder = staged.path().join(NAME);
-    let mut made = BTreeSet::new();
-    let mut files = Vec::new();
-    for (name, content) in ExporterSource::FILES {
-        let path = folder.join(name);
-        let parent = path.parent().unwrap_or(&folder).to_owned();
-        if !made.contains(&parent) {
-            fs::create_dir_all(&parent).map_err(PipelineError::io("create", &parent))?;
-            made.insert(parent);
-        }
-        fs::write(&path, content).map_err(PipelineError::io("write", &path))?;
-        files.push(format!("{NAME}/{name}"));
-    }
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    Ok(context.cache.store("exporter", &key, staged, &files, serde_json::Value::Null)?.folder)
+    StageFailure { killed, ..StageFailure::new(format!("{stage}: the exporter {how}")) }
 }

@@ -11,16 +11,16 @@ use crate::process::{Command, Exit};
 
 use super::PipelineError;
 use super::argv;
-use super::compile::Job;
+use super::compile::CompileJob;
+use super::host::Host;
 use super::plan::Planned;
-use super::prepare::Context;
 
 /// Writes the IR of one benchmark of one side below `root`: the source as the compiler gets it, and a file
 /// for every phase that it reaches. A compiler that fails leaves the phases before the one that failed.
 pub(super) async fn dump(
-    context: &Context<'_>,
+    host: &Host<'_>,
     planned: Planned<'_>,
-    job: &Job<'_>,
+    job: &CompileJob<'_>,
     root: &Path,
 ) -> Result<(), PipelineError> {
     let folder = folder(root, planned);
@@ -34,24 +34,24 @@ pub(super) async fn dump(
     let kind = job.source.extension().map_or("mlir".into(), |kind| kind.to_string_lossy());
     let copy = folder.join(format!("0.source.{kind}"));
     fs::copy(job.source, &copy).map_err(PipelineError::io("write", &copy))?;
-    let _slot = context.slot_for(super::compile::urgency(job)).await?;
-    let staged = context.scratch()?;
+    let _slot = host.slot(super::compile::urgency(job)).await?;
+    let staged = host.scratch()?;
     let file = |name: &str| staged.path().join(name);
     let command = Command::new(&job.tools.iree_compile, job.timeout)
         .args(argv::compile(&job.spec, job.source, &file("module.vmfb"), &file("statistics.json")))
         .arg(argv::joined("--dump-compilation-phases-to=", &folder))
         .cwd(job.folder)
         .log(folder.join("compile.log"));
-    let finished = context.run(&command).await?;
+    let finished = host.run(&command).await?;
     if finished.exit != Exit::Success {
-        context.fail_on_full_disk(&finished, &folder)?;
+        host.fail_on_full_disk(&finished, &folder)?;
         let text = format!(
             "{} {}: its IR ends early, the compiler {}",
             planned.name(),
             planned.side.name,
             finished.exit
         );
-        context.progress.on(Event::Warning(&text));
+        host.progress.on(Event::Warning(&text));
     }
     Ok(())
 }

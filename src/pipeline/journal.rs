@@ -15,12 +15,12 @@ use crate::record::{ContextRecord, ProcessRecord};
 
 use super::PipelineError;
 use super::argv::Timing;
-use super::cache::write_atomically;
+use super::cache::{write_atomically, write_json};
 use super::timings::Timings;
 
 /// A process that ended, in one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct JournalEntry {
     pub(super) benchmark: String,
     /// `base` or `head`.
     pub(super) side: String,
@@ -33,14 +33,14 @@ pub(super) struct Entry {
     pub(super) killed: bool,
 }
 
-impl Entry {
+impl JournalEntry {
     pub(super) fn side(&self) -> Option<SideName> {
         SideName::BOTH.into_iter().find(|side| side.as_str() == self.side)
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct SessionHead {
     /// Digest of everything that decides what is measured; another plan is another session.
     plan: String,
     session: String,
@@ -60,7 +60,7 @@ pub(super) struct Journal {
     pub(super) seed: u64,
     /// How long the processes of each benchmark measure.
     pub(super) timings: Timings,
-    entries: BTreeMap<(String, SideName, BlockSlot), Entry>,
+    entries: BTreeMap<(String, SideName, BlockSlot), JournalEntry>,
     next_order: u32,
     /// Held for as long as this is open: two jobs that wrote into one folder would mix their processes.
     _lock: LockFile,
@@ -161,7 +161,7 @@ impl Journal {
         let processes = folder.join("processes");
         fs::create_dir_all(&processes).map_err(PipelineError::io("create", &processes))?;
         // The name alone would repeat after a clean-up; with the time it can't.
-        let head = Head {
+        let head = SessionHead {
             plan: plan.to_owned(),
             session: format!("{name}@{now}"),
             created: now.to_owned(),
@@ -181,7 +181,7 @@ impl Journal {
         })
     }
 
-    fn resume(folder: PathBuf, head: Head, lock: LockFile) -> Result<Self, PipelineError> {
+    fn resume(folder: PathBuf, head: SessionHead, lock: LockFile) -> Result<Self, PipelineError> {
         let mut journal = Self {
             folder,
             session: head.session,
@@ -203,7 +203,7 @@ impl Journal {
             }
             let bytes = fs::read(&path).map_err(PipelineError::io("read", &path))?;
             // Files are written whole or not at all, so an unreadable one was damaged afterwards.
-            let entry: Entry = serde_json::from_slice(&bytes).map_err(|error| {
+            let entry: JournalEntry = serde_json::from_slice(&bytes).map_err(|error| {
                 let cause =
                     format!("not a process record ({error}); delete it to measure that process again");
                 PipelineError::io("read back", &path)(std::io::Error::other(cause))
@@ -252,7 +252,7 @@ impl Journal {
     }
 
     /// Writes a finished process to disk; it is there when this returns.
-    pub(super) fn add(&mut self, side: SideName, entry: Entry) -> Result<(), PipelineError> {
+    pub(super) fn add(&mut self, side: SideName, entry: JournalEntry) -> Result<(), PipelineError> {
         write_json(&self.file(entry.process.order, "json"), &entry)?;
         self.next_order = self.next_order.max(entry.process.order + 1);
         let slot = BlockSlot { block: entry.block, slot: entry.slot };
@@ -283,8 +283,8 @@ impl Journal {
     }
 
     /// Processes of a benchmark, in the order they ran.
-    pub(super) fn processes(&self, benchmark: &BenchmarkName, side: SideName) -> Vec<&Entry> {
-        let mut entries: Vec<&Entry> = self
+    pub(super) fn processes(&self, benchmark: &BenchmarkName, side: SideName) -> Vec<&JournalEntry> {
+        let mut entries: Vec<&JournalEntry> = self
             .entries
             .iter()
             .filter(|((name, of, _), _)| name == benchmark.as_str() && *of == side)
@@ -339,16 +339,10 @@ fn entropy() -> Result<u64, PipelineError> {
 }
 
 /// The head of a session folder, where it is one of this plan.
-fn read_head(folder: &Path, plan: &str) -> Option<Head> {
+fn read_head(folder: &Path, plan: &str) -> Option<SessionHead> {
     let bytes = fs::read(folder.join(HEAD)).ok()?;
-    let head: Head = serde_json::from_slice(&bytes).ok()?;
+    let head: SessionHead = serde_json::from_slice(&bytes).ok()?;
     (head.plan == plan).then_some(head)
-}
-
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), PipelineError> {
-    let bytes = serde_json::to_vec_pretty(value)
-        .map_err(|error| PipelineError::io("write", path)(std::io::Error::other(error)))?;
-    write_atomically(path, &bytes)
 }
 
 /// Removes the oldest complete sessions. Unfinished ones hold measurements that can be resumed, and stay.
@@ -379,8 +373,8 @@ mod tests {
 
     const PLAN: &str = "0123456789abcdef0123456789abcdef";
 
-    fn entry(benchmark: &str, block: u32, slot: u8, order: u32) -> Entry {
-        Entry {
+    fn entry(benchmark: &str, block: u32, slot: u8, order: u32) -> JournalEntry {
+        JournalEntry {
             benchmark: benchmark.into(),
             side: "head".into(),
             block,

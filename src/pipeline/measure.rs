@@ -14,27 +14,13 @@ use crate::record::{Number, ProcessRecord, SlotRecord};
 use super::PipelineError;
 use super::argv::Timing;
 use super::budget::{self, Want};
+use super::candidates::{Candidate, Measurable};
 use super::design;
-use super::journal::{Entry, Journal};
-use super::prepare::Context;
+use super::host::Host;
+use super::journal::{Journal, JournalEntry};
 use super::schedule::{self, Step};
-use super::timed::{Measured, Ready, Start, Timed};
+use super::timed::{Measured, Start, Timed};
 use super::trials;
-
-/// A benchmark with the sides that can be measured.
-#[derive(Debug, Clone)]
-pub(super) struct Candidate<'a> {
-    pub(super) name: BenchmarkName,
-    pub(super) sides: BTreeMap<SideName, Ready<'a>>,
-    /// Both sides execute the same bytes: there is nothing to compare.
-    pub(super) identical: bool,
-}
-
-impl Candidate<'_> {
-    fn is_paired(&self) -> bool {
-        self.sides.len() == 2
-    }
-}
 
 /// Blocks of a row whose sides are identical, where nobody asked for more: enough for a free A/A sample
 /// of the machine's noise.
@@ -71,7 +57,7 @@ impl Shown {
 
 /// What [`measure`] works on.
 pub(super) struct Measuring<'a, 'b> {
-    pub(super) context: &'a Context<'b>,
+    pub(super) host: &'a Host<'b>,
     pub(super) settings: &'a Measure,
     pub(super) policy: &'a gate::Policy,
     pub(super) candidates: &'a [Candidate<'a>],
@@ -95,11 +81,11 @@ impl Measuring<'_, '_> {
         self.set_cut_blocks_aside()?;
         // What an interrupted run measured is not measured again, so it is no step of this one.
         let steps = self.expected_processes().saturating_sub(self.journal.len());
-        self.context.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
+        self.host.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
         self.choose_timings().await?;
         self.paired().await?;
         self.single().await?;
-        self.context.progress.on(Event::StageFinished { stage: Stage::Benchmark });
+        self.host.progress.on(Event::StageFinished { stage: Stage::Benchmark });
         Ok(())
     }
 
@@ -121,11 +107,11 @@ impl Measuring<'_, '_> {
                 let what = format!("{name} {side} trial");
                 let began = Instant::now();
                 let stage = Stage::Benchmark;
-                self.context.progress.on(Event::StepsAdded { stage, steps: 1 });
-                self.context.progress.on(Event::StepStarted { stage, what: &what });
+                self.host.progress.on(Event::StepsAdded { stage, steps: 1 });
+                self.host.progress.on(Event::StepStarted { stage, what: &what });
                 let (raw, log) =
                     (self.journal.trial_file(*side, "raw"), self.journal.trial_file(*side, "log"));
-                let timed = self.start(ready, trials::TIMING, raw, log.clone()).run(self.context).await?;
+                let timed = self.start(ready, trials::TIMING, raw, log.clone()).run(self.host).await?;
                 let note = match &timed.result {
                     Ok(measured) => {
                         found.extend(trials::read(&timed, measured));
@@ -141,7 +127,7 @@ impl Measuring<'_, '_> {
                     }
                 };
                 let took = began.elapsed();
-                self.context.progress.on(Event::StepFinished { stage, what: &what, note: &note, took });
+                self.host.progress.on(Event::StepFinished { stage, what: &what, note: &note, took });
             }
             self.journal.set_timing(name, &design::chosen(self.settings, &found))?;
         }
@@ -216,11 +202,7 @@ impl Measuring<'_, '_> {
                 let began = Instant::now();
                 let (_, standings) = self.standings(&open);
                 let next = self.next_look(&open, round, until);
-                self.context.progress.on(Event::Standings {
-                    rows: &standings,
-                    next: Some(next),
-                    look: false,
-                });
+                self.host.progress.on(Event::Standings { rows: &standings, next: Some(next), look: false });
                 shown.took(began);
             }
         }
@@ -254,15 +236,15 @@ impl Measuring<'_, '_> {
                 "the time budget leaves room for {} of {asked} open rows to be measured up to {until} blocks",
                 open.len()
             );
-            self.context.progress.on(Event::Warning(&text));
+            self.host.progress.on(Event::Warning(&text));
         }
         let standings = self.standings_of(&outlooks, open);
         let next = (!open.is_empty() && until > round).then(|| {
             let steps = 4 * open.len() * (until - round) as usize;
-            self.context.progress.on(Event::StepsAdded { stage: Stage::Benchmark, steps });
+            self.host.progress.on(Event::StepsAdded { stage: Stage::Benchmark, steps });
             self.next_look(open, round, until)
         });
-        self.context.progress.on(Event::Standings { rows: &standings, next, look: true });
+        self.host.progress.on(Event::Standings { rows: &standings, next, look: true });
         until
     }
 
@@ -299,7 +281,7 @@ impl Measuring<'_, '_> {
     /// What a block of this benchmark takes, from those measured.
     fn block_time(&self, index: usize) -> Duration {
         let name = &self.candidates[index].name;
-        let processes: Vec<&Entry> =
+        let processes: Vec<&JournalEntry> =
             SideName::BOTH.into_iter().flat_map(|side| self.journal.processes(name, side)).collect();
         let seconds: f64 = processes.iter().map(|entry| entry.process.seconds.0).sum();
         let count = u32::try_from(processes.len()).unwrap_or(u32::MAX).max(1);
@@ -340,7 +322,7 @@ impl Measuring<'_, '_> {
         let over = round > 0 && self.time_left().is_some_and(|left| left.is_zero());
         if over {
             let text = format!("the time budget is spent after {round} rounds; open rows stay open");
-            self.context.progress.on(Event::Warning(&text));
+            self.host.progress.on(Event::Warning(&text));
         }
         over
     }
@@ -355,7 +337,7 @@ impl Measuring<'_, '_> {
         let Some(ready) = candidate.sides.get(&step.side) else { return Ok(()) };
         let paired = candidate.is_paired();
         let what = format!("{} {} block {}", candidate.name, step.side, step.slot.block + 1);
-        self.context.progress.on(Event::StepStarted { stage: Stage::Benchmark, what: &what });
+        self.host.progress.on(Event::StepStarted { stage: Stage::Benchmark, what: &what });
         let started = Instant::now();
         let entry = self.process(&candidate.name, ready, step, paired).await?;
         let note = match &entry.process.failure {
@@ -363,7 +345,7 @@ impl Measuring<'_, '_> {
             None => typical(&entry),
         };
         self.journal.add(step.side, entry)?;
-        self.context.progress.on(Event::StepFinished {
+        self.host.progress.on(Event::StepFinished {
             stage: Stage::Benchmark,
             what: &what,
             note: &note,
@@ -376,25 +358,25 @@ impl Measuring<'_, '_> {
     async fn process(
         &self,
         name: &BenchmarkName,
-        ready: &Ready<'_>,
+        ready: &Measurable<'_>,
         step: Step,
         paired: bool,
-    ) -> Result<Entry, PipelineError> {
+    ) -> Result<JournalEntry, PipelineError> {
         let order = self.journal.next_order();
         let timing = self.journal.timings.get(name).unwrap_or_else(|| design::chosen(self.settings, &[]));
         let start =
             self.start(ready, timing, self.journal.file(order, "raw"), self.journal.file(order, "log"));
-        let timed = start.run(self.context).await?;
+        let timed = start.run(self.host).await?;
         Ok(entry(name, step, order, paired, timed, &start.log))
     }
 
-    fn start<'s>(&self, ready: &'s Ready<'s>, timing: Timing, raw: PathBuf, log: PathBuf) -> Start<'s> {
+    fn start<'s>(&self, ready: &'s Measurable<'s>, timing: Timing, raw: PathBuf, log: PathBuf) -> Start<'s> {
         Start { ready, timing, timeout: self.settings.timeout, raw, log, clock_held: self.clock_held }
     }
 }
 
 /// The median of a process in milliseconds, for the person who waits.
-fn typical(entry: &Entry) -> String {
+fn typical(entry: &JournalEntry) -> String {
     let mut values: Vec<f64> = entry
         .process
         .samples
@@ -409,13 +391,20 @@ fn typical(entry: &Entry) -> String {
 }
 
 /// A process as the journal keeps it.
-fn entry(name: &BenchmarkName, step: Step, order: u32, paired: bool, timed: Timed, log: &Path) -> Entry {
+fn entry(
+    name: &BenchmarkName,
+    step: Step,
+    order: u32,
+    paired: bool,
+    timed: Timed,
+    log: &Path,
+) -> JournalEntry {
     let BlockSlot { block, slot } = step.slot;
     let (measured, failure) = match timed.result {
         Ok(measured) => (measured, None),
         Err(why) => (Measured::default(), Some(why)),
     };
-    Entry {
+    JournalEntry {
         killed: timed.killed,
         benchmark: name.as_str().to_owned(),
         side: step.side.as_str().to_owned(),

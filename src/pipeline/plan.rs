@@ -4,7 +4,7 @@ use regex::Regex;
 
 use crate::config::{Config, Model, ModelSource, Side, Target};
 use crate::gate::Expected;
-use crate::model::{BenchmarkName, SideName};
+use crate::model::{BenchmarkName, DeviceKind, SideName};
 use crate::toolchain::Lock;
 
 use super::PipelineError;
@@ -65,7 +65,7 @@ fn declared(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
 pub fn expected(config: &Config) -> Vec<Expected> {
     let expected = declared(config).map(|(model, target)| Expected {
         benchmark: name(model, target),
-        on_gpu: !target.device.starts_with("local-"),
+        on_gpu: DeviceKind::from_uri(&target.device) != DeviceKind::Cpu,
         has_reference: !matches!(model.source, ModelSource::Mlir(_)) || !model.expected.is_empty(),
     });
     expected.collect()

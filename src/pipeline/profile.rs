@@ -14,10 +14,10 @@ use crate::process::{Command, Exit};
 use crate::record::{KernelRecord, ProfileRecord, RunFile};
 
 use super::PipelineError;
+use super::candidates::{Candidate, Measurable};
 use super::compile::failure;
-use super::measure::Candidate;
-use super::prepare::Context;
-use super::timed::Ready;
+use super::host::Host;
+use super::stage::{StageError, StageFailure, Staged};
 
 /// How long a profiled process works: long enough for the first, cold iteration to weigh little.
 const WORK: Duration = Duration::from_millis(500);
@@ -26,7 +26,7 @@ const MOST: u32 = 100;
 
 /// What [`profile`] works on.
 pub(super) struct Profiler<'a, 'b> {
-    pub(super) context: &'a Context<'b>,
+    pub(super) host: &'a Host<'b>,
     pub(super) settings: &'a Measure,
     pub(super) policy: &'a Policy,
     pub(super) candidates: &'a [Candidate<'a>],
@@ -43,13 +43,13 @@ impl Profiler<'_, '_> {
         }
         let benchmarks = counted(wanted.len(), "benchmark");
         let text = format!("measuring time per kernel of {benchmarks}, in separate processes");
-        self.context.progress.on(Event::Note(&text));
+        self.host.progress.on(Event::Note(&text));
         for candidate in wanted {
             let iterations = iterations(base, head, &candidate.name);
             for (side, result) in self.benchmark(candidate, iterations).await? {
                 if let Some(problem) = &result.problem {
                     let text = format!("no time per kernel of {} {side}: {problem}", candidate.name);
-                    self.context.progress.on(Event::Note(&text));
+                    self.host.progress.on(Event::Note(&text));
                 }
                 let sides = file.sides.iter_mut().filter(|record| record.name.0 == side);
                 let mut benchmarks = sides.flat_map(|record| &mut record.benchmarks);
@@ -103,7 +103,7 @@ impl Profiler<'_, '_> {
             let folder = self.folder.join(side.as_str()).join(candidate.name.as_str());
             let known = results.iter().position(|(known, _)| known == side);
             let file = folder.join(format!("{}.ireeprof", if known.is_some() { "b" } else { "a" }));
-            let answer = self.process(ready, iterations, &file).await?;
+            let answer = self.process(ready, iterations, &file).await;
             let record = match known {
                 Some(at) => &mut results[at].1,
                 None => {
@@ -116,7 +116,8 @@ impl Profiler<'_, '_> {
             };
             match answer {
                 Ok(kernels) => add(record, &kernels),
-                Err(problem) => record.problem = Some(problem),
+                Err(StageError::Benchmark(failure)) => record.problem = Some(failure.why),
+                Err(StageError::Run(error)) => return Err(error),
             }
         }
         for (_, record) in &mut results {
@@ -129,41 +130,36 @@ impl Profiler<'_, '_> {
     }
 
     /// One fresh start of the benchmark tool, and what its profile says.
-    async fn process(
-        &self,
-        ready: &Ready<'_>,
-        iterations: u32,
-        file: &Path,
-    ) -> Result<Result<Vec<Kernel>, String>, PipelineError> {
+    async fn process(&self, ready: &Measurable<'_>, iterations: u32, file: &Path) -> Staged<Vec<Kernel>> {
         let Some(iree_profile) = ready.tools.iree_profile() else {
             let version = &ready.tools.identity.version;
-            return Ok(Err(format!("IREE {version} brings no iree-profile")));
+            return Err(StageFailure::new(format!("IREE {version} does not include iree-profile")).into());
         };
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(PipelineError::io("create", folder))?;
         }
         let command = |program: &Path| {
-            let command = Command::new(program, self.settings.timeout)
-                .cwd(&ready.folder)
-                .cpus(self.context.cpus_for(&ready.execution.device));
-            ready.env.iter().fold(command, |command, (variable, value)| command.env(variable, value))
+            Command::new(program, self.settings.timeout)
+                .cwd(ready.folder)
+                .envs(ready.env)
+                .cpus(self.host.cpus_for(&ready.execution.device))
         };
         let profiled =
             command(&ready.tools.iree_benchmark_module).args(ready.execution.profile(iterations, file));
-        let finished = self.context.run(&profiled).await?;
-        self.context.fail_on_full_disk(&finished, file)?;
+        let finished = self.host.run(&profiled).await?;
+        self.host.fail_on_full_disk(&finished, file)?;
         if finished.exit != Exit::Success {
-            return Ok(Err(failure(&finished, self.settings.timeout, None).why));
+            return Err(failure(&finished, self.settings.timeout, None).into());
         }
         let reader = command(&iree_profile).args(["dispatch", "--format=jsonl"]).arg(file).capture_stdout();
-        let finished = self.context.run(&reader).await?;
+        let finished = self.host.run(&reader).await?;
         if finished.exit != Exit::Success {
             let why = failure(&finished, self.settings.timeout, None).why;
-            return Ok(Err(format!("iree-profile {why}")));
+            return Err(StageFailure::new(format!("iree-profile {why}")).into());
         }
         // Every dispatch of the module is repeated that often in one iteration.
         let iterations = iterations * ready.execution.dispatch_repeats.max(1);
-        Ok(ingest::kernels(&finished.stdout, iterations))
+        Ok(ingest::kernels(&finished.stdout, iterations).map_err(StageFailure::new)?)
     }
 }
 

@@ -5,20 +5,18 @@
 //! only. Anything that is not known to mean absence is *broken*, and a failure: so is the absence of a
 //! device that the configuration requires, or that the machine visibly has on its bus.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::sync::Mutex;
 
 use crate::config::Target;
 use crate::device;
+use crate::model::{DeviceKind, device_driver};
 use crate::process::{Command, Exit, Finished};
 use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::diagnostics;
-use super::prepare::Context;
+use super::host::Host;
 
 /// The first use of a GPU after a boot loads firmware.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,46 +36,26 @@ pub(super) enum Presence {
     },
 }
 
-/// Tool, device, environment.
-type Key = (PathBuf, String, BTreeMap<String, String>);
-
-/// The answers so far.
-#[derive(Debug, Default)]
-pub(super) struct Devices(Mutex<HashMap<Key, Presence>>);
-
-impl Devices {
-    /// Asks, or remembers. The CPU is always there.
-    pub(super) async fn find(
-        &self,
-        context: &Context<'_>,
-        tools: &Installed,
-        target: &Target,
-    ) -> Result<Presence, PipelineError> {
-        let driver = driver(&target.device);
-        if driver.starts_with("local-") {
-            return Ok(Presence::Present);
-        }
-        let key = (tools.iree_run_module.clone(), target.device.clone(), target.env.clone());
-        let mut known = self.0.lock().await;
-        let found = if let Some(found) = known.get(&key) {
-            found.clone()
-        } else {
-            let command = Command::new(&tools.iree_run_module, TIMEOUT)
-                .arg(format!("--list_devices={driver}"))
-                .capture_stdout();
-            let command = target.env.iter().fold(command, |command, (name, value)| command.env(name, value));
-            let finished = context.run(&command).await?;
-            let found = read(&finished, &target.device);
-            known.insert(key, found.clone());
-            found
-        };
-        Ok(judged(found, target.required, device::accelerator(driver)))
+/// Asks, or remembers. The CPU is always there.
+pub(super) async fn presence(
+    host: &Host<'_>,
+    tools: &Installed,
+    target: &Target,
+) -> Result<Presence, PipelineError> {
+    if DeviceKind::from_uri(&target.device) == DeviceKind::Cpu {
+        return Ok(Presence::Present);
     }
-}
-
-/// `cuda` of `cuda://0`.
-fn driver(device: &str) -> &str {
-    device.split(':').next().unwrap_or(device)
+    let driver = device_driver(&target.device);
+    let key = (tools.iree_run_module.clone(), driver.to_owned(), target.env.clone());
+    let ask = async || {
+        let command = Command::new(&tools.iree_run_module, TIMEOUT)
+            .arg(format!("--list_devices={driver}"))
+            .envs(&target.env)
+            .capture_stdout();
+        host.run(&command).await.map(Arc::new)
+    };
+    let listed = host.listed_devices.get(key, ask).await?;
+    Ok(judged(read(&listed, &target.device), target.required, device::accelerator(driver)))
 }
 
 /// What people call it.
@@ -110,7 +88,7 @@ const ABSENT: [&str; 9] = [
 
 /// Reads the answer of `--list_devices`: one URI per line, or a complaint.
 fn read(finished: &Finished, device: &str) -> Presence {
-    let driver = driver(device);
+    let driver = device_driver(device);
     let what = format!("no {} device", title(driver));
     if finished.exit != Exit::Success {
         let said = complaint(&finished.stderr_tail);

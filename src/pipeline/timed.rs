@@ -10,27 +10,19 @@ use crate::ingest;
 use crate::model::{Consequence, Metric, Outcome, Run, Series};
 use crate::process::{Command, Exit, Finished};
 use crate::record::{ContextRecord, Number, TelemetryRecord};
-use crate::toolchain::Installed;
 
 use super::PipelineError;
-use super::argv::{Execution, Timing};
+use super::argv::Timing;
+use super::candidates::Measurable;
 use super::compile::{failure, printed_error};
 use super::devices;
 use super::diagnostics;
-use super::prepare::Context;
-
-/// One side of a benchmark that is ready to be measured.
-#[derive(Debug, Clone)]
-pub(super) struct Ready<'a> {
-    pub(super) execution: &'a Execution,
-    pub(super) tools: &'a Installed,
-    pub(super) env: BTreeMap<String, String>,
-    pub(super) folder: PathBuf,
-}
+use super::host::Host;
+use super::stage::{StageError, StageFailure, Staged};
 
 /// How the benchmark tool is started.
 pub(super) struct Start<'a> {
-    pub(super) ready: &'a Ready<'a>,
+    pub(super) ready: &'a Measurable<'a>,
     pub(super) timing: Timing,
     pub(super) timeout: Duration,
     /// Where the tool writes its results.
@@ -54,27 +46,30 @@ pub(super) struct Timed {
 }
 
 impl Start<'_> {
-    pub(super) async fn run(&self, context: &Context<'_>) -> Result<Timed, PipelineError> {
+    pub(super) async fn run(&self, host: &Host<'_>) -> Result<Timed, PipelineError> {
         // A process that was cut left its file; the tool must not append to it.
         remove_if_there(&self.raw)?;
         remove_if_there(&self.log)?;
         let ready = self.ready;
         let command = Command::new(&ready.tools.iree_benchmark_module, self.timeout)
             .args(ready.execution.benchmark(&self.timing, &self.raw))
-            .cwd(&ready.folder)
+            .cwd(ready.folder)
+            .envs(ready.env)
             .log(&self.log)
-            .cpus(context.cpus_for(&ready.execution.device));
-        let command =
-            ready.env.iter().fold(command, |command, (variable, value)| command.env(variable, value));
+            .cpus(host.cpus_for(&ready.execution.device));
         let load_avg = crate::device::load_average();
-        let watch = Watch::start(context.watched(&ready.execution.device, &ready.env));
+        let watch = Watch::start(host.watched(&ready.execution.device, ready.env));
         let started = jiff::Timestamp::now().to_string();
-        let finished = context.run(&command).await?;
+        let finished = host.run(&command).await?;
         let seen = watch.stop(finished.user + finished.system);
-        let telemetry = devices::record(&seen, &context.gpus, self.clock_held);
-        context.fail_on_full_disk(&finished, &self.raw)?;
+        let telemetry = devices::record(&seen, &host.gpus, self.clock_held);
+        host.fail_on_full_disk(&finished, &self.raw)?;
         let asked = Asked { function: &ready.execution.function, repetitions: self.timing.repetitions };
-        let result = samples(&finished, &self.raw, &self.log, self.timeout, &asked)?;
+        let result = match samples(&finished, &self.raw, &self.log, self.timeout, &asked) {
+            Ok(measured) => Ok(measured),
+            Err(StageError::Benchmark(failure)) => Err(failure.why),
+            Err(StageError::Run(error)) => return Err(error),
+        };
         let killed = finished.ended_from_outside().is_some();
         let Finished { wall, peak_memory_bytes, .. } = finished;
         Ok(Timed { started, wall, peak_memory_bytes, load_avg, telemetry, result, killed })
@@ -105,42 +100,41 @@ fn samples(
     log: &Path,
     timeout: Duration,
     asked: &Asked<'_>,
-) -> Result<Result<Measured, String>, PipelineError> {
+) -> Staged<Measured> {
+    let failed = |why: String| Err(StageFailure::new(why).into());
     if finished.exit != Exit::Success {
         // The file says more than stderr where the tool wrote one: the message of the failed row.
         let said = fs::read(raw).ok().and_then(|bytes| row_failure(&bytes));
         let ended = failure(finished, timeout, None);
-        return Ok(Err(said.filter(|_| !ended.killed).unwrap_or(ended.why)));
+        return failed(said.filter(|_| !ended.killed).unwrap_or(ended.why));
     }
     let error = diagnostics::despite_success(finished, log)?;
     let bytes = match (fs::read(raw), &error) {
         (Ok(bytes), _) => bytes,
-        (Err(_), Some(said)) => return Ok(Err(printed_error(said).why)),
-        (Err(error), None) => return Err(PipelineError::io("read", raw)(error)),
+        (Err(_), Some(said)) => return Err(printed_error(said).into()),
+        (Err(error), None) => return Err(PipelineError::io("read", raw)(error).into()),
     };
-    let run = match read(&bytes) {
-        Ok(run) => run,
-        Err(why) => return Ok(Err(format!("the tool's output can't be read: {why}"))),
-    };
+    let unreadable = |why| StageFailure::new(format!("the tool's output can't be read: {why}"));
+    let run = read(&bytes).map_err(unreadable)?;
     let [benchmark] = run.benchmarks.as_slice() else {
-        return Ok(Err(format!(
+        return failed(format!(
             "the tool measured {} benchmarks where one was asked for",
             run.benchmarks.len()
-        )));
+        ));
     };
     if let Outcome::Failed { why, .. } = &benchmark.outcome {
-        return Ok(Err(why.clone()));
+        return failed(why.clone());
     }
     if let Some(said) = error {
-        return Ok(Err(printed_error(&said).why));
+        return Err(printed_error(&said).into());
     }
     // IREE names the row `BM_FUNCTION/process_time/real_time`.
     let row = benchmark.name.as_str();
     if row.strip_prefix("BM_").and_then(|name| name.split('/').next()) != Some(asked.function) {
-        return Ok(Err(format!("the tool measured `{row}` where `{}` was asked for", asked.function)));
+        return failed(format!("the tool measured `{row}` where `{}` was asked for", asked.function));
     }
     if let Some(lint) = benchmark.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error) {
-        return Ok(Err(lint.detail.clone()));
+        return failed(lint.detail.clone());
     }
     let mut measured = Measured {
         samples: BTreeMap::new(),
@@ -152,20 +146,20 @@ fn samples(
         let Series::Processes(processes) = &series.series else { continue };
         let values: Vec<f64> = processes.iter().flat_map(|process| process.samples.iter().copied()).collect();
         if values.iter().any(|value| !value.is_finite() || *value < 0.0) {
-            return Ok(Err(format!("the tool printed a {} that is not a time", metric.name)));
+            return failed(format!("the tool printed a {} that is not a time", metric.name));
         }
         measured.samples.insert(metric.name.into_owned(), values.into_iter().map(Number).collect());
     }
     match measured.samples.get(Metric::LATENCY.name.as_ref()) {
-        None => Ok(Err("the tool printed no time".to_owned())),
+        None => failed("the tool printed no time".to_owned()),
         Some(values) if values.iter().any(|value| value.0 <= 0.0) => {
-            Ok(Err("the tool printed a time of zero".to_owned()))
+            failed("the tool printed a time of zero".to_owned())
         }
         Some(values) if u32::try_from(values.len()) != Ok(asked.repetitions) => {
             let (found, asked) = (values.len(), asked.repetitions);
-            Ok(Err(format!("the tool measured {found} of {asked} repetitions")))
+            failed(format!("the tool measured {found} of {asked} repetitions"))
         }
-        Some(_) => Ok(Ok(measured)),
+        Some(_) => Ok(measured),
     }
 }
 

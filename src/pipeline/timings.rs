@@ -13,7 +13,7 @@ use crate::record::TimingRecord;
 
 use super::PipelineError;
 use super::argv::Timing;
-use super::cache::write_atomically;
+use super::cache::write_json;
 
 /// The timing of each benchmark, on disk: an interrupted session goes on with the same processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,9 +32,7 @@ impl Timings {
     }
 
     pub(super) fn write(&self, file: &Path) -> Result<(), PipelineError> {
-        let bytes = serde_json::to_vec_pretty(self)
-            .map_err(|error| PipelineError::io("write", file)(std::io::Error::other(error)))?;
-        write_atomically(file, &bytes)
+        write_json(file, self)
     }
 
     pub(super) fn record(&self, name: &BenchmarkName) -> Option<TimingRecord> {

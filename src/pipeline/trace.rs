@@ -7,14 +7,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use serde::{Deserialize, Serialize};
-use tokio::sync::OnceCell;
 
 use super::PipelineError;
-use super::cache::{Cache, Digests, KeyBuilder, aside, write_atomically};
+use super::cache::{Cache, Digests, KeyBuilder, aside, write_json};
+use super::memo::Memo;
+use super::stage::{StageFailure, Staged};
 use super::tree;
+use serde::{Deserialize, Serialize};
 
 const KIND: &str = "export-trace";
 
@@ -41,15 +40,12 @@ pub(super) struct Trace {
     folders: BTreeMap<String, Option<String>>,
 }
 
-/// The digest of a folder of sources, or why it has none.
-type Tree = OnceCell<Result<String, String>>;
-
 /// The state of the sources of each side, each looked at once in a run.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     /// What this run writes, which no model is made of.
     own: Vec<PathBuf>,
-    trees: Mutex<BTreeMap<PathBuf, Arc<Tree>>>,
+    trees: Memo<PathBuf, Result<String, StageFailure>>,
 }
 
 impl Sources {
@@ -57,17 +53,9 @@ impl Sources {
         Self { own: own.into_iter().map(|path| clean(&path)).collect(), ..Self::default() }
     }
 
-    /// The digest of everything below a folder of sources. The inner error is a folder that can't be known.
-    pub(super) async fn digest(
-        &self,
-        folder: &Path,
-        digests: &Digests,
-    ) -> Result<Result<String, String>, PipelineError> {
+    /// The digest of everything below a folder of sources.
+    pub(super) async fn digest(&self, folder: &Path, digests: &Digests) -> Staged<String> {
         let folder = clean(folder);
-        let cell = {
-            let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(trees.entry(folder.clone()).or_default())
-        };
         let look = async || {
             let (root, own) = (folder.clone(), self.own.clone());
             let found = aside(move || {
@@ -76,13 +64,15 @@ impl Sources {
             });
             let mut files = match found.await? {
                 Ok(files) => files,
-                Err(error) => return Ok(Err(error.to_string())),
+                Err(why) => {
+                    return Ok(Err(StageFailure::new(format!("the sources can't be hashed: {why}"))));
+                }
             };
             files.retain(|name, _| !self.is_own(&folder.join(name)) && !is_heard(name));
             let key = tree::add(KeyBuilder::new("sources/1"), &files, digests).await?;
             Ok::<_, PipelineError>(Ok(key.finish()))
         };
-        cell.get_or_try_init(look).await.cloned()
+        Ok(self.trees.get(folder.clone(), look).await??)
     }
 
     fn is_own(&self, path: &Path) -> bool {
@@ -170,9 +160,7 @@ impl Trace {
     pub(super) fn keep(&self, cache: &Cache, key: &str) -> Result<(), PipelineError> {
         let folder = cache.folder(KIND, key);
         fs::create_dir_all(&folder).map_err(PipelineError::io("create", &folder))?;
-        let bytes = serde_json::to_vec(self)
-            .map_err(|error| PipelineError::io("write", &folder)(std::io::Error::other(error)))?;
-        write_atomically(&folder.join(format!("{}.json", self.entry_key(key))), &bytes)
+        write_json(&folder.join(format!("{}.json", self.entry_key(key))), self)
     }
 }
 
@@ -187,7 +175,7 @@ fn is_heard(name: &str) -> bool {
 }
 
 async fn content(path: &Path, digests: &Digests) -> Result<Option<String>, PipelineError> {
-    if path.is_file() { digests.of(path).await.map(Some) } else { Ok(None) }
+    if path.is_file() { digests.sha256(path).await.map(Some) } else { Ok(None) }
 }
 
 /// Absolute, without `.` and `..`, as Python's `abspath` writes it.

@@ -75,7 +75,7 @@ pub(super) async fn add(
     for (name, path) in files {
         key = key.text("file", name);
         key = match path {
-            Some(path) => key.text("is", &digests.of(path).await?),
+            Some(path) => key.text("is", &digests.sha256(path).await?),
             None => key.text("is", "not read"),
         };
     }

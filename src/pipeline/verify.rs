@@ -1,131 +1,126 @@
 //! The module's outputs against the reference, before anything is timed.
 
-use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::model::{Stage, Verification, VerifyCode};
-use crate::numerics::{self, Tensor, TensorFile, lacks_npy};
+use crate::numerics::{self, TensorFile, lacks_npy};
 use crate::process::{Command, Exit, Finished};
 use crate::record::StageStatus;
 use crate::toolchain::Installed;
 
-use super::PipelineError;
 use super::argv::Execution;
+use super::cache::KeyBuilder;
 use super::compile::{failure, printed_error};
 use super::diagnostics;
-use super::divergence::Outputs;
+use super::divergence::{self, tensors};
+use super::host::Host;
 use super::plan::Planned;
-use super::prepare::{Context, Noted, Source, StageFailure, StageReport};
+use super::slots::Urgency;
+use super::stage::{Outputs, Source, StageError, StageFailure, StageOutput, StageReport, Staged};
+
+/// One module to verify.
+pub(super) struct VerifyJob<'a> {
+    pub(super) planned: Planned<'a>,
+    pub(super) tools: &'a Installed,
+    pub(super) execution: &'a Execution,
+    pub(super) source: &'a Source,
+    /// Whether there is another side, whose outputs these are compared with.
+    pub(super) paired: bool,
+}
 
 /// A module that ran, and what its outputs are worth.
 #[derive(Debug)]
 pub(super) struct Verified {
     pub(super) verification: Verification,
-    pub(super) report: StageReport,
+    report: StageReport,
     /// Of the one call that was verified.
     pub(super) peak_device_memory: Option<u64>,
     /// What it computed, where head's is to be compared with base's.
     pub(super) outputs: Option<Outputs>,
 }
 
-impl Noted for Verified {
-    fn note(&self) -> String {
-        self.verification.code.to_string()
+impl StageOutput for Verified {
+    fn report(&self) -> StageReport {
+        self.report.clone()
     }
 
-    fn took(&self) -> Duration {
-        Duration::try_from_secs_f64(self.report.seconds).unwrap_or_default()
+    fn note(&self) -> String {
+        self.verification.code.to_string()
     }
 }
 
 /// Runs the module once and compares every output. A module that does not run is a failure of the
 /// stage; wrong outputs are a [`Verification`] with its code.
-pub(super) async fn verify(
-    context: &Context<'_>,
-    planned: Planned<'_>,
-    tools: &Installed,
-    execution: &Execution,
-    source: &Source,
-) -> Result<Result<Verified, StageFailure>, PipelineError> {
-    let folder = context.scratch()?;
+pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verified> {
+    let VerifyJob { planned, source, .. } = *job;
+    let folder = host.scratch()?;
     let types: Vec<Option<String>> =
         source.expected.iter().map(|file| file.type_without_npy().map(str::to_owned)).collect();
     let outputs = places(folder.path(), "output", &types);
     let log = folder.path().join("verify.log");
     let command = |outputs: &[TensorFile]| {
-        let command = Command::new(&tools.iree_run_module, planned.side.config.measure.timeout)
-            .args(execution.verify(outputs))
+        Command::new(&job.tools.iree_run_module, planned.side.config.measure.timeout)
+            .args(job.execution.verify(outputs))
             .cwd(&planned.side.side.sources)
+            .envs(&planned.target.env)
             .capture_stdout()
             .log(&log)
-            .cpus(context.cpus_for(&execution.device));
-        planned.target.env.iter().fold(command, |command, (name, value)| command.env(name, value))
+            .cpus(host.cpus_for(&job.execution.device))
     };
-    let _slot = context.slot().await?;
+    let _slot = host.slot(Urgency::Now).await?;
     let started = Instant::now();
     let call = command(&outputs);
-    let finished = context.run(&call).await?;
+    let finished = host.run(&call).await?;
     let said = diagnostics::despite_success(&finished, &log)?;
     if finished.exit != Exit::Success || said.is_some() {
-        context.fail_on_full_disk(&finished, folder.path())?;
+        host.fail_on_full_disk(&finished, folder.path())?;
         // By benchmark and side, not by module: benchmarks may share one and fail for reasons of their own.
-        let key = super::cache::KeyBuilder::new("log")
+        let key = KeyBuilder::new("log")
             .text("benchmark", planned.name().as_str())
             .text("side", planned.side.name.as_str())
             .finish();
-        let log = context.keep_log(&log, "verify", &key)?;
+        let log = Some(host.keep_log(&log, "verify", &key)?);
         let failure = match said {
-            Some(said) => StageFailure { took: Some(finished.wall), log: Some(log), ..printed_error(&said) },
-            None => failure(&finished, call.timeout, Some(log)),
+            Some(said) => StageFailure { took: Some(finished.wall), log, ..printed_error(&said) },
+            None => failure(&finished, call.timeout, log),
         };
-        return Ok(Err(failure));
+        return Err(failure.into());
     }
     // Raw bytes don't say what they are; without a place for its results, the tool prints their types.
     let mut other = None;
     if types.iter().any(Option::is_some) {
-        match again(context, &command(&[]), folder.path()).await? {
-            Ok(printed) => other = other_type(&printed, &types),
-            Err(failure) => return Ok(Err(failure)),
-        }
+        let printed = again(host, &command(&[]), folder.path()).await?;
+        other = other_type(&printed, &types);
     }
-    let mut verification = match &source.reference_problem {
-        Some((code, why)) => Verification::bare(*code, Some(why.clone())),
-        None if source.expected.is_empty() => Verification::bare(
-            VerifyCode::VerifierSkipped,
-            Some("the model names no expected outputs".to_owned()),
-        ),
-        None => match other {
-            Some((code, why)) => Verification::bare(code, Some(why)),
-            None => match compare(planned, &outputs, source)? {
-                Ok(verification) => verification,
-                Err(failure) => return Ok(Err(failure)),
-            },
-        },
+    let mut verification = match (&source.reference_problem, other) {
+        (Some((code, why)), _) => Verification::bare(*code, Some(why.clone())),
+        (None, _) if source.expected.is_empty() => {
+            let why = "the model names no expected outputs".to_owned();
+            Verification::bare(VerifyCode::VerifierSkipped, Some(why))
+        }
+        (None, Some((code, why))) => Verification::bare(code, Some(why)),
+        (None, None) => compare(planned, &outputs, source)?,
     };
     verification.no_fp64.clone_from(&source.expected64_problem);
     // Base stands in for the reference where there is none, so its outputs are needed all the same.
-    let outputs = if context.paired && verification.code == VerifyCode::VerifierSkipped {
+    let outputs = if job.paired && verification.code == VerifyCode::VerifierSkipped {
         let known = (!types.is_empty()).then_some(types);
-        match steady_outputs(context, planned, known, &finished, folder.path(), command).await? {
-            Ok(outputs) => outputs,
-            Err(failure) => return Ok(Err(failure)),
-        }
+        steady_outputs(host, planned, known, &finished, folder.path(), command).await?
     } else {
         outputs
     };
     let comparable = matches!(verification.code, VerifyCode::Pass | VerifyCode::VerifierSkipped);
-    let kept = context.paired && comparable && !outputs.is_empty();
-    let kept = if kept { Some(Outputs::keep(context, folder, outputs, source).await?) } else { None };
-    let report = StageReport {
-        stage: Stage::Verify,
-        status: StageStatus::Ok,
-        seconds: started.elapsed().as_secs_f64(),
-        peak_memory_bytes: finished.peak_memory_bytes,
-        log: None,
-    };
-    let peak_device_memory = super::statistics::peak_device_memory(&finished.stderr_tail);
-    Ok(Ok(Verified { verification, report, peak_device_memory, outputs: kept }))
+    let kept = job.paired && comparable && !outputs.is_empty();
+    let kept =
+        if kept { Some(divergence::keep(&host.digests, folder, outputs, source).await?) } else { None };
+    let report = StageReport::new(Stage::Verify, StageStatus::Ok, started.elapsed().as_secs_f64());
+    Ok(Verified {
+        verification,
+        report: StageReport { peak_memory_bytes: finished.peak_memory_bytes, ..report },
+        peak_device_memory: super::statistics::peak_device_memory(&finished.stderr_tail),
+        outputs: kept,
+    })
 }
 
 /// Where the outputs of a call go: `.npy`, or raw where a type is given.
@@ -169,85 +164,62 @@ fn other_type(call: &Finished, expected: &[Option<String>]) -> Option<(VerifyCod
 }
 
 /// Another call of what worked a moment ago: without its outputs nothing would be compared, and that is not a pass.
-async fn again(
-    context: &Context<'_>,
-    call: &Command,
-    folder: &Path,
-) -> Result<Result<Finished, StageFailure>, PipelineError> {
-    let finished = context.run(call).await?;
+async fn again(host: &Host<'_>, call: &Command, folder: &Path) -> Staged<Finished> {
+    let finished = host.run(call).await?;
     if finished.exit == Exit::Success {
-        return Ok(Ok(finished));
+        return Ok(finished);
     }
-    context.fail_on_full_disk(&finished, folder)?;
-    Ok(Err(failure(&finished, call.timeout, None)))
+    host.fail_on_full_disk(&finished, folder)?;
+    Err(failure(&finished, call.timeout, None).into())
 }
 
 /// The outputs of a function without a reference that proves anything: as many as are known, or as its first call
 /// printed. They are computed twice, because a function that disagrees with itself (random numbers, a race that it allows) says
 /// nothing about a change; then there are none.
 async fn steady_outputs(
-    context: &Context<'_>,
+    host: &Host<'_>,
     planned: Planned<'_>,
     known: Option<Vec<Option<String>>>,
     first: &Finished,
     folder: &Path,
     command: impl Fn(&[TensorFile]) -> Command,
-) -> Result<Result<Vec<TensorFile>, StageFailure>, PipelineError> {
+) -> Staged<Vec<TensorFile>> {
     let text = String::from_utf8_lossy(&first.stdout);
     let is_known = known.is_some();
     let results = known.unwrap_or_else(|| {
         printed_types(&text).into_iter().map(|found| lacks_npy(&found).then_some(found)).collect()
     });
     if results.is_empty() || (!is_known && first.stdout_truncated) {
-        return Ok(Ok(Vec::new()));
+        return Ok(Vec::new());
     }
-    let mut calls = Vec::new();
-    for call in ["a", "b"] {
-        let outputs = places(folder, call, &results);
-        if let Err(failure) = again(context, &command(&outputs), folder).await? {
-            return Ok(Err(failure));
-        }
-        calls.push(outputs);
+    let [once, twice] = ["a", "b"].map(|call| places(folder, call, &results));
+    for outputs in [&once, &twice] {
+        again(host, &command(outputs), folder).await?;
     }
-    let (Some(twice), Some(once)) = (calls.pop(), calls.pop()) else { return Ok(Ok(Vec::new())) };
-    let (Ok(a), Ok(b)) = (tensors(&once)?, tensors(&twice)?) else { return Ok(Ok(Vec::new())) };
-    let same = numerics::against_base(&a, &b, &planned.side.config.numerics)
-        .iter()
-        .all(|check| check.code == VerifyCode::Pass);
-    Ok(Ok(if same { once } else { Vec::new() }))
+    let (a, b) = match (tensors(&once), tensors(&twice)) {
+        (Ok(a), Ok(b)) => (a, b),
+        (Err(run @ StageError::Run(_)), _) | (_, Err(run @ StageError::Run(_))) => return Err(run),
+        _ => return Ok(Vec::new()),
+    };
+    let checks = numerics::against_base(&a, &b, &planned.side.config.numerics);
+    let same = checks.iter().all(|check| check.code == VerifyCode::Pass);
+    Ok(if same { once } else { Vec::new() })
 }
 
 /// A reference that can't be read is the suite's own mistake and fails the stage: with it, nothing would
 /// ever be verified, and a gate that checks no output must not look like one that does.
-fn compare(
-    planned: Planned<'_>,
-    outputs: &[TensorFile],
-    source: &Source,
-) -> Result<Result<Verification, StageFailure>, PipelineError> {
+fn compare(planned: Planned<'_>, outputs: &[TensorFile], source: &Source) -> Staged<Verification> {
     let tolerances = &planned.side.config.numerics;
-    let expected = match tensors(&source.expected)? {
-        Ok(tensors) => tensors,
-        Err(why) => return Ok(Err(StageFailure::new(format!("the reference can't be read: {why}")))),
-    };
-    let expected64 = match tensors(&source.expected64)? {
-        Ok(tensors) => tensors,
-        Err(why) => return Ok(Err(StageFailure::new(format!("the fp64 reference can't be read: {why}")))),
-    };
-    Ok(Ok(match tensors(outputs)? {
-        Ok(outputs) => numerics::verify(&outputs, &expected, &expected64, tolerances),
-        Err(why) => Verification::bare(VerifyCode::VerifierDidntRun, Some(format!("output {why}"))),
-    }))
-}
-
-/// Reads all files, or says which one is no tensor.
-pub(super) fn tensors(files: &[TensorFile]) -> Result<Result<Vec<Tensor>, String>, PipelineError> {
-    let mut tensors = Vec::with_capacity(files.len());
-    for file in files {
-        let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
-        match file.read(&bytes) {
-            Ok(tensor) => tensors.push(tensor),
-            Err(error) => return Ok(Err(format!("{}: {error}", file.path.display()))),
+    let unreadable =
+        |what: &'static str| move |error: StageError| error.about(&format!("the {what} can't be read"));
+    let expected = tensors(&source.expected).map_err(unreadable("reference"))?;
+    let expected64 = tensors(&source.expected64).map_err(unreadable("fp64 reference"))?;
+    match tensors(outputs) {
+        Ok(outputs) => Ok(numerics::verify(&outputs, &expected, &expected64, tolerances)),
+        Err(StageError::Benchmark(failure)) => {
+            let why = format!("output {}", failure.why);
+            Ok(Verification::bare(VerifyCode::VerifierDidntRun, Some(why)))
         }
+        Err(run) => Err(run),
     }
-    Ok(Ok(tensors))
 }

@@ -93,6 +93,12 @@ impl Command {
     }
 
     #[must_use]
+    pub fn envs<'a>(mut self, variables: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
+        self.env.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    #[must_use]
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cwd = Some(folder.into());
         self

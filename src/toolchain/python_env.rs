@@ -28,7 +28,7 @@ pub enum Environment {
 }
 
 impl Environment {
-    pub const fn of(exporter: Exporter) -> Self {
+    pub const fn for_exporter(exporter: Exporter) -> Self {
         match exporter {
             Exporter::TorchMlir | Exporter::IreeTurbine | Exporter::Onnx => Self::Torch,
             Exporter::TorchXla => Self::TorchXla,
@@ -61,7 +61,7 @@ impl Environment {
 
     /// The environments that a suite's models and backends need.
     pub fn needed(config: &Config) -> BTreeSet<Self> {
-        let exporters = config.models.iter().filter_map(|model| model.exporter).map(Self::of);
+        let exporters = config.models.iter().filter_map(|model| model.exporter).map(Self::for_exporter);
         let own = |backend: &&Backend| backend.python.is_none();
         let beside = config.backends.iter().filter(own);
         let beside = beside.flat_map(|backend| Self::beside(backend.kind).with_under());

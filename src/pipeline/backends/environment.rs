@@ -11,7 +11,7 @@ use super::Experiment;
 
 /// An interpreter with what its backend imports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::pipeline) struct Interpreter {
+pub(in crate::pipeline) struct BackendInterpreter {
     pub(super) python: PathBuf,
     /// Searched after the interpreter's own packages.
     pub(super) packages: Vec<PathBuf>,
@@ -19,10 +19,10 @@ pub(in crate::pipeline) struct Interpreter {
 
 /// By backend: its interpreter, or why there is none.
 #[derive(Debug, Default)]
-pub(in crate::pipeline) struct Interpreters(BTreeMap<BackendKind, Result<Interpreter, String>>);
+pub(in crate::pipeline) struct BackendInterpreters(BTreeMap<BackendKind, Result<BackendInterpreter, String>>);
 
-impl Interpreters {
-    pub(super) fn of(&self, kind: BackendKind) -> Result<&Interpreter, String> {
+impl BackendInterpreters {
+    pub(super) fn find(&self, kind: BackendKind) -> Result<&BackendInterpreter, String> {
         match self.0.get(&kind) {
             Some(Ok(interpreter)) => Ok(interpreter),
             Some(Err(why)) => Err(why.clone()),
@@ -52,29 +52,31 @@ pub(in crate::pipeline) fn needed(experiments: &[Experiment<'_>]) -> BTreeSet<En
 pub(in crate::pipeline) fn interpreters(
     experiments: &[Experiment<'_>],
     environments: &Environments,
-) -> Interpreters {
-    let of = |experiment: &Experiment<'_>| match &experiment.backend.python {
+) -> BackendInterpreters {
+    let find = |experiment: &Experiment<'_>| match &experiment.backend.python {
         // Made absolute, because it is started in another folder, and not resolved: what a virtual
         // environment's link points to is not that environment.
         Some(python) if python.is_file() => std::path::absolute(python)
-            .map(|python| Interpreter { python, packages: Vec::new() })
+            .map(|python| BackendInterpreter { python, packages: Vec::new() })
             .map_err(|error| format!("failed to find {}: {error}", python.display())),
         Some(python) => Err(format!("there is no interpreter {}", python.display())),
         None => locked(Environment::beside(experiment.backend.kind), environments),
     };
-    Interpreters(experiments.iter().map(|experiment| (experiment.backend.kind, of(experiment))).collect())
+    BackendInterpreters(
+        experiments.iter().map(|experiment| (experiment.backend.kind, find(experiment))).collect(),
+    )
 }
 
-fn locked(environment: Environment, environments: &Environments) -> Result<Interpreter, String> {
-    let of = |environment: Environment| match environments.get(&environment) {
+fn locked(environment: Environment, environments: &Environments) -> Result<BackendInterpreter, String> {
+    let find = |environment: Environment| match environments.get(&environment) {
         Some(env) => env.as_ref().map_err(Clone::clone),
         None => Err(format!("no environment {} was prepared", environment.name())),
     };
     match environment.over() {
-        Some(under) => Ok(Interpreter {
-            python: of(under)?.python.clone(),
-            packages: vec![of(environment)?.packages.clone()],
+        Some(under) => Ok(BackendInterpreter {
+            python: find(under)?.python.clone(),
+            packages: vec![find(environment)?.packages.clone()],
         }),
-        None => Ok(Interpreter { python: of(environment)?.python.clone(), packages: Vec::new() }),
+        None => Ok(BackendInterpreter { python: find(environment)?.python.clone(), packages: Vec::new() }),
     }
 }

@@ -12,7 +12,6 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,15 +19,15 @@ use crate::model::{Event, Outcome, Stage};
 use crate::record::{BackendRecord, OutcomeRecord};
 
 use super::PipelineError;
+use super::host::Host;
 use super::journal::Journal;
 use super::plan::SideInput;
-use super::prepare::Context;
 
 pub use axes::Axes;
-pub(super) use environment::{Interpreters, interpreters, needed};
+pub(super) use environment::{BackendInterpreters, interpreters, needed};
 pub use package::BackendsSource;
 pub(super) use plan::{Experiment, experiments};
-pub(super) use process::Kept;
+use process::{BackendProcess, Kept};
 
 /// What a person may want to look at afterwards, and where it goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,60 +37,62 @@ pub struct Dumps {
     pub folder: PathBuf,
 }
 
-/// Runs every experiment and returns a record for each, in the order of the plan.
-pub(super) async fn run(
-    context: &Context<'_>,
-    lead: &SideInput,
-    experiments: &[Experiment<'_>],
-    interpreters: &Interpreters,
-    journal: &Journal,
-    dumps: &Dumps,
-    relative_to: &Path,
-) -> Result<Vec<BackendRecord>, PipelineError> {
-    if experiments.is_empty() {
-        return Ok(Vec::new());
-    }
-    let steps = experiments.iter().map(|experiment| experiment.backend.processes as usize).sum();
-    context.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
-    // The compilers' own caches live as long as the run: the first process of an experiment compiles.
-    let caches = context.scratch()?;
-    let mut kept: BTreeMap<usize, Vec<Kept>> = BTreeMap::new();
-    let most = experiments.iter().map(|experiment| experiment.backend.processes).max().unwrap_or(0);
-    for number in 0..most {
-        for (at, experiment) in experiments.iter().enumerate() {
-            let done = kept.entry(at).or_default();
-            if number >= experiment.backend.processes || done.iter().any(|kept| !kept.outcome().is_ok()) {
-                continue;
-            }
-            let what = format!("{experiment} process {}", number + 1);
-            context.progress.on(Event::StepStarted { stage: Stage::Benchmark, what: &what });
-            let started = Instant::now();
-            let job = process::Job {
-                context,
-                lead,
-                experiment,
-                number,
-                compiler_cache: caches.path().join(at.to_string()),
-                dumps,
-            };
-            let one = process::once(&job, interpreters, journal).await?;
-            context.progress.on(Event::StepFinished {
-                stage: Stage::Benchmark,
-                what: &what,
-                note: &one.note(),
-                took: started.elapsed(),
-            });
-            done.push(one);
+/// The experiments of a run, and what runs them.
+pub(super) struct Experiments<'a, 'b> {
+    pub(super) host: &'a Host<'b>,
+    pub(super) lead: &'a SideInput,
+    pub(super) experiments: &'a [Experiment<'a>],
+    pub(super) interpreters: &'a BackendInterpreters,
+    pub(super) dumps: &'a Dumps,
+}
+
+impl Experiments<'_, '_> {
+    /// Runs every experiment and returns a record for each, in the order of the plan.
+    pub(super) async fn run(
+        &self,
+        journal: &Journal,
+        relative_to: &Path,
+    ) -> Result<Vec<BackendRecord>, PipelineError> {
+        let Self { host, experiments, .. } = *self;
+        if experiments.is_empty() {
+            return Ok(Vec::new());
         }
+        let stage = Stage::Benchmark;
+        let steps = experiments.iter().map(|experiment| experiment.backend.processes as usize).sum();
+        host.progress.on(Event::StageStarted { stage, steps });
+        // The compilers' own caches live as long as the run: the first process of an experiment compiles.
+        let caches = host.scratch()?;
+        let mut kept: Vec<Vec<Kept>> = vec![Vec::new(); experiments.len()];
+        let most = experiments.iter().map(|experiment| experiment.backend.processes).max().unwrap_or(0);
+        for number in 0..most {
+            for ((at, experiment), done) in experiments.iter().enumerate().zip(&mut kept) {
+                if number >= experiment.backend.processes || done.iter().any(|kept| !kept.outcome().is_ok()) {
+                    continue;
+                }
+                let what = format!("{experiment} process {}", number + 1);
+                host.progress.on(Event::StepStarted { stage, what: &what });
+                let started = Instant::now();
+                let process = BackendProcess {
+                    host,
+                    lead: self.lead,
+                    experiment,
+                    number,
+                    compiler_cache: caches.path().join(at.to_string()),
+                    dumps: self.dumps,
+                };
+                let one = process::once(&process, self.interpreters, journal).await?;
+                let (note, took) = (&one.note(), started.elapsed());
+                host.progress.on(Event::StepFinished { stage, what: &what, note, took });
+                done.push(one);
+            }
+        }
+        host.progress.on(Event::StageFinished { stage });
+        let records = experiments.iter().zip(kept).map(|(experiment, kept)| {
+            process::join_profiles(experiment, self.dumps, kept.len())?;
+            Ok(record(experiment, kept, relative_to))
+        });
+        records.collect()
     }
-    context.progress.on(Event::StageFinished { stage: Stage::Benchmark });
-    let mut records = Vec::new();
-    for (at, experiment) in experiments.iter().enumerate() {
-        let kept = kept.remove(&at).unwrap_or_default();
-        process::join_profiles(experiment, dumps, kept.len())?;
-        records.push(record(experiment, kept, relative_to));
-    }
-    Ok(records)
 }
 
 fn record(experiment: &Experiment<'_>, kept: Vec<Kept>, relative_to: &Path) -> BackendRecord {

@@ -1,13 +1,11 @@
 //! The Python of the backends, compiled into the binary so that the two can't drift apart.
 
-use std::fs;
 use std::path::PathBuf;
 
 use super::super::PipelineError;
-use super::super::cache::{KeyBuilder, Lookup};
-use super::super::prepare::Context;
+use super::super::cache::{Cache, package_digest};
 
-const NAME: &str = "benchgate_backends";
+const KIND: &str = "backends";
 
 macro_rules! package {
     ($($file:literal),+ $(,)?) => {
@@ -37,26 +35,11 @@ impl BackendsSource {
     ];
 
     pub(super) fn digest() -> String {
-        let key = KeyBuilder::new("backends/1");
-        Self::FILES.iter().fold(key, |key, (name, content)| key.text(name, content)).finish()
+        package_digest(KIND, Self::FILES)
     }
-}
 
-/// Writes the package into the cache, once per version of benchgate. Returns the folder to import from.
-pub(super) fn install(context: &Context<'_>) -> Result<PathBuf, PipelineError> {
-    let key = BackendsSource::digest();
-    if let Lookup::Hit(entry) = context.cache.lookup("backends", &key)? {
-        return Ok(entry.folder);
+    /// Writes it into the cache. Returns the folder to import it from.
+    pub(super) fn install(cache: &Cache) -> Result<PathBuf, PipelineError> {
+        cache.install(KIND, "benchgate_backends", Self::FILES)
     }
-    let staged = context.cache.stage()?;
-    let folder = staged.path().join(NAME);
-    fs::create_dir(&folder).map_err(PipelineError::io("create", &folder))?;
-    let mut files = Vec::new();
-    for (name, content) in BackendsSource::FILES {
-        let path = folder.join(name);
-        fs::write(&path, content).map_err(PipelineError::io("write", &path))?;
-        files.push(format!("{NAME}/{name}"));
-    }
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    Ok(context.cache.store("backends", &key, staged, &files, serde_json::Value::Null)?.folder)
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::config::{Backend, Model, Test};
+use crate::model::{DeviceKind, device_driver};
 
 use super::super::PipelineError;
 use super::super::plan::Planned;
@@ -123,10 +124,10 @@ fn multiply<'a>(
 
 /// torch's name of the device that a target runs on; torch calls AMD's devices `cuda` too.
 fn torch_device(device: &str) -> String {
-    let driver = device.split([':', '-']).next().unwrap_or(device);
-    match driver {
-        "local" => "cpu".to_owned(),
-        "cuda" | "hip" => "cuda".to_owned(),
-        other => other.to_owned(),
+    match DeviceKind::from_uri(device) {
+        DeviceKind::Cpu => "cpu",
+        DeviceKind::Cuda | DeviceKind::Hip => "cuda",
+        _ => device_driver(device),
     }
+    .to_owned()
 }

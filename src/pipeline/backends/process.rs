@@ -14,13 +14,15 @@ use crate::process::{Command, Exit, Finished};
 use crate::record::{BackendProcessRecord, MemoryRecord, Number, OutcomeRecord, VerificationRecord};
 
 use super::super::PipelineError;
-use super::super::cache::{KeyBuilder, write_atomically};
+use super::super::cache::{KeyBuilder, write_atomically, write_json};
+use super::super::divergence::tensors;
+use super::super::host::Host;
+use super::super::interpreters::ExporterSource;
 use super::super::journal::Journal;
 use super::super::plan::SideInput;
-use super::super::prepare::Context;
-use super::super::verify::tensors;
-use super::environment::{Interpreter, Interpreters, unsupported};
-use super::{BackendsSource, Dumps, Experiment, package};
+use super::super::stage::StageError;
+use super::environment::{BackendInterpreter, BackendInterpreters, unsupported};
+use super::{BackendsSource, Dumps, Experiment};
 
 /// What the package says first.
 const PROTOCOL: &str = "benchgate-backends/1";
@@ -32,8 +34,8 @@ const MIN_TIME: Duration = Duration::from_millis(40);
 const WARMUP: Duration = Duration::from_millis(20);
 
 /// One process to run.
-pub(super) struct Job<'a, 'b> {
-    pub(super) context: &'a Context<'b>,
+pub(super) struct BackendProcess<'a, 'b> {
+    pub(super) host: &'a Host<'b>,
     pub(super) lead: &'a SideInput,
     pub(super) experiment: &'a Experiment<'a>,
     pub(super) number: u32,
@@ -86,15 +88,15 @@ impl Kept {
 
 /// Runs the process, or finds what an interrupted session left of it.
 pub(super) async fn once(
-    job: &Job<'_, '_>,
-    interpreters: &Interpreters,
+    job: &BackendProcess<'_, '_>,
+    interpreters: &BackendInterpreters,
     journal: &Journal,
 ) -> Result<Kept, PipelineError> {
     let experiment = job.experiment;
     if let Some(reason) = unsupported(experiment) {
         return Ok(Kept::ended(&Outcome::Unsupported { reason }));
     }
-    let interpreter = match interpreters.of(experiment.backend.kind) {
+    let interpreter = match interpreters.find(experiment.backend.kind) {
         Ok(interpreter) => interpreter,
         Err(reason) => return Ok(Kept::ended(&Outcome::Unsupported { reason })),
     };
@@ -113,14 +115,12 @@ pub(super) async fn once(
     }
     let log = folder.join(format!("{name}.log"));
     let kept = started(job, interpreter, request, &log).await?;
-    let bytes = serde_json::to_vec_pretty(&kept)
-        .map_err(|error| PipelineError::io("write", &file)(std::io::Error::other(error)))?;
-    write_atomically(&file, &bytes)?;
+    write_json(&file, &kept)?;
     Ok(kept)
 }
 
 /// The request without the folders, which differ from process to process.
-fn request(job: &Job<'_, '_>) -> serde_json::Value {
+fn request(job: &BackendProcess<'_, '_>) -> serde_json::Value {
     let (experiment, measure) = (job.experiment, &job.lead.config.measure);
     let model = experiment.model;
     let sources = &job.lead.side.sources;
@@ -160,15 +160,15 @@ fn request(job: &Job<'_, '_>) -> serde_json::Value {
 }
 
 async fn started(
-    job: &Job<'_, '_>,
-    interpreter: &Interpreter,
+    job: &BackendProcess<'_, '_>,
+    interpreter: &BackendInterpreter,
     mut request: serde_json::Value,
     log: &Path,
 ) -> Result<Kept, PipelineError> {
-    let context = job.context;
-    let packages = package::install(context)?;
-    let exporter = super::super::interpreters::install_package(context)?;
-    let staged = context.scratch()?;
+    let host = job.host;
+    let packages = BackendsSource::install(&host.cache)?;
+    let exporter = ExporterSource::install(&host.cache)?;
+    let staged = host.scratch()?;
     let out = staged.path();
     fs::create_dir_all(&job.compiler_cache).map_err(PipelineError::io("create", &job.compiler_cache))?;
     request["out"] = serde_json::json!(out);
@@ -197,12 +197,12 @@ async fn started(
         .env("TMPDIR", out)
         .env("TORCHINDUCTOR_CACHE_DIR", job.compiler_cache.join("inductor"))
         .env("TRITON_CACHE_DIR", job.compiler_cache.join("triton"))
-        .cpus(context.cpus.clone().filter(|_| job.experiment.device == "cpu"))
+        .envs(&backend.env)
+        .cpus(host.cpus.clone().filter(|_| job.experiment.device == "cpu"))
         .log(log);
-    let command = backend.env.iter().fold(command, |command, (name, value)| command.env(name, value));
     let load_avg = crate::device::load_average();
     let started = jiff::Timestamp::now().to_string();
-    let finished = match context.run(&command).await {
+    let finished = match host.run(&command).await {
         Ok(finished) => finished,
         // An interpreter that does not start is that backend's row; a full disk is everybody's.
         Err(PipelineError::Process(error)) if !error.is_disk_full() => {
@@ -211,11 +211,11 @@ async fn started(
         }
         Err(error) => return Err(error),
     };
-    context.fail_on_full_disk(&finished, out)?;
+    host.fail_on_full_disk(&finished, out)?;
     let text = fs::read_to_string(&answered).unwrap_or_default();
-    let answer = Answer::read(&text, &finished);
+    let answer = BackendAnswer::read(&text, &finished);
     let verification = verification(job, &answer, out)?;
-    let failure = (answer.status == Status::Failed).then(|| answer.why());
+    let failure = (answer.status == BackendStatus::Failed).then(|| answer.why());
     let process = BackendProcessRecord {
         started,
         seconds: Number(finished.wall.as_secs_f64()),
@@ -244,7 +244,7 @@ async fn started(
 /// How the request was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Status {
+enum BackendStatus {
     Ok,
     Unsupported,
     Failed,
@@ -253,8 +253,8 @@ enum Status {
 /// The last line of the answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Answer {
-    status: Status,
+struct BackendAnswer {
+    status: BackendStatus,
     stage: Option<String>,
     error: Option<String>,
     code: Option<String>,
@@ -287,10 +287,10 @@ impl From<&(f64, u64, Option<u64>, String)> for MemoryRecord {
     }
 }
 
-impl Answer {
+impl BackendAnswer {
     fn failed(stage: Option<String>, error: String) -> Self {
         Self {
-            status: Status::Failed,
+            status: BackendStatus::Failed,
             stage,
             error: Some(error),
             code: None,
@@ -336,7 +336,7 @@ impl Answer {
     fn checked(self) -> Self {
         let timed =
             !self.samples.is_empty() && self.samples.iter().all(|value| value.is_finite() && *value > 0.0);
-        if self.status == Status::Ok && !timed {
+        if self.status == BackendStatus::Ok && !timed {
             return Self::failed(Some("measure".to_owned()), "the backend measured no time".to_owned());
         }
         self
@@ -354,7 +354,7 @@ impl Answer {
             .take(LONGEST)
             .collect();
         match (&self.stage, self.status) {
-            (Some(stage), Status::Failed) => format!("{stage}: {line}"),
+            (Some(stage), BackendStatus::Failed) => format!("{stage}: {line}"),
             _ => line,
         }
     }
@@ -362,9 +362,9 @@ impl Answer {
     fn outcome(&self) -> Outcome {
         let why = self.why();
         match self.status {
-            Status::Ok => Outcome::Ok,
-            Status::Unsupported => Outcome::Unsupported { reason: why },
-            Status::Failed => {
+            BackendStatus::Ok => Outcome::Ok,
+            BackendStatus::Unsupported => Outcome::Unsupported { reason: why },
+            BackendStatus::Failed => {
                 let stage = match self.stage.as_deref() {
                     Some("compile") => Stage::Compile,
                     Some("verify") => Stage::Verify,
@@ -381,8 +381,8 @@ impl Answer {
 
 /// The written tensors against eager's, under the suite's own tolerances.
 fn verification(
-    job: &Job<'_, '_>,
-    answer: &Answer,
+    job: &BackendProcess<'_, '_>,
+    answer: &BackendAnswer,
     out: &Path,
 ) -> Result<Option<Verification>, PipelineError> {
     let with = |code, why| Some(Verification::bare(code, Some(why)));
@@ -394,7 +394,7 @@ fn verification(
         return Ok(with(code, why));
     }
     let Some(count) = answer.outputs else {
-        let in_verifier = answer.status == Status::Failed && answer.stage.as_deref() == Some("verify");
+        let in_verifier = answer.status == BackendStatus::Failed && answer.stage.as_deref() == Some("verify");
         return Ok(if in_verifier { with(VerifyCode::ExceptionRaised, answer.why()) } else { None });
     };
     // Only names that are made here, so that an answer can't lead out of the folder.
@@ -403,17 +403,20 @@ fn verification(
         (0..count).map(|index| TensorFile::named(out.join(name(index)))).collect()
     };
     let read = |count, pattern| tensors(&paths(count, pattern));
-    let sets = (
-        read(count, "actual{}.npy")?,
-        read(count, "expected{}.npy")?,
-        read(answer.references64, "expected64_{}.npy")?,
-    );
-    Ok(match sets {
-        (Ok(actual), Ok(expected), Ok(wide)) => {
-            Some(numerics::verify(&actual, &expected, &wide, &job.lead.config.numerics))
+    let sets = (|| {
+        Ok((
+            read(count, "actual{}.npy")?,
+            read(count, "expected{}.npy")?,
+            read(answer.references64, "expected64_{}.npy")?,
+        ))
+    })();
+    match sets {
+        Ok((actual, expected, wide)) => {
+            Ok(Some(numerics::verify(&actual, &expected, &wide, &job.lead.config.numerics)))
         }
-        (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => with(VerifyCode::VerifierDidntRun, why),
-    })
+        Err(StageError::Benchmark(failure)) => Ok(with(VerifyCode::VerifierDidntRun, failure.why)),
+        Err(StageError::Run(error)) => Err(error),
+    }
 }
 
 fn dump_folder(experiment: &Experiment<'_>, dumps: &Dumps) -> PathBuf {

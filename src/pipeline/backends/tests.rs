@@ -1,23 +1,18 @@
 //! Experiments with a fake interpreter: real processes, no torch.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{self, BackendKind, ModelSource};
-use crate::model::{Event, Outcome, Progress, SideName, Testbed, VerifyCode};
+use crate::model::{Outcome, SideName, VerifyCode};
 use crate::process::{Cancel, Command};
 use crate::record::BackendRecord;
 use crate::toolchain::{Environment, Lock, PythonEnv};
 
-use super::super::cache::{Cache, Digests};
-use super::super::failures::Failures;
-use super::super::interpreters::{self as exporters, Environments};
+use super::super::host::Host;
+use super::super::interpreters::Environments;
 use super::super::journal::{Journal, Opening};
 use super::super::plan::{Filter, Planned, plan};
-use super::super::slots::Slots;
-use super::super::targets::Devices;
-use super::super::trace::Sources;
 use super::*;
 
 /// Plays `python -m benchgate_backends REQUEST ANSWER`; what it plays is the model's symbol.
@@ -50,12 +45,6 @@ send(status="ok", samples=[1000.0, 1200.0], iterations=request["iterations"] or 
      outputs=1 if request["verify"] else None, references64=0, versions={"torch": "9"}, metrics={"xla_CompileTime_number": [0, 0]},
      memory=[[0.1, 5000, None, "import"]])
 "#;
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn on(&self, _: Event<'_>) {}
-}
 
 fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
     let fake = folder.join("python");
@@ -90,28 +79,8 @@ fn records_in(
     axes: &[&str],
     environments: &Environments,
 ) -> Vec<BackendRecord> {
-    let cache = Cache::open(&folder.join("cache"));
-    let testbed = Testbed::default();
     let cancel = Cancel::new();
-    let context = Context {
-        cache: &cache,
-        progress: &Quiet,
-        cancel: &cancel,
-        testbed: &testbed,
-        slots: Slots::new(1),
-        failures: Failures::default(),
-        digests: Digests::default(),
-        sources: Sources::default(),
-        devices: Devices::default(),
-        interpreters: exporters::Interpreters::new(Environments::new(), 1, &BTreeMap::new()),
-        paired: false,
-        ir: None,
-        logs: folder.join("logs"),
-        scratch: folder.join("scratch"),
-        cpus: None,
-        gpus: Arc::default(),
-        choices: Vec::new(),
-    };
+    let host = Host::in_folder(folder, &cancel);
     let axes: Vec<String> = axes.iter().map(|&axis| axis.to_owned()).collect();
     let planned: Vec<Planned<'_>> = plan(side, &Filter::default());
     let experiments = experiments(&planned, &side.config.backends, &Axes::new(&axes).unwrap()).unwrap();
@@ -125,7 +94,14 @@ fn records_in(
     runtime.block_on(async {
         let found = interpreters(&experiments, environments);
         let dumps = Dumps::default();
-        run(&context, side, &experiments, &found, &journal, &dumps, folder).await.unwrap()
+        let all = Experiments {
+            host: &host,
+            lead: side,
+            experiments: &experiments,
+            interpreters: &found,
+            dumps: &dumps,
+        };
+        all.run(&journal, folder).await.unwrap()
     })
 }
 

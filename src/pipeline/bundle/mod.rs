@@ -2,13 +2,14 @@
 //! measures, with no Python and no compiler there.
 
 mod archive;
-mod make;
 mod open;
+mod pack;
 
 use crate::model::SideName;
 
-pub use make::{MadeBundle, make_bundle};
-pub use open::{OpenBundle, open_bundle, run_bundle};
+pub use open::{OpenBundle, open_bundle};
+pub use pack::PackedBundle;
+pub(super) use pack::pack;
 
 /// The folder of an unpacked bundle that a side's tools run in.
 fn sources(side: SideName) -> String {

@@ -1,34 +1,25 @@
-//! The second half of a run, on the machine with the device: unpack, verify, measure.
+//! A bundle on the machine with the device: unpacked, checked as a whole, and ready to be verified and measured.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures_util::future::try_join_all;
-
 use crate::config;
 use crate::files::Scratch;
-use crate::model::{Event, Outcome, Progress, SideName, Stage, Testbed, Toolchain, VerifyCode};
+use crate::model::{Outcome, SideName, Stage, Testbed, Toolchain};
 use crate::numerics::TensorFile;
 use crate::process::Cancel;
-use crate::record::{BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide};
+use crate::record::{
+    BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide, StageStatus,
+};
 use crate::toolchain::{Installed, Lock};
 
 use super::super::PipelineError;
 use super::super::argv::InputArg;
-use super::super::assemble::PreparedSide;
-use super::super::backends;
-use super::super::cache::{Cache, aside};
-use super::super::compile::Compiled;
-use super::super::divergence;
+use super::super::cache::{Cache, Digests, aside};
 use super::super::plan::{self, Filter, Planned, SideInput};
-use super::super::prepare::{
-    Built, Context, Prepared, Source, StageFailure, StageReport, check, failed, labels_of_export, unprepared,
-};
-use super::super::session::{
-    Beside, Effort, Exporters, Machine, Options, Session, context, measure_and_record,
-};
+use super::super::stage::{Compiled, Prepared, Source, StageFailure, StageReport};
 use super::archive;
 
 /// A bundle, unpacked and found whole. Dropped, its files are gone.
@@ -36,9 +27,7 @@ use super::archive;
 pub struct OpenBundle {
     folder: Scratch,
     contents: BundleFile,
-    /// Digest by name in the archive.
-    digests: BTreeMap<String, String>,
-    tools: Vec<Arc<Installed>>,
+    pub(in crate::pipeline) tools: Vec<Arc<Installed>>,
     /// Of the whole archive.
     pub sha256: String,
     /// What is measured; the command line may still change how long.
@@ -99,9 +88,8 @@ pub async fn open_bundle(
             dirty: side.dirty,
         });
     }
-    let digests = contents.files.iter().map(|file| (file.path.clone(), file.sha256.clone())).collect();
     let notices = contents.notices.clone();
-    let open = OpenBundle { folder, digests, tools, sha256, sides, notices, contents };
+    let open = OpenBundle { folder, tools, sha256, sides, notices, contents };
     for (input, side) in open.sides.iter().zip(&open.contents.sides) {
         let planned = plan::plan(input, &Filter::default());
         let unknown = side
@@ -129,36 +117,59 @@ impl OpenBundle {
         self.side(planned.side.name)?.benchmarks.iter().find(|benchmark| benchmark.name == name.as_str())
     }
 
-    /// The state a benchmark was in when it was packed.
-    fn prepared(&self, planned: Planned<'_>, packed: &BundledBenchmark) -> Prepared {
-        let mut prepared = unprepared(planned);
+    pub(in crate::pipeline) fn has(&self, planned: Planned<'_>) -> bool {
+        self.benchmark(planned).is_some()
+    }
+
+    /// Where the modules of a run come from.
+    pub(in crate::pipeline) fn origin(&self) -> BundleOrigin {
+        BundleOrigin {
+            sha256: self.sha256.clone(),
+            created: self.contents.created.clone(),
+            made_on: self.contents.made_on.clone(),
+        }
+    }
+
+    /// Notes the digests of the files that were just unpacked.
+    pub(in crate::pipeline) fn teach(&self, digests: &Digests) {
+        for file in &self.contents.files {
+            digests.learn(self.path(&file.path), file.sha256.clone());
+        }
+    }
+
+    /// A benchmark in the state in which it was packed, on this machine.
+    pub(in crate::pipeline) fn prepared<'a>(&self, planned: Planned<'a>, testbed: &Testbed) -> Prepared<'a> {
+        let mut prepared = Prepared::new(planned);
+        let Some(packed) = self.benchmark(planned) else {
+            prepared.fail(Stage::Export, StageFailure::new("the bundle does not have it"));
+            return prepared;
+        };
         prepared.outcome = Outcome::from(&packed.outcome);
         prepared.lints = packed.lints.iter().map(Into::into).collect();
-        prepared.stages = packed
-            .stages
-            .iter()
-            .map(|stage| StageReport {
-                stage: stage.stage.0,
-                status: stage.status,
-                seconds: stage.seconds.0,
-                peak_memory_bytes: stage.peak_memory_bytes,
-                log: None,
-            })
-            .collect();
+        let stages = packed.stages.iter().map(|stage| StageReport {
+            peak_memory_bytes: stage.peak_memory_bytes,
+            ..StageReport::new(stage.stage.0, stage.status, stage.seconds.0)
+        });
+        prepared.stages = stages.collect();
+        let Some(module) = &packed.module else { return prepared };
+        if let Some(failure) = self.for_another_processor(module, testbed) {
+            prepared.fail(Stage::Verify, failure);
+        } else {
+            prepared.source = Some(self.source(module));
+            prepared.compiled = Some(self.compiled(module));
+        }
         prepared
     }
 
-    fn built(&self, planned: Planned<'_>, mut prepared: Prepared, module: &BundledModule) -> Built {
+    fn source(&self, module: &BundledModule) -> Source {
         let all = |names: &[String]| names.iter().map(|name| TensorFile::named(self.path(name))).collect();
         let inputs = module.inputs.iter().map(|input| match input {
             BundledInput::Npy(name) => InputArg::File(TensorFile::named(self.path(name))),
             BundledInput::Literal(text) => InputArg::Literal(text.clone()),
         });
         let parameters = module.parameters.iter().map(|named| (named.scope.clone(), self.path(&named.path)));
-        let problem = |problem: &crate::record::ReferenceProblem| -> (VerifyCode, String) {
-            (problem.code.0, problem.why.clone())
-        };
-        let source = Source {
+        let problem = module.reference_problem.as_ref();
+        Source {
             // Nothing is compiled here.
             mlir: PathBuf::new(),
             mlir_sha256: String::new(),
@@ -167,25 +178,24 @@ impl OpenBundle {
             parameters: parameters.collect(),
             expected64: all(&module.expected64),
             expected64_problem: None,
-            reference_problem: module.reference_problem.as_ref().map(problem),
-            report: StageReport::skipped(Stage::Export),
+            reference_problem: problem.map(|problem| (problem.code.0, problem.why.clone())),
+            report: StageReport::new(Stage::Export, StageStatus::Skipped, 0.0),
             lowering: module.lowering.clone(),
-        };
-        prepared.labels.extend(labels_of_export(planned, &source));
+            damaged: None,
+        }
+    }
+
+    fn compiled(&self, module: &BundledModule) -> Compiled {
         let file = self.contents.files.iter().find(|file| file.path == module.path);
-        let compiled = Compiled {
+        Compiled {
             module: self.path(&module.path),
-            vmfb_sha256: self.digests.get(&module.path).cloned().unwrap_or_default(),
+            vmfb_sha256: file.map(|file| file.sha256.clone()).unwrap_or_default(),
             vmfb_bytes: file.map_or(0, |file| file.bytes),
             dispatch_count: module.dispatch_count,
             statistics: module.compiler.clone(),
-            seconds: 0.0,
-            peak_memory_bytes: None,
-            cached: true,
+            report: StageReport::new(Stage::Compile, StageStatus::Cached, 0.0),
             damaged: None,
-            log: PathBuf::new(),
-        };
-        Built { prepared, source, compiled }
+        }
     }
 
     /// Why a module that was compiled for one very processor can't be measured on this one.
@@ -195,91 +205,14 @@ impl OpenBundle {
         if !module.host_specific || same {
             return None;
         }
-        let told = |facts: &BTreeMap<String, String>| {
+        let processor = |facts: &BTreeMap<String, String>| {
             let fact = |name: &str| facts.get(name).map_or("unknown", String::as_str);
             format!("{} ({})", fact("cpu"), fact("isa"))
         };
         Some(StageFailure::new(format!(
-            "a flag asks for the processor it is compiled on ({}), and this one is another: {}",
-            told(&self.contents.made_on),
-            told(&testbed.facts)
+            "a flag asks for the processor it is compiled on ({}), and this machine has another: {}",
+            processor(&self.contents.made_on),
+            processor(&testbed.facts)
         )))
     }
-}
-
-/// Verifies and measures what a bundle holds.
-///
-/// # Errors
-/// As for a whole run.
-pub async fn run_bundle(
-    bundle: &OpenBundle,
-    options: &Options,
-    progress: &dyn Progress,
-    cancel: &Cancel,
-) -> Result<Session, PipelineError> {
-    let sides = &bundle.sides;
-    let Some(lead) = sides.iter().find(|side| side.name == SideName::Head).or(sides.first()) else {
-        return Err(PipelineError::Selection("there is no side to run".to_owned()));
-    };
-    let mut plans: Vec<Vec<Planned<'_>>> =
-        sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
-    for plan in &mut plans {
-        // What was filtered away when the bundle was made is not missing.
-        plan.retain(|planned| bundle.benchmark(*planned).is_some());
-    }
-    let names = plan::names(&plans)?;
-    let cache = Cache::open(&options.cache);
-    let machine = Machine::look(&plans, progress);
-    let context = context(&cache, &machine, lead, options, Exporters::default(), progress, cancel);
-    let context = Context { paired: sides.len() == 2, ..context };
-    if !lead.config.backends.is_empty() {
-        progress.on(Event::Note("other backends run in Python, so a bundle has none of them"));
-    }
-    for (name, sha256) in &bundle.digests {
-        context.digests.learn(bundle.path(name), sha256.clone());
-    }
-    let effort = Effort::begin();
-    let steps = plans.iter().map(Vec::len).sum();
-    progress.on(Event::StageStarted { stage: Stage::Verify, steps });
-    let jobs = sides.iter().zip(plans).zip(&bundle.tools).map(|((side, plan), tools)| {
-        let context = &context;
-        async move {
-            let one = plan.into_iter().map(|planned| verified(bundle, context, planned, tools));
-            let benchmarks = try_join_all(one).await?;
-            Ok::<_, PipelineError>(PreparedSide {
-                input: side,
-                toolchain: tools.identity.clone(),
-                benchmarks,
-            })
-        }
-    });
-    let mut prepared = try_join_all(jobs).await?;
-    divergence::compare_sides(&mut prepared)?;
-    progress.on(Event::StageFinished { stage: Stage::Verify });
-    progress.on(Event::Note(&effort.end(steps)));
-    let origin = BundleOrigin {
-        sha256: bundle.sha256.clone(),
-        created: bundle.contents.created.clone(),
-        made_on: bundle.contents.made_on.clone(),
-    };
-    let interpreters = backends::Interpreters::default();
-    let beside = Beside { experiments: &[], interpreters: &interpreters, bundle: Some(origin) };
-    measure_and_record(&context, lead, &prepared, &bundle.tools, &names, &beside, options).await
-}
-
-async fn verified(
-    bundle: &OpenBundle,
-    context: &Context<'_>,
-    planned: Planned<'_>,
-    tools: &Installed,
-) -> Result<Prepared, PipelineError> {
-    let Some(packed) = bundle.benchmark(planned) else {
-        return Err(PipelineError::Selection(format!("the bundle lost {}", planned.name())));
-    };
-    let prepared = bundle.prepared(planned, packed);
-    let Some(module) = &packed.module else { return Ok(prepared) };
-    if let Some(failure) = bundle.for_another_processor(module, context.testbed) {
-        return Ok(failed(prepared, Stage::Verify, failure));
-    }
-    check(context, planned, tools, bundle.built(planned, prepared, module)).await
 }

@@ -3,20 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::sync::Arc;
 
 use crate::config;
-use crate::model::{Progress, SideName, Testbed};
+use crate::model::SideName;
 use crate::process::Cancel;
-use crate::toolchain::Lock;
+use crate::record::StageStatus;
+use crate::toolchain::{Lock, PythonEnv};
 
-use super::super::cache::{Cache, Digests};
-use super::super::failures::Failures;
-use super::super::interpreters::{Environments, Interpreters};
+use super::super::interpreters::Environments;
 use super::super::plan::{Filter, SideInput, plan};
-use super::super::slots::Slots;
-use super::super::targets::Devices;
-use super::super::trace::Sources;
 use super::*;
 
 const FAKE: &str = r#"#!/usr/bin/env python3
@@ -32,12 +27,6 @@ def export(request, enter):
 exporting.export = export
 sys.exit(serve.main())
 "#;
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn on(&self, _: Event<'_>) {}
-}
 
 /// A folder with checkouts in it, and the cache that their runs share.
 struct World(tempfile::TempDir);
@@ -70,37 +59,19 @@ impl World {
         let python =
             PythonEnv { python: self.path("python"), packages: PathBuf::new(), digest: "d".to_owned() };
         let environments: Environments = [(Environment::Torch, Ok(python))].into();
-        let cache = Cache::open(&self.path("cache"));
-        let (testbed, cancel) = (Testbed::default(), Cancel::new());
-        let context = Context {
-            cache: &cache,
-            progress: &Quiet,
-            cancel: &cancel,
-            testbed: &testbed,
-            slots: Slots::new(1),
-            failures: Failures::default(),
-            digests: Digests::default(),
-            sources: Sources::without([self.path("a/.benchgate"), self.path("a/run.json")]),
-            devices: Devices::default(),
-            interpreters: Interpreters::new(environments, 1, &BTreeMap::new()),
-            paired: false,
-            ir: None,
-            logs: self.path("logs"),
-            scratch: self.path("scratch"),
-            cpus: None,
-            gpus: Arc::default(),
-            choices: Vec::new(),
-        };
+        let cancel = Cancel::new();
+        let host = Host::in_folder(self.0.path(), &cancel);
+        let exporters = Exporters::new(environments, 1, &BTreeMap::new());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut results = Vec::new();
             for side in &sides {
-                let planned = plan(side, &Filter::default());
-                let exported = export(&context, planned[0], Exporter::TorchMlir).await.unwrap();
-                let source = exported.map_err(|failure| failure.why).unwrap().into_source();
+                let planned = plan(side, &Filter::default())[0];
+                let job = ExportJob { planned, exporter: Exporter::TorchMlir, exporters: &exporters };
+                let source = export(&host, job).await.unwrap();
                 results.push((fs::read_to_string(source.mlir).unwrap(), source.report.status));
             }
-            context.interpreters.stop().await;
+            exporters.stop().await;
             results
         })
     }

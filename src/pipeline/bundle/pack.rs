@@ -1,135 +1,91 @@
-//! The first half of a run on one machine: export and compile, and everything the other half needs into
-//! one file.
+//! Everything that verifying and measuring need, into one file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use futures_util::future::try_join_all;
-
-use crate::model::{Event, Outcome, Progress, SideName, Stage};
+use crate::model::{Outcome, SideName};
 use crate::numerics::TensorFile;
-use crate::process::Cancel;
 use crate::record::{
     BundleFile, BundleSchema, BundledBenchmark, BundledFile, BundledInput, BundledModule, BundledParameters,
     BundledSide, LintRecord, Number, OutcomeRecord, ReferenceProblem, StageRecord, ToolchainRecord,
     is_plain_path,
 };
-use crate::toolchain::{Installed, Lock};
+use crate::toolchain::Lock;
 
 use super::super::PipelineError;
 use super::super::argv::InputArg;
-use super::super::cache::{Cache, aside, file_sha256};
-use super::super::compile;
+use super::super::cache::{aside, file_sha256};
+use super::super::compile::is_host_specific;
 use super::super::flags::Named;
-use super::super::plan::{self, Planned, SideInput};
-use super::super::prepare::{Built, Context, Prepared, StageReport, build, compile_spec};
-use super::super::session::{Effort, Machine, Needed, Options, context, ready};
+use super::super::host::Host;
+use super::super::plan::SideInput;
+use super::super::prepare::compile_spec;
+use super::super::stage::{Compiled, Prepared, PreparedSide, Source, StageReport};
 use super::archive::{self, TOOLS};
 
 /// A bundle that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MadeBundle {
-    /// Of the whole file: what the measuring machine is told to expect.
+pub struct PackedBundle {
+    /// Of the whole file: what the measuring machine is given to expect.
     pub sha256: String,
     pub bytes: u64,
-    /// What became of every benchmark.
+    /// How every benchmark ended.
     pub benchmarks: Vec<(SideName, String, Outcome)>,
 }
 
-/// Exports and compiles a suite and packs it into `options.output`. `notices` are for whoever reads the
-/// verdict. Where the base has a configuration of its own, that one judges.
-///
-/// # Errors
-/// What stops a whole run, and what can't travel. A model that fails is in the bundle as such.
-pub async fn make_bundle(
-    sides: &[SideInput],
+/// Packs sides whose benchmarks are compiled.
+pub(in crate::pipeline) async fn pack(
+    host: &Host<'_>,
+    lead: &SideInput,
+    sides: &[PreparedSide<'_>],
     notices: &[String],
-    options: &Options,
-    progress: &dyn Progress,
-    cancel: &Cancel,
-) -> Result<MadeBundle, PipelineError> {
-    let Some(lead) = sides.iter().find(|side| side.name == SideName::Head).or(sides.first()) else {
-        return Err(PipelineError::Selection("there is no side to run".to_owned()));
-    };
-    let plans: Vec<Vec<Planned<'_>>> = sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
-    plan::names(&plans)?;
-    let cache = Cache::open(&options.cache);
-    let Needed { tools, exporters, .. } = ready(sides, &plans, lead, &[], options, progress, cancel).await?;
-    let machine = Machine::without_devices();
-    let context = context(&cache, &machine, lead, options, exporters, progress, cancel);
-    let effort = Effort::begin();
-    let steps = plans.iter().map(Vec::len).sum();
-    let stages = [Stage::Export, Stage::Compile];
-    for stage in stages {
-        progress.on(Event::StageStarted { stage, steps });
-    }
-    let jobs = plans
-        .iter()
-        .zip(&tools)
-        .map(|(plan, tools)| try_join_all(plan.iter().map(|planned| build(&context, *planned, tools))));
-    let built = try_join_all(jobs).await?;
-    for stage in stages {
-        progress.on(Event::StageFinished { stage });
-    }
-    context.interpreters.stop().await;
-    progress.on(Event::Note(&effort.end(steps)));
-
-    let mut packing = Packing { context: &context, files: BTreeMap::new() };
+    output: &Path,
+) -> Result<PackedBundle, PipelineError> {
+    let mut packing = Packing { host, files: BTreeMap::new() };
     let mut records = Vec::new();
     let mut benchmarks = Vec::new();
-    for (((side, plan), tools), built) in sides.iter().zip(&plans).zip(&tools).zip(&built) {
-        let own = side.config.file != lead.config.file;
-        let config = packing.config(side, if own { side.name } else { lead.name })?;
-        let declared = if own { SideName::Head } else { side.name };
-        records.push(packing.side(side, (config, declared), plan, tools, built).await?);
-        benchmarks.extend(plan.iter().zip(built).map(|(planned, built)| {
-            let outcome = match built {
-                Ok(_) => Outcome::Ok,
-                Err(failed) => failed.outcome.clone(),
-            };
-            (side.name, planned.name().as_str().to_owned(), outcome)
+    for side in sides {
+        let own = side.input.config.file != lead.config.file;
+        let config = packing.config(side.input, if own { side.input.name } else { lead.name })?;
+        let declared = if own { SideName::Head } else { side.input.name };
+        records.push(packing.side(side, (config, declared)).await?);
+        benchmarks.extend(side.benchmarks.iter().map(|prepared| {
+            (side.input.name, prepared.name().as_str().to_owned(), prepared.outcome.clone())
         }));
     }
-    let (files, from) = packing.listed();
+    let judges = |side: &&PreparedSide<'_>| {
+        side.input.name == SideName::Base && side.input.config.file != lead.config.file
+    };
+    let (files, from): (Vec<_>, Vec<_>) = packing.files.into_values().unzip();
     let manifest = BundleFile {
         schema: BundleSchema,
         benchgate: env!("CARGO_PKG_VERSION").to_owned(),
         suite: lead.config.suite.clone(),
         created: jiff::Timestamp::now().to_string(),
-        judged_by: sides
-            .iter()
-            .find(|side| side.name == SideName::Base && side.config.file != lead.config.file)
-            .map_or(lead.name, |base| base.name)
-            .into(),
-        made_on: machine.testbed.facts.clone(),
+        judged_by: sides.iter().find(judges).map_or(lead.name, |base| base.input.name).into(),
+        made_on: host.testbed.facts.clone(),
         files,
         sides: records,
         notices: notices.to_vec(),
     };
-    let (output, cancel) = (options.output.clone(), cancel.clone());
+    let (output, cancel) = (output.to_owned(), host.cancel.clone());
     let packed = aside(move || archive::pack(&output, &manifest, &from, &cancel)).await?;
-    Ok(MadeBundle { sha256: packed.sha256, bytes: packed.bytes, benchmarks })
+    Ok(PackedBundle { sha256: packed.sha256, bytes: packed.bytes, benchmarks })
 }
 
 /// Collects the files of a bundle, each once.
 struct Packing<'a, 'b> {
-    context: &'a Context<'b>,
+    host: &'a Host<'b>,
     /// By name in the archive: digest, size, and where it is.
     files: BTreeMap<String, (BundledFile, PathBuf)>,
 }
 
 impl Packing<'_, '_> {
-    /// The files and where they are, in one order.
-    fn listed(self) -> (Vec<BundledFile>, Vec<PathBuf>) {
-        self.files.into_values().unzip()
-    }
-
     fn put(&mut self, name: String, path: &Path, sha256: String) -> Result<String, PipelineError> {
         if !is_plain_path(&name) {
-            let why = format!("{} can't travel: {name:?} is not a plain path", path.display());
-            return Err(PipelineError::CannotTravel(why));
+            let why = format!("{} can't be bundled: {name:?} is not a plain path", path.display());
+            return Err(PipelineError::NotBundleable(why));
         }
         let bytes = fs::metadata(path).map_err(PipelineError::io("read", path))?.len();
         let file = BundledFile { path: name.clone(), bytes, sha256 };
@@ -139,7 +95,7 @@ impl Packing<'_, '_> {
 
     /// A file whose name in the archive is its content.
     async fn data(&mut self, folder: &str, path: &Path, ending: &str) -> Result<String, PipelineError> {
-        let sha256 = self.context.digests.of(path).await?;
+        let sha256 = self.host.digests.sha256(path).await?;
         self.put(format!("{folder}/{}.{ending}", &sha256[..32]), path, sha256)
     }
 
@@ -176,15 +132,13 @@ impl Packing<'_, '_> {
 
     async fn side(
         &mut self,
-        side: &SideInput,
+        side: &PreparedSide<'_>,
         (config, declared): (String, SideName),
-        plan: &[Planned<'_>],
-        tools: &Arc<Installed>,
-        built: &[Result<Box<Built>, Box<Prepared>>],
     ) -> Result<BundledSide, PipelineError> {
+        let PreparedSide { input, tools, benchmarks: prepared } = side;
         let folder = format!("{TOOLS}{}", &tools.digest[..16]);
         let mut tool = async |path: &Path, name: &str| {
-            let sha256 = self.context.digests.of(path).await?;
+            let sha256 = self.host.digests.sha256(path).await?;
             self.put(format!("{folder}/{name}"), path, sha256)
         };
         let run_module = tool(&tools.iree_run_module, "iree-run-module").await?;
@@ -193,23 +147,25 @@ impl Packing<'_, '_> {
         if let Some(profile) = tools.iree_profile() {
             tool(&profile, "iree-profile").await?;
         }
-        let targets: BTreeSet<&[String]> = plan.iter().map(|p| p.target.run_flags.as_slice()).collect();
-        for flags in targets.into_iter().chain([side.side.run_flags.as_slice()]) {
-            self.files_of_flags(side, flags).await?;
+        let targets: BTreeSet<&[String]> =
+            prepared.iter().map(|prepared| prepared.planned.target.run_flags.as_slice()).collect();
+        for flags in targets.into_iter().chain([input.side.run_flags.as_slice()]) {
+            self.files_of_flags(input, flags).await?;
         }
-        let mut benchmarks = Vec::with_capacity(plan.len());
-        for (planned, built) in plan.iter().zip(built) {
-            benchmarks.push(match built {
-                Ok(built) => self.benchmark(*planned, built).await?,
-                Err(failed) => record(failed, None),
-            });
+        let mut benchmarks = Vec::with_capacity(prepared.len());
+        for prepared in prepared {
+            let module = match (&prepared.source, &prepared.compiled) {
+                (Some(source), Some(compiled)) => Some(self.module(prepared, source, compiled).await?),
+                _ => None,
+            };
+            benchmarks.push(record(prepared, module));
         }
         Ok(BundledSide {
-            name: side.name.into(),
+            name: input.name.into(),
             config,
             declared: declared.into(),
-            commit: side.commit.clone(),
-            dirty: side.dirty,
+            commit: input.commit.clone(),
+            dirty: input.dirty,
             toolchain: ToolchainRecord::from(&tools.identity),
             run_module,
             benchmark_module,
@@ -228,20 +184,21 @@ impl Packing<'_, '_> {
                     "a runtime flag names a file that can't be bundled: {name} (only plain paths inside the \
                      sources can)"
                 );
-                return Err(PipelineError::CannotTravel(why));
+                return Err(PipelineError::NotBundleable(why));
             }
-            let sha256 = self.context.digests.of(&path).await?;
+            let sha256 = self.host.digests.sha256(&path).await?;
             self.put(format!("{}/{name}", super::sources(side.name)), &path, sha256)?;
         }
         Ok(())
     }
 
-    async fn benchmark(
+    async fn module(
         &mut self,
-        planned: Planned<'_>,
-        built: &Built,
-    ) -> Result<BundledBenchmark, PipelineError> {
-        let Built { prepared, source, compiled } = built;
+        prepared: &Prepared<'_>,
+        source: &Source,
+        compiled: &Compiled,
+    ) -> Result<BundledModule, PipelineError> {
+        let planned = prepared.planned;
         let mut inputs = Vec::with_capacity(source.inputs.len());
         for input in &source.inputs {
             inputs.push(match input {
@@ -258,11 +215,11 @@ impl Packing<'_, '_> {
         }
         let name = format!("modules/{}.vmfb", &compiled.vmfb_sha256[..32]);
         let problem = source.reference_problem.as_ref();
-        let module = BundledModule {
+        Ok(BundledModule {
             path: self.put(name, &compiled.module, compiled.vmfb_sha256.clone())?,
             dispatch_count: compiled.dispatch_count,
             compiler: compiled.statistics.clone(),
-            host_specific: compile::is_host_specific(&compile_spec(planned), &planned.side.side.sources),
+            host_specific: is_host_specific(&compile_spec(planned), &planned.side.side.sources),
             lowering: source.lowering.clone(),
             inputs,
             expected: self.all(&source.expected).await?,
@@ -270,12 +227,11 @@ impl Packing<'_, '_> {
             parameters,
             reference_problem: problem
                 .map(|(code, why)| ReferenceProblem { code: (*code).into(), why: why.clone() }),
-        };
-        Ok(record(prepared, Some(module)))
+        })
     }
 }
 
-fn record(prepared: &Prepared, module: Option<BundledModule>) -> BundledBenchmark {
+fn record(prepared: &Prepared<'_>, module: Option<BundledModule>) -> BundledBenchmark {
     let stage = |report: &StageReport| StageRecord {
         stage: report.stage.into(),
         status: report.status,
@@ -285,7 +241,7 @@ fn record(prepared: &Prepared, module: Option<BundledModule>) -> BundledBenchmar
         log: None,
     };
     BundledBenchmark {
-        name: prepared.name.as_str().to_owned(),
+        name: prepared.name().as_str().to_owned(),
         outcome: OutcomeRecord::from(&prepared.outcome),
         stages: prepared.stages.iter().map(stage).collect(),
         lints: prepared.lints.iter().map(LintRecord::from).collect(),

@@ -1,0 +1,61 @@
+//! Which benchmarks of a run can be measured, and on which sides.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::model::{BenchmarkName, SideName};
+use crate::toolchain::Installed;
+
+use super::argv::Execution;
+use super::stage::{Prepared, PreparedSide};
+
+/// A benchmark with the sides that can be measured.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate<'a> {
+    pub(super) name: BenchmarkName,
+    pub(super) sides: BTreeMap<SideName, Measurable<'a>>,
+    /// Both sides execute the same bytes: there is nothing to compare.
+    pub(super) identical: bool,
+}
+
+impl Candidate<'_> {
+    pub(super) fn is_paired(&self) -> bool {
+        self.sides.len() == 2
+    }
+}
+
+/// One side of a benchmark that is ready to be measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Measurable<'a> {
+    pub(super) execution: &'a Execution,
+    pub(super) tools: &'a Installed,
+    pub(super) env: &'a BTreeMap<String, String>,
+    pub(super) folder: &'a Path,
+}
+
+/// A candidate for each name. A benchmark that both sides have and one of them could not prepare is not measured:
+/// its verdict is known, and half of it compares with nothing.
+pub(super) fn candidates<'a>(sides: &'a [PreparedSide<'a>], names: &[BenchmarkName]) -> Vec<Candidate<'a>> {
+    names.iter().map(|name| candidate(sides, name)).collect()
+}
+
+fn candidate<'a>(sides: &'a [PreparedSide<'a>], name: &BenchmarkName) -> Candidate<'a> {
+    let declared: Vec<(&PreparedSide<'_>, &Prepared<'_>)> = sides
+        .iter()
+        .filter_map(|side| Some((side, side.benchmarks.iter().find(|prepared| prepared.name() == *name)?)))
+        .collect();
+    let measurable = declared.iter().filter_map(|(side, prepared)| {
+        let execution = prepared.execution.as_ref().filter(|_| prepared.outcome.is_ok())?;
+        let (env, folder) = (&prepared.planned.target.env, side.input.side.sources.as_path());
+        Some((side.input.name, Measurable { execution, tools: &side.tools, env, folder }))
+    });
+    let mut ready: BTreeMap<SideName, Measurable<'_>> = measurable.collect();
+    if ready.len() < declared.len() {
+        ready.clear();
+    }
+    let identical = match declared.as_slice() {
+        [(_, first), (_, second)] => first.artifact.is_some() && first.artifact == second.artifact,
+        _ => false,
+    };
+    Candidate { name: name.clone(), sides: ready, identical }
+}

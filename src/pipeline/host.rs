@@ -1,0 +1,132 @@
+//! The machine and the folders that every stage of a run works with.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::device::{self, Choice, Gpus, Watched};
+use crate::files::Scratch;
+use crate::model::{DeviceKind, Progress, Testbed};
+use crate::process::{Cancel, Command, Exit, Finished};
+
+use super::PipelineError;
+use super::cache::{Cache, Digests};
+use super::devices;
+use super::memo::Memo;
+use super::slots::{Slots, Turn, Urgency};
+use super::trace::Sources;
+
+/// A disk with less room than this is full.
+const FULL_DISK_BYTES: u64 = 1 << 20;
+
+/// What every stage needs.
+pub(super) struct Host<'a> {
+    pub(super) cache: Cache,
+    pub(super) progress: &'a dyn Progress,
+    pub(super) cancel: &'a Cancel,
+    pub(super) testbed: Testbed,
+    /// Tools at once, while nothing is measured.
+    pub(super) slots: Slots,
+    /// Inputs and parameters, by content.
+    pub(super) digests: Digests,
+    /// The sides' sources, by content.
+    pub(super) sources: Sources,
+    /// What the runtime answered when it was asked for devices, by tool, driver and environment.
+    pub(super) listed_devices: Memo<(PathBuf, String, BTreeMap<String, String>), Arc<Finished>>,
+    /// Where the IR of every phase goes, where it is asked for.
+    pub(super) ir: Option<PathBuf>,
+    /// Where logs of failures are kept.
+    pub(super) logs: PathBuf,
+    /// Where folders are made that end with the step that needs them. Not in the cache, which may be read-only.
+    pub(super) scratch: PathBuf,
+    /// Processors for CPU devices.
+    pub(super) cpus: Option<Vec<usize>>,
+    /// The GPUs of this machine; empty where no target needs one.
+    pub(super) gpus: Arc<Gpus>,
+    /// What each target's device is among them.
+    pub(super) choices: Vec<Choice>,
+}
+
+impl Host<'_> {
+    /// Runs a tool; an interrupt ends the run.
+    pub(super) async fn run(&self, command: &Command) -> Result<Finished, PipelineError> {
+        let finished = crate::process::run(command, self.cancel).await?;
+        if finished.exit == Exit::Interrupted { Err(PipelineError::Interrupted) } else { Ok(finished) }
+    }
+
+    /// A folder that ends with its holder.
+    pub(super) fn scratch(&self) -> Result<Scratch, PipelineError> {
+        Scratch::new_in(&self.scratch, "").map_err(PipelineError::io("write in", &self.scratch))
+    }
+
+    /// Waits for a turn to run a tool, or for an interrupt.
+    pub(super) async fn slot(&self, urgency: Urgency) -> Result<Turn, PipelineError> {
+        tokio::select! {
+            turn = self.slots.turn(urgency) => Ok(turn),
+            () = self.cancel.requested() => Err(PipelineError::Interrupted),
+        }
+    }
+
+    /// Keeps the log of a failed step beyond the step's own folder.
+    pub(super) fn keep_log(&self, log: &Path, stage: &str, key: &str) -> Result<PathBuf, PipelineError> {
+        fs::create_dir_all(&self.logs).map_err(PipelineError::io("create", &self.logs))?;
+        // Twelve hexadecimal digits tell any two steps of one run apart.
+        let kept = self.logs.join(format!("{stage}-{}.log", &key[..12]));
+        match fs::copy(log, &kept) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(PipelineError::io("write", &kept)(error))
+            }
+            _ => Ok(kept),
+        }
+    }
+
+    /// A tool that failed for want of room says nothing about the model: the run stops instead.
+    pub(super) fn fail_on_full_disk(&self, finished: &Finished, folder: &Path) -> Result<(), PipelineError> {
+        // Writing to a mapped file on a full disk is not an error that a program could print.
+        let full = || device::free_bytes(folder).is_some_and(|free| free < FULL_DISK_BYTES);
+        if finished.stderr_tail.contains("No space left on device") || finished.exit.is_bus_error() && full()
+        {
+            return Err(PipelineError::io("write in", folder)(std::io::ErrorKind::StorageFull.into()));
+        }
+        Ok(())
+    }
+
+    /// What to watch while a process runs on this device.
+    pub(super) fn watched(&self, device: &str, env: &BTreeMap<String, String>) -> Watched {
+        Watched {
+            gpus: Arc::clone(&self.gpus),
+            indices: devices::chosen(&self.gpus, device, env).candidates().to_vec(),
+            cpus: self.cpus_for(device),
+        }
+    }
+
+    /// Processors that a process on this device is pinned to.
+    pub(super) fn cpus_for(&self, device: &str) -> Option<Vec<usize>> {
+        self.cpus.clone().filter(|_| DeviceKind::from_uri(device) == DeviceKind::Cpu)
+    }
+}
+
+#[cfg(test)]
+impl<'a> Host<'a> {
+    /// A host that keeps everything in one folder and reports nothing.
+    pub(super) fn in_folder(folder: &Path, cancel: &'a Cancel) -> Self {
+        let own = ["a/.benchgate", "a/run.json"].map(|name| folder.join(name));
+        Self {
+            cache: Cache::open(&folder.join("cache")),
+            progress: &crate::model::Quiet,
+            cancel,
+            testbed: Testbed::default(),
+            slots: Slots::new(1),
+            digests: Digests::default(),
+            sources: Sources::without(own),
+            listed_devices: Memo::default(),
+            ir: None,
+            logs: folder.join("logs"),
+            scratch: folder.join("scratch"),
+            cpus: None,
+            gpus: Arc::default(),
+            choices: Vec::new(),
+        }
+    }
+}

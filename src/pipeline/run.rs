@@ -1,0 +1,498 @@
+//! A run of a suite, from its sides to its record or to a bundle. There is one driver: what is new in a run is
+//! another way to begin ([`PrepareFrom`]) or to end ([`PreparedRun`]), and not another driver.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+
+use crate::device::{self, Choice, Gpus};
+use crate::files;
+use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed, counted};
+use crate::process::{self, Cancel};
+use crate::record::RunFile;
+use crate::toolchain::{self, Environment, Installed, Lock};
+
+use super::argv::InputArg;
+use super::assemble::{self, Frame};
+use super::backends::{self, Axes, Dumps, Experiment};
+use super::bundle::{self, OpenBundle, PackedBundle};
+use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
+use super::calibration::{self, CalibrationSource};
+use super::candidates::candidates;
+use super::host::Host;
+use super::interpreters::{Environments, Exporters};
+use super::journal::Journal;
+use super::measure::{IDENTICAL_BLOCKS, Measuring};
+use super::memo::Memo;
+use super::plan::{self, Filter, Planned, SideInput};
+use super::prepare::{build, check};
+use super::profile::Profiler;
+use super::slots::Slots;
+use super::stage::{Prepared, PreparedSide};
+use super::trace::Sources;
+use super::{PipelineError, devices, divergence};
+
+/// Where a run keeps and leaves things.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// benchgate's cache folder: tools, exported and compiled models.
+    pub cache: PathBuf,
+    /// The working folder: sessions with their logs.
+    pub work: PathBuf,
+    /// Where `run.json` or the bundle goes.
+    pub output: PathBuf,
+    pub filter: Filter,
+    /// How long to wait for another job that measures on this machine; `None` is as long as it takes.
+    pub lock_timeout: Option<Duration>,
+    /// Blocks of rows whose sides execute the same bytes: `None` is one, a calibration wants many.
+    pub identical_blocks: Option<u32>,
+    pub calibration: CalibrationSource,
+    /// Keep the IR of every phase of the compiler in the working folder.
+    pub dump_ir: bool,
+    /// Which experiments on other backends are run; `None` is none.
+    pub axes: Option<Axes>,
+    pub dumps: Dumps,
+}
+
+/// What a run begins with.
+#[derive(Debug, Clone, Copy)]
+pub enum PrepareFrom<'a> {
+    /// Export and compile the sides' sources here.
+    Sources,
+    /// What another machine exported and compiled.
+    Bundle(&'a OpenBundle),
+}
+
+/// A suite with its sides: one, or two that are measured in pairs.
+#[derive(Clone, Copy)]
+pub struct SuiteRun<'a> {
+    sides: &'a [SideInput],
+    options: &'a Options,
+    progress: &'a dyn Progress,
+    cancel: &'a Cancel,
+}
+
+/// A run whose benchmarks are selected and whose tools are there.
+pub struct PreparedRun<'a> {
+    run: SuiteRun<'a>,
+    from: PrepareFrom<'a>,
+    /// The side whose settings and policy hold for both.
+    lead: &'a SideInput,
+    plans: Vec<Vec<Planned<'a>>>,
+    names: Vec<BenchmarkName>,
+    /// Of each side.
+    tools: Vec<Arc<Installed>>,
+    exporters: Exporters,
+    experiments: Vec<Experiment<'a>>,
+    /// What runs the experiments.
+    interpreters: backends::BackendInterpreters,
+}
+
+/// A finished run.
+#[derive(Debug, Clone)]
+pub struct MeasuredRun {
+    pub file: RunFile,
+    /// Both sides as the gate sees them; a side that was not run is empty.
+    pub base: Run,
+    pub head: Run,
+    /// It went on where an interrupted run had stopped.
+    pub resumed: bool,
+}
+
+impl<'a> SuiteRun<'a> {
+    pub fn new(
+        sides: &'a [SideInput],
+        options: &'a Options,
+        progress: &'a dyn Progress,
+        cancel: &'a Cancel,
+    ) -> Self {
+        Self { sides, options, progress, cancel }
+    }
+
+    /// Selects the benchmarks, and installs and verifies what every side needs before its first model.
+    ///
+    /// # Errors
+    /// A selection that selects nothing, and tools that can't be had or verified.
+    pub async fn prepare(self, from: PrepareFrom<'a>) -> Result<PreparedRun<'a>, PipelineError> {
+        let Self { sides, options, .. } = self;
+        let lead_at = sides.iter().position(|side| side.name == SideName::Head).unwrap_or(0);
+        let Some(lead) = sides.get(lead_at) else {
+            return Err(PipelineError::Selection("there is no side to run".to_owned()));
+        };
+        let mut plans: Vec<Vec<Planned<'_>>> =
+            sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
+        if let PrepareFrom::Bundle(bundle) = from {
+            for plan in &mut plans {
+                // What was filtered away when the bundle was made is not missing.
+                plan.retain(|planned| bundle.has(*planned));
+            }
+        }
+        let names = plan::names(&plans)?;
+        let jobs = lead.config.measure.jobs.unwrap_or_else(processors);
+        let mut run = PreparedRun {
+            run: self,
+            from,
+            lead,
+            names,
+            tools: Vec::new(),
+            exporters: Exporters::default(),
+            experiments: Vec::new(),
+            interpreters: backends::BackendInterpreters::default(),
+            plans,
+        };
+        match from {
+            PrepareFrom::Bundle(bundle) => {
+                run.tools = bundle.tools.clone();
+                if !lead.config.backends.is_empty() {
+                    let text = "other backends run in Python, so a bundle has none of them";
+                    self.progress.on(Event::Note(text));
+                }
+            }
+            PrepareFrom::Sources => {
+                if let Some(axes) = &options.axes {
+                    let backends = &lead.config.backends;
+                    run.experiments = backends::experiments(&run.plans[lead_at], backends, axes)?;
+                }
+                let models = exported_models(&run.plans);
+                let mut needed: BTreeSet<Environment> = models.keys().copied().collect();
+                needed.extend(backends::needed(&run.experiments));
+                let steps = sides.len() + needed.len();
+                self.progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
+                run.tools = try_join_all(sides.iter().map(|side| self.tools(side))).await?;
+                let mut environments = self.environments(&needed, &lead.lock).await?;
+                run.interpreters = backends::interpreters(&run.experiments, &environments);
+                environments.retain(|environment, _| models.contains_key(environment));
+                self.progress.on(Event::StageFinished { stage: Stage::Toolchain });
+                run.exporters = Exporters::new(environments, jobs, &models);
+            }
+        }
+        Ok(run)
+    }
+
+    async fn tools(&self, side: &SideInput) -> Result<Arc<Installed>, PipelineError> {
+        let (pin, cache) = (&side.side.pin, &self.options.cache);
+        Ok(Arc::new(toolchain::ensure(pin, &side.lock, cache, self.progress, self.cancel).await?))
+    }
+
+    /// The environments that are needed. One that can't be had (no wheels for this machine, no network) fails
+    /// the benchmarks and backends that need it, each with that reason; the others are still measured. One that is
+    /// not what was locked stops the run, because something changed it.
+    async fn environments(
+        &self,
+        needed: &BTreeSet<Environment>,
+        lock: &Lock,
+    ) -> Result<Environments, PipelineError> {
+        let cache = &self.options.cache;
+        let mut environments = Environments::new();
+        for environment in needed {
+            let found = toolchain::ensure_python(*environment, lock, cache, self.progress, self.cancel).await;
+            let python = match found {
+                Err(error) if error.is_absence() => {
+                    let why = format!("failed to {error}");
+                    self.progress.on(Event::Warning(&why));
+                    Err(why)
+                }
+                found => Ok(found?),
+            };
+            environments.insert(*environment, python);
+        }
+        Ok(environments)
+    }
+}
+
+impl<'a> PreparedRun<'a> {
+    /// Exports and compiles, and packs what verifying and measuring need into the output. `notices` are for whoever
+    /// reads the verdict. Where the base has a configuration of its own, that one judges.
+    ///
+    /// # Errors
+    /// What stops a whole run, and what can't be bundled. A model that fails is in the bundle as such.
+    pub async fn pack(self, notices: &[String]) -> Result<PackedBundle, PipelineError> {
+        let host = self.host(Machine::without_devices());
+        let sides = self.each(&host, &[Stage::Export, Stage::Compile], false).await?;
+        bundle::pack(&host, self.lead, &sides, notices, &self.run.options.output).await
+    }
+
+    /// Prepares every benchmark, measures what can be measured, and writes the record to the output.
+    ///
+    /// # Errors
+    /// What stops a whole run: tools that can't be verified, a disk without room, an interrupt. A model
+    /// that fails is an outcome in the record.
+    pub async fn measure(mut self) -> Result<MeasuredRun, PipelineError> {
+        let host = self.host(Machine::look(&self.plans, self.run.progress));
+        let stages: &[Stage] = match self.from {
+            PrepareFrom::Sources => &[Stage::Export, Stage::Compile, Stage::Verify],
+            PrepareFrom::Bundle(bundle) => {
+                bundle.teach(&host.digests);
+                &[Stage::Verify]
+            }
+        };
+        let mut sides = self.each(&host, stages, true).await?;
+        divergence::compare_sides(&mut sides)?;
+        if let Some(ir) = &host.ir {
+            host.progress.on(Event::Note(&format!("the IR of every phase is in {}", ir.display())));
+        }
+        let lead = sides.iter().find(|side| std::ptr::eq(side.input, self.lead));
+        for experiment in &mut self.experiments {
+            experiment.inputs =
+                lead.map(|side| exported_inputs(side, experiment.model_name())).unwrap_or_default();
+        }
+        self.measure_sides(&host, &sides).await
+    }
+
+    /// Takes every benchmark of every side through these stages, as parallel as the slots allow.
+    async fn each(
+        &self,
+        host: &Host<'_>,
+        stages: &[Stage],
+        checked: bool,
+    ) -> Result<Vec<PreparedSide<'a>>, PipelineError> {
+        let effort = Effort::begin();
+        let steps = self.plans.iter().map(Vec::len).sum();
+        for stage in stages {
+            host.progress.on(Event::StageStarted { stage: *stage, steps });
+        }
+        let paired = self.run.sides.len() == 2;
+        let one = async |planned: Planned<'a>, tools: &Installed| {
+            let prepared = match self.from {
+                PrepareFrom::Sources => build(host, &self.exporters, planned, tools).await?,
+                PrepareFrom::Bundle(bundle) => bundle.prepared(planned, &host.testbed),
+            };
+            if checked { check(host, prepared, tools, paired).await } else { Ok(prepared) }
+        };
+        let sides = self.run.sides.iter().zip(&self.plans).zip(&self.tools).map(|((input, plan), tools)| {
+            let benchmarks = try_join_all(plan.iter().map(|planned| one(*planned, tools)));
+            async move {
+                let benchmarks = benchmarks.await?;
+                Ok::<_, PipelineError>(PreparedSide { input, tools: Arc::clone(tools), benchmarks })
+            }
+        });
+        let sides = try_join_all(sides).await?;
+        for stage in stages {
+            host.progress.on(Event::StageFinished { stage: *stage });
+        }
+        self.exporters.stop().await;
+        host.progress.on(Event::Note(&effort.end(steps)));
+        Ok(sides)
+    }
+
+    fn host(&self, machine: Machine) -> Host<'a> {
+        let SuiteRun { options, progress, cancel, .. } = self.run;
+        let scratch = options.work.join("scratch");
+        files::sweep_scratch(&scratch, "");
+        let settings = &self.lead.config.measure;
+        let Machine { gpus, choices, testbed } = machine;
+        Host {
+            cache: Cache::open(&options.cache),
+            progress,
+            cancel,
+            testbed,
+            slots: Slots::new(settings.jobs.unwrap_or_else(processors)),
+            digests: Digests::default(),
+            sources: Sources::without([options.work.clone(), options.output.clone(), options.cache.clone()]),
+            listed_devices: Memo::default(),
+            ir: options.dump_ir.then(|| options.work.join("ir")),
+            logs: options.work.join("logs"),
+            scratch,
+            cpus: settings.cpus.clone().or_else(device::default_cpus),
+            gpus,
+            choices,
+        }
+    }
+
+    async fn measure_sides(
+        &self,
+        host: &Host<'_>,
+        sides: &[PreparedSide<'a>],
+    ) -> Result<MeasuredRun, PipelineError> {
+        let (options, config) = (self.run.options, &self.lead.config);
+        let alone = device::lock_host(options.lock_timeout, host.progress, host.cancel).await?;
+        devices::undo_leftovers(&host.gpus, host.progress, &alone);
+        let asked = config.measure.lock_clocks;
+        // Held until this function ends, however it does.
+        let (held, lints) = devices::hold(&host.gpus, &host.choices, asked, host.progress, &alone);
+        // At another clock it is another machine.
+        let testbed = match asked.filter(|_| held.is_some()) {
+            Some(clock) => device::with_fact(&host.testbed, "gpu-clock", clock.to_string()),
+            None => host.testbed.clone(),
+        };
+        let calibration =
+            calibration::find(&options.calibration, &options.cache, &config.suite, &testbed, host.progress)?;
+        let frame = Frame {
+            suite: &config.suite,
+            measure: &config.measure,
+            policy: &config.policy,
+            cpus: host.cpus.as_deref(),
+            testbed: &testbed,
+            sides,
+            lints: &lints,
+            relative_to: options.output.parent().unwrap_or(Path::new("")),
+            calibration: calibration.as_ref(),
+        };
+        let candidates = candidates(sides, &self.names);
+        let identical_blocks = options.identical_blocks.unwrap_or(IDENTICAL_BLOCKS);
+        let sessions = options.work.join("sessions");
+        let plan = plan_digest(&frame, identical_blocks)?;
+        let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel).await?;
+        if journal.resumed {
+            let kept = counted(journal.len(), "process");
+            host.progress.on(Event::Note(&format!("resuming session {} with {kept}", journal.session)));
+        }
+        let label = options.output.to_string_lossy().into_owned();
+        let look = |journal: &Journal| assemble::runs(&assemble::run_file(&frame, journal, false), &label);
+        let measuring = Measuring {
+            host,
+            settings: frame.measure,
+            policy: frame.policy,
+            candidates: &candidates,
+            identical_blocks,
+            seed: assemble::seed(&frame, &journal),
+            journal: &mut journal,
+            clock_held: held.is_some(),
+            look: &look,
+        };
+        measuring.run().await?;
+
+        let mut file = assemble::run_file(&frame, &journal, true);
+        let (base, head) = assemble::runs(&file, &label);
+        let profiler = Profiler {
+            host,
+            settings: frame.measure,
+            policy: frame.policy,
+            candidates: &candidates,
+            folder: options.work.join("profiles"),
+        };
+        profiler.run(&mut file, &base, &head).await?;
+        let others = backends::Experiments {
+            host,
+            lead: self.lead,
+            experiments: &self.experiments,
+            interpreters: &self.interpreters,
+            dumps: &options.dumps,
+        };
+        file.backends = others.run(&journal, frame.relative_to).await?;
+        if let PrepareFrom::Bundle(bundle) = self.from {
+            file.bundle = Some(bundle.origin());
+        }
+        write_atomically(&options.output, &file.to_json())?;
+        journal.complete()?;
+        let (base, head) = assemble::runs(&file, &label);
+        Ok(MeasuredRun { file, base, head, resumed: journal.resumed })
+    }
+}
+
+fn processors() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+/// The machine as a run finds it.
+struct Machine {
+    gpus: Arc<Gpus>,
+    choices: Vec<Choice>,
+    testbed: Testbed,
+}
+
+impl Machine {
+    /// Looks at it, and at the GPUs that these benchmarks need.
+    fn look(plans: &[Vec<Planned<'_>>], progress: &dyn Progress) -> Self {
+        let targets = || plans.iter().flatten().map(|planned| planned.target);
+        let gpus = devices::gpus(targets());
+        let choices = devices::choices(&gpus, targets());
+        if let Some(problem) = gpus.problem() {
+            progress.on(Event::Warning(&format!("the GPUs can't be watched: {problem}")));
+        }
+        let used: Vec<&device::Gpu> =
+            devices::candidates(&choices).into_iter().filter_map(|index| gpus.list().get(index)).collect();
+        let testbed = device::testbed(&used);
+        Self { gpus, choices, testbed }
+    }
+
+    /// The machine alone, where nothing is run on a device.
+    fn without_devices() -> Self {
+        Self { gpus: Arc::default(), choices: Vec::new(), testbed: device::testbed(&[]) }
+    }
+}
+
+/// The inputs that a model's module is measured with, where the exporter wrote them.
+fn exported_inputs(side: &PreparedSide<'_>, model: &str) -> Vec<PathBuf> {
+    let is_model = |prepared: &&Prepared<'_>| prepared.planned.model.name == model;
+    let execution = side.benchmarks.iter().filter(is_model).find_map(|prepared| prepared.execution.as_ref());
+    let inputs = execution.into_iter().flat_map(|execution| &execution.inputs);
+    let files = inputs.filter_map(|input| match input {
+        InputArg::File(file) => Some(file.path.clone()),
+        InputArg::Literal(_) => None,
+    });
+    files.collect()
+}
+
+/// How many models each environment has to export.
+fn exported_models(plans: &[Vec<Planned<'_>>]) -> BTreeMap<Environment, usize> {
+    let mut names: BTreeMap<Environment, BTreeSet<&str>> = BTreeMap::new();
+    for planned in plans.iter().flatten() {
+        if let Some(exporter) = planned.model.exporter {
+            names.entry(Environment::for_exporter(exporter)).or_default().insert(&planned.model.name);
+        }
+    }
+    names.into_iter().map(|(environment, names)| (environment, names.len())).collect()
+}
+
+/// The digest of everything that decides what is measured and how: an interrupted session goes on
+/// only under the same one.
+fn plan_digest(frame: &Frame<'_>, identical_blocks: u32) -> Result<String, PipelineError> {
+    let sequential = frame.policy.sequential;
+    let mut key = KeyBuilder::new("plan/2")
+        .text("suite", frame.suite)
+        .text("testbed", &frame.testbed.id)
+        .json("measure", &assemble::measure_record(frame))?
+        .json("blocks", &[sequential.min_blocks, sequential.max_blocks, identical_blocks])?
+        .json("processes", &frame.measure.processes)?
+        .json("seed", &frame.measure.seed)?;
+    for side in frame.sides {
+        key = key.text("side", side.input.name.as_str());
+        for prepared in &side.benchmarks {
+            let artifact = prepared.artifact.iter();
+            key = key
+                .text("benchmark", prepared.name().as_str())
+                .list("runs", artifact.flat_map(|it| [&it.vmfb_sha256, &it.execution_sha256]));
+        }
+    }
+    Ok(key.finish())
+}
+
+/// What preparing costs, so that idle processors are seen.
+struct Effort {
+    started: Instant,
+    processor_time: Duration,
+    /// Of the machine: other people's work makes ours slower and leaves nothing idle.
+    idle_time: Option<Duration>,
+}
+
+impl Effort {
+    fn begin() -> Self {
+        Self {
+            started: Instant::now(),
+            processor_time: process::processor_time(),
+            idle_time: device::idle_time(),
+        }
+    }
+
+    /// `preparing took 312.0 s for 34 benchmarks, 2 processors 93 % busy with it and 4 % idle`.
+    fn end(self, benchmarks: usize) -> String {
+        let wall = self.started.elapsed().as_secs_f64();
+        let used = process::processor_time().saturating_sub(self.processor_time).as_secs_f64();
+        let processors = processors();
+        let benchmarks = counted(benchmarks, "benchmark");
+        #[expect(clippy::cast_precision_loss, reason = "no machine has 2^53 processors")]
+        let percent = |spent: f64| 100.0 * spent / (wall.max(f64::EPSILON) * processors as f64);
+        let busy = percent(used);
+        let idle = device::idle_time().zip(self.idle_time).map(|(now, then)| now.saturating_sub(then));
+        let idle =
+            idle.map(|idle| format!(" and {:.0} % idle", percent(idle.as_secs_f64()))).unwrap_or_default();
+        format!(
+            "preparing took {wall:.1} s for {benchmarks}, {processors} processors {busy:.0} % busy with it{idle}"
+        )
+    }
+}

@@ -1,0 +1,302 @@
+//! What the stages share: how one ends, and the benchmark that goes through them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::files::Scratch;
+use crate::model::{
+    Artifact, BenchmarkName, Event, Lint, LintCode, Outcome, Progress, Stage, Verification, VerifyCode,
+};
+use crate::numerics::TensorFile;
+use crate::process::ProcessError;
+use crate::record::StageStatus;
+use crate::toolchain::Installed;
+
+use super::PipelineError;
+use super::argv::{Execution, InputArg};
+use super::plan::{Planned, SideInput};
+
+/// What a stage made of one benchmark, or why it made nothing.
+pub(super) type Staged<T> = Result<T, StageError>;
+
+#[derive(Debug)]
+pub(super) enum StageError {
+    /// The benchmark ends here, and the others go on.
+    Benchmark(StageFailure),
+    /// The whole run ends.
+    Run(PipelineError),
+}
+
+impl StageError {
+    /// Says what a benchmark's failure is about.
+    pub(super) fn about(self, what: &str) -> Self {
+        match self {
+            Self::Benchmark(failure) => {
+                Self::Benchmark(StageFailure { why: format!("{what}: {}", failure.why), ..failure })
+            }
+            run @ Self::Run(_) => run,
+        }
+    }
+}
+
+impl From<StageFailure> for StageError {
+    fn from(failure: StageFailure) -> Self {
+        Self::Benchmark(failure)
+    }
+}
+
+impl From<PipelineError> for StageError {
+    fn from(error: PipelineError) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl From<ProcessError> for StageError {
+    fn from(error: ProcessError) -> Self {
+        Self::Run(error.into())
+    }
+}
+
+/// Why one benchmark can't go on.
+#[derive(Debug, Clone)]
+pub(super) struct StageFailure {
+    pub(super) why: String,
+    pub(super) log: Option<PathBuf>,
+    /// How long the tool ran, without the wait for its turn, where a tool ran.
+    pub(super) took: Option<Duration>,
+    /// Declared not to work, or impossible on this machine: not a failure, and not a pass.
+    pub(super) unsupported: bool,
+    /// The tool was ended from outside, which says nothing about the model.
+    pub(super) killed: bool,
+}
+
+impl StageFailure {
+    pub(super) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), log: None, took: None, unsupported: false, killed: false }
+    }
+
+    pub(super) fn unsupported(reason: impl Into<String>) -> Self {
+        Self { unsupported: true, ..Self::new(reason) }
+    }
+}
+
+/// How a stage of one benchmark went.
+#[derive(Debug, Clone)]
+pub(super) struct StageReport {
+    pub(super) stage: Stage,
+    pub(super) status: StageStatus,
+    pub(super) seconds: f64,
+    pub(super) peak_memory_bytes: Option<u64>,
+    pub(super) log: Option<PathBuf>,
+}
+
+impl StageReport {
+    pub(super) fn new(stage: Stage, status: StageStatus, seconds: f64) -> Self {
+        Self { stage, status, seconds, peak_memory_bytes: None, log: None }
+    }
+
+    /// How long the tool took in this run.
+    fn took(&self) -> Duration {
+        let ran = self.status == StageStatus::Ok;
+        Duration::try_from_secs_f64(if ran { self.seconds } else { 0.0 }).unwrap_or_default()
+    }
+}
+
+/// What a stage leaves to report.
+pub(super) trait StageOutput {
+    fn report(&self) -> StageReport;
+    /// How it ended, in a few words.
+    fn note(&self) -> String;
+}
+
+/// What the compiler is given, and the data that comes with it.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) mlir: PathBuf,
+    pub(super) mlir_sha256: String,
+    pub(super) inputs: Vec<InputArg>,
+    pub(super) expected: Vec<TensorFile>,
+    /// Weights in files of their own: scope and archive.
+    pub(super) parameters: Vec<(String, PathBuf)>,
+    /// The expected outputs in double precision, where the exporter has them.
+    pub(super) expected64: Vec<TensorFile>,
+    /// Why the exporter has none.
+    pub(super) expected64_problem: Option<String>,
+    /// The exporter's own finding about the reference: it failed, or eager disagrees with itself.
+    pub(super) reference_problem: Option<(VerifyCode, String)>,
+    pub(super) report: StageReport,
+    pub(super) lowering: Option<String>,
+    /// Why an older cache entry could not be used.
+    pub(super) damaged: Option<String>,
+}
+
+impl StageOutput for Source {
+    fn report(&self) -> StageReport {
+        self.report.clone()
+    }
+
+    fn note(&self) -> String {
+        match self.report.status {
+            StageStatus::Cached => "cached".to_owned(),
+            StageStatus::Skipped => "already MLIR".to_owned(),
+            StageStatus::Ok | StageStatus::Failed => {
+                let narrow = self.expected64_problem.as_ref().map(|why| format!("no fp64 reference: {why}"));
+                let notes: Vec<String> = self.lowering.clone().into_iter().chain(narrow).collect();
+                notes.join("; ")
+            }
+        }
+    }
+}
+
+/// A compiled module.
+#[derive(Debug, Clone)]
+pub(super) struct Compiled {
+    pub(super) module: PathBuf,
+    pub(super) vmfb_sha256: String,
+    pub(super) vmfb_bytes: u64,
+    pub(super) dispatch_count: Option<u64>,
+    /// What the compiler counted, by its own names.
+    pub(super) statistics: std::collections::BTreeMap<String, u64>,
+    pub(super) report: StageReport,
+    /// Why an older cache entry could not be used.
+    pub(super) damaged: Option<String>,
+}
+
+impl StageOutput for Compiled {
+    fn report(&self) -> StageReport {
+        self.report.clone()
+    }
+
+    fn note(&self) -> String {
+        match self.report.status {
+            StageStatus::Cached => "cached".to_owned(),
+            _ => format!("{} bytes", self.vmfb_bytes),
+        }
+    }
+}
+
+/// The outputs of one verified call, on disk until they are compared with the other side's.
+#[derive(Debug, Clone)]
+pub(super) struct Outputs {
+    /// Deletes the files when its last holder is dropped.
+    pub(super) _folder: Arc<Scratch>,
+    pub(super) files: Vec<TensorFile>,
+    /// The program and its data: MLIR, parameters, inputs.
+    pub(super) question: String,
+    /// The inputs and the reference for them, where there is one.
+    pub(super) answer: Option<String>,
+}
+
+/// A benchmark of one side, with what each stage made of it so far.
+#[derive(Debug, Clone)]
+pub(super) struct Prepared<'a> {
+    pub(super) planned: Planned<'a>,
+    pub(super) outcome: Outcome,
+    pub(super) stages: Vec<StageReport>,
+    pub(super) lints: Vec<Lint>,
+    pub(super) source: Option<Source>,
+    pub(super) compiled: Option<Compiled>,
+    pub(super) artifact: Option<Artifact>,
+    pub(super) verification: Option<Verification>,
+    /// Bytes on the device in one call.
+    pub(super) peak_device_memory: Option<u64>,
+    /// How it is measured, once it can be.
+    pub(super) execution: Option<Execution>,
+    /// What the verified call computed, until both sides are there.
+    pub(super) outputs: Option<Outputs>,
+}
+
+impl<'a> Prepared<'a> {
+    /// A benchmark before its first stage.
+    pub(super) fn new(planned: Planned<'a>) -> Self {
+        Self {
+            planned,
+            outcome: Outcome::Ok,
+            stages: Vec::new(),
+            lints: Vec::new(),
+            source: None,
+            compiled: None,
+            artifact: None,
+            verification: None,
+            peak_device_memory: None,
+            execution: None,
+            outputs: None,
+        }
+    }
+
+    pub(super) fn name(&self) -> BenchmarkName {
+        self.planned.name()
+    }
+
+    pub(super) fn labels(&self) -> impl Iterator<Item = (String, String)> {
+        let Planned { model, target, .. } = self.planned;
+        let source = self.source.as_ref();
+        let exporter = source.and(model.exporter).map(|exporter| exporter.as_str().to_owned());
+        let always = [("model", &model.name), ("target", &target.name), ("function", &model.function)];
+        let always = always.map(|(label, value)| (label, Some(value.clone())));
+        let exported =
+            [("lowering", source.and_then(|source| source.lowering.clone())), ("exporter", exporter)];
+        always.into_iter().chain(exported).filter_map(|(label, value)| Some((label.to_owned(), value?)))
+    }
+
+    /// Runs one stage, announces it and notes how it ended. `None` where the benchmark ends with it.
+    pub(super) async fn stage<T: StageOutput>(
+        &mut self,
+        stage: Stage,
+        progress: &dyn Progress,
+        work: impl Future<Output = Staged<T>>,
+    ) -> Result<Option<T>, PipelineError> {
+        let what = format!("{} {}", self.name(), self.planned.side.name);
+        let started = Instant::now();
+        progress.on(Event::StepStarted { stage, what: &what });
+        let finished = |note: &str, took| progress.on(Event::StepFinished { stage, what: &what, note, took });
+        match work.await {
+            Ok(output) => {
+                let report = output.report();
+                finished(&output.note(), report.took());
+                self.stages.push(report);
+                Ok(Some(output))
+            }
+            Err(StageError::Run(error)) => Err(error),
+            Err(StageError::Benchmark(failure)) => {
+                let log = failure.log.as_ref().map(|log| format!(" (log: {})", log.display()));
+                let how = if failure.unsupported { "unsupported" } else { "failed" };
+                let note = format!("{how}: {}{}", failure.why, log.unwrap_or_default());
+                finished(&note, failure.took.unwrap_or_else(|| started.elapsed()));
+                self.fail(stage, failure);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Ends the benchmark at this stage.
+    pub(super) fn fail(&mut self, stage: Stage, failure: StageFailure) {
+        let status = if failure.unsupported { StageStatus::Skipped } else { StageStatus::Failed };
+        let seconds = failure.took.unwrap_or_default().as_secs_f64();
+        self.stages.push(StageReport { log: failure.log, ..StageReport::new(stage, status, seconds) });
+        if failure.killed {
+            self.lints.push(Lint::new(LintCode::Killed, format!("{stage}: {}", failure.why)));
+        }
+        self.outcome = if failure.unsupported {
+            Outcome::Unsupported { reason: failure.why }
+        } else {
+            Outcome::Failed { stage, why: failure.why }
+        };
+    }
+
+    /// Notes that a damaged cache entry was made again.
+    pub(super) fn note_damage(&mut self, damaged: Option<&String>, progress: &dyn Progress) {
+        if let Some(why) = damaged {
+            progress.on(Event::Warning(&format!("a damaged cache entry was made again: {why}")));
+            self.lints.push(Lint::new(LintCode::CacheDiscarded, why.clone()));
+        }
+    }
+}
+
+/// A side with its tools and its benchmarks.
+pub(super) struct PreparedSide<'a> {
+    pub(super) input: &'a SideInput,
+    pub(super) tools: Arc<Installed>,
+    pub(super) benchmarks: Vec<Prepared<'a>>,
+}
