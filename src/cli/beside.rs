@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use strum::VariantNames;
+
 use crate::config::{Backend, BackendKind, Config};
 use crate::ingest;
 use crate::pipeline::{Axes, Dumps};
@@ -38,7 +40,7 @@ pub struct BesideArgs {
 }
 
 fn parse_backend(text: &str) -> Result<BackendKind, String> {
-    BackendKind::parse(text).ok_or_else(|| format!("the backends are {}", BackendKind::NAMES.join(", ")))
+    text.parse().map_err(|_| format!("the backends are {}", BackendKind::VARIANTS.join(", ")))
 }
 
 impl BesideArgs {

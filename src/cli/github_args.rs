@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use strum::VariantNames;
+
 use crate::config::{CommentWhen, GitHub};
 
 use super::reporting::Reporting;
@@ -53,7 +55,7 @@ impl PostArgs {
 }
 
 fn comment_parser() -> impl TypedValueParser<Value = CommentWhen> {
-    let words = PossibleValuesParser::new(CommentWhen::ALL.map(CommentWhen::as_str));
+    let words = PossibleValuesParser::new(CommentWhen::VARIANTS);
     // Every possible value is one of the words.
-    words.try_map(|word| CommentWhen::parse(&word).ok_or("no such time"))
+    words.try_map(|word| word.parse::<CommentWhen>())
 }

@@ -128,7 +128,7 @@ fn dry_run(
         terminal.print(plan.posts().comment);
     }
     if !texts.wants_comment(github.comment) {
-        terminal.note(&format!("a pull request without a comment gets none: {}", github.comment.as_str()));
+        terminal.note(&format!("a pull request without a comment gets none: {}", github.comment.into_str()));
     }
     terminal.note(&texts.headline);
     Ok(texts.code)

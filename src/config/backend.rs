@@ -1,108 +1,17 @@
-//! `[[backend]]`: the same models beside IREE, for context.
+//! `[[backend]]`: the same models on other backends, for context.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use super::problems::{Collector, did_you_mean, shown};
+use super::names::{among, unique};
+use super::problems::{Collector, shown};
 use super::view::View;
-use super::{Model, defaults};
-
-/// What runs a torch model instead of IREE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum BackendKind {
-    Eager,
-    TorchScript,
-    Inductor,
-    OnnxRuntime,
-    XlaLazy,
-    XlaDynamo,
-    TensorRt,
-}
-
-impl BackendKind {
-    pub const ALL: [Self; 7] = [
-        Self::Eager,
-        Self::TorchScript,
-        Self::Inductor,
-        Self::OnnxRuntime,
-        Self::XlaLazy,
-        Self::XlaDynamo,
-        Self::TensorRt,
-    ];
-
-    /// The names of all, in the same order.
-    pub const NAMES: [&str; 7] =
-        ["eager", "torchscript", "inductor", "onnxruntime", "xla-lazy", "xla-dynamo", "tensorrt"];
-
-    pub const fn as_str(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-}
-
-impl fmt::Display for BackendKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// What one iteration does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Test {
-    Eval,
-    Train,
-}
-
-impl Test {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Eval => "eval",
-            Self::Train => "train",
-        }
-    }
-}
-
-/// A `[[backend]]`. An empty axis is the model's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backend {
-    pub kind: BackendKind,
-    /// Names of models; empty for all.
-    pub models: Vec<String>,
-    pub tests: Vec<Test>,
-    pub batch_sizes: Vec<u32>,
-    pub dtypes: Vec<String>,
-    pub matmul_precisions: Vec<String>,
-    pub processes: u32,
-    pub repetitions: Option<u32>,
-    pub iterations: Option<u32>,
-    pub timeout: Duration,
-    /// The user's own interpreter, instead of an environment that benchgate makes.
-    pub python: Option<PathBuf>,
-    pub env: BTreeMap<String, String>,
-}
+use super::{Backend, BackendKind, BackendTest, Model, sections};
 
 impl Backend {
-    /// The backend with nothing said about it.
+    /// The backend as a configuration has it that only names it.
     pub fn new(kind: BackendKind) -> Self {
-        Self {
-            kind,
-            models: Vec::new(),
-            tests: vec![Test::Eval],
-            batch_sizes: Vec::new(),
-            dtypes: Vec::new(),
-            matmul_precisions: Vec::new(),
-            processes: defaults::BACKEND_PROCESSES,
-            repetitions: None,
-            iterations: None,
-            timeout: defaults::BACKEND_TIMEOUT,
-            python: None,
-            env: BTreeMap::new(),
-        }
+        one(kind, View::empty(&sections::BACKEND), Path::new(""), &mut Collector::default())
     }
 }
 
@@ -112,25 +21,19 @@ pub(super) fn backends(
     file: &Path,
     problems: &mut Collector,
 ) -> Vec<Backend> {
+    let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
     let mut seen = BTreeMap::new();
     let mut all = Vec::new();
     for view in root.get("backend").items() {
-        super::build::unique(view.get("name"), "backend", &mut seen, problems);
-        for name in view.get("models").items() {
-            let Some(text) = name.text() else { continue };
-            if !models.iter().any(|model| model.name == text) {
-                let advice = did_you_mean(text, models.iter().map(|model| model.name.as_str()));
-                problems.add(name.at(), format!("no model is named `{}`{advice}", shown(text)));
-            }
-        }
-        let Some(kind) = BackendKind::parse(&view.get("name").owned()) else { continue };
+        unique(view.get("name"), "backend", &mut seen, problems);
+        among(view.get("models"), "model", &names, problems);
+        let Some(kind) = view.get("name").word() else { continue };
         all.push(one(kind, view, file, problems));
     }
     all
 }
 
 fn one(kind: BackendKind, view: View<'_, '_>, file: &Path, problems: &mut Collector) -> Backend {
-    let plain = Backend::new(kind);
     for key in ["test", "batch-size", "dtype", "matmul-precision"] {
         let mut values = Vec::new();
         for item in view.get(key).items() {
@@ -149,27 +52,22 @@ fn one(kind: BackendKind, view: View<'_, '_>, file: &Path, problems: &mut Collec
     let texts = |key: &str| -> Vec<String> {
         view.get(key).one_or_more().into_iter().filter_map(View::text).map(str::to_owned).collect()
     };
-    let tests: Vec<Test> = [Test::Eval, Test::Train]
-        .into_iter()
-        .filter(|test| texts("test").iter().any(|text| text == test.as_str()))
-        .collect();
+    let mut tests: Vec<BackendTest> =
+        view.get("test").one_or_more().into_iter().filter_map(View::word).collect();
+    tests.sort_unstable();
     Backend {
         models: view.get("models").texts(),
-        tests: if tests.is_empty() { plain.tests } else { tests },
+        tests,
         batch_sizes: view.get("batch-size").items().filter_map(View::integer).collect(),
         dtypes: texts("dtype"),
         matmul_precisions: texts("matmul-precision"),
-        processes: view.get("processes").integer().unwrap_or(plain.processes),
+        processes: view.get("processes").integer_or_default(),
         repetitions: view.get("repetitions").integer(),
         iterations: view.get("iterations-per-run").integer(),
-        timeout: view.get("timeout").duration().unwrap_or(plain.timeout),
+        timeout: view.get("timeout").duration().unwrap_or_default(),
         // The interpreter runs in other folders.
         python: view.get("python").text().map(|path| file.parent().unwrap_or(Path::new("")).join(path)),
-        env: view
-            .get("env")
-            .entries()
-            .filter_map(|(name, _, value)| Some((name.to_owned(), value.text()?.to_owned())))
-            .collect(),
+        env: view.get("env").scalars(),
         kind,
     }
 }

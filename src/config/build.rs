@@ -3,30 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::problems::{Collector, did_you_mean, shown};
-use super::sections::POLICY_KEYS;
+use super::names::{NamedFile, unique};
+use super::problems::Collector;
+use super::sections::{self, POLICY_KEYS};
 use super::view::View;
 use super::{
-    Clock, CommentWhen, Config, GitHub, Measure, Profiling, Store, Target, backend, defaults, flags,
-    functions, model, policy, side,
+    CommentWhen, Config, GitHub, Measure, Profiling, Store, Target, backend, flags, functions, model, policy,
+    side,
 };
-use crate::model::Disclose;
-
-/// A file that the configuration names, to be looked at by [`super::load`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
-    /// Where it is named.
-    pub at: usize,
-    /// What it is, in words.
-    pub what: String,
-    /// Relative to a side's sources.
-    pub path: PathBuf,
-}
+use crate::model::{Disclose, GpuClock};
 
 /// A configuration and what is left to check about it.
 pub(super) struct Built {
     pub config: Config,
-    pub files: Vec<Named>,
+    pub files: Vec<NamedFile>,
     /// Offsets of the `sources` of base and head.
     pub sources_at: [usize; 2],
     pub policy_at: usize,
@@ -37,7 +27,7 @@ pub(super) fn build(root: View<'_, '_>, file: &Path, problems: &mut Collector) -
     let targets = targets(root, problems);
     let mut files = Vec::new();
     let models = model::models(root, &targets, &mut files, problems);
-    let models = functions::of_modules(root.get("model"), models, &mut files, problems);
+    let models = functions::in_models(root.get("model"), models, &mut files, problems);
     flags::check(root, problems);
     let (base, head) = side::sides(root, problems);
     let backends = backend::backends(root, &models, file, problems);
@@ -106,11 +96,7 @@ fn targets(root: View<'_, '_>, problems: &mut Collector) -> Vec<Target> {
                 run_flags: target.get("run-flags").texts(),
                 allocators: target.get("allocators").texts(),
                 required: target.get("required").bool(),
-                env: target
-                    .get("env")
-                    .entries()
-                    .filter_map(|(name, _, value)| Some((name.to_owned(), value.text()?.to_owned())))
-                    .collect(),
+                env: target.get("env").scalars(),
             }
         })
         .collect()
@@ -129,60 +115,32 @@ fn device(text: &str) -> String {
     }
 }
 
-/// Reports a name that was there before.
-pub(super) fn unique<'a>(
-    name: View<'a, '_>,
-    what: &str,
-    seen: &mut BTreeMap<&'a str, usize>,
-    problems: &mut Collector,
-) {
-    if let Some(text) = name.text()
-        && seen.insert(text, name.at()).is_some()
-    {
-        problems.add(name.at(), format!("a second {what} is named `{}`", shown(text)));
-    }
-}
-
-/// Reports names that are not among `known`.
-pub(super) fn among(names: View<'_, '_>, what: &str, known: &[Target], problems: &mut Collector) {
-    for name in names.items() {
-        let Some(text) = name.text() else { continue };
-        if !known.iter().any(|target| target.name == text) {
-            let advice = did_you_mean(text, known.iter().map(|target| target.name.as_str()));
-            problems.add(name.at(), format!("no {what} is named `{}`{advice}", shown(text)));
-        }
-    }
-}
-
 fn store(view: View<'_, '_>, problems: &mut Collector) -> Store {
-    let default = Store::default();
     if view.get("folder").is_present() && view.get("branch").is_present() {
         problems
             .add(view.get("branch").at(), "`branch`: a baseline is in a `folder` or on a branch, not both");
     }
     Store {
-        folder: view.get("folder").text().map_or(default.folder, PathBuf::from),
+        folder: PathBuf::from(view.get("folder").owned()),
         branch: view.get("branch").text().map(str::to_owned),
-        remote: view.get("remote").text().map_or(default.remote, str::to_owned),
-        sessions: view.get("sessions").integer().unwrap_or(default.sessions),
-        stale_days: view.get("stale-days").integer().unwrap_or(default.stale_days),
+        remote: view.get("remote").owned(),
+        sessions: view.get("sessions").integer_or_default(),
+        stale_days: view.get("stale-days").integer_or_default(),
     }
 }
 
 fn github(view: View<'_, '_>) -> GitHub {
-    let default = GitHub::default();
-    let text = |key: &str, default: String| view.get(key).text().map_or(default, str::to_owned);
     GitHub {
-        comment: view.get("comment").text().and_then(CommentWhen::parse).unwrap_or(default.comment),
-        check_run: view.get("check-run").bool().unwrap_or(default.check_run),
-        annotations: view.get("annotations").bool().unwrap_or(default.annotations),
-        workflow: text("workflow", default.workflow),
-        author: text("author", default.author),
+        comment: view.get("comment").word().unwrap_or(CommentWhen::OnChange),
+        check_run: view.get("check-run").bool().unwrap_or_default(),
+        annotations: view.get("annotations").bool().unwrap_or_default(),
+        workflow: view.get("workflow").owned(),
+        author: view.get("author").owned(),
     }
 }
 
 fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
-    let duration = |key: &str, default| view.get(key).duration().unwrap_or(default);
+    let duration = |key: &str| view.get(key).duration().unwrap_or_default();
     for key in ["min-time", "timeout", "compile-timeout", "export-timeout", "time-budget"] {
         if view.get(key).duration().is_some_and(|duration| duration.is_zero()) {
             problems.add(view.get(key).at(), format!("`{key}`: expected more than zero"));
@@ -199,7 +157,7 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
         }
     }
     let clock = view.get("lock-clocks");
-    let lock_clocks = clock.text().and_then(Clock::parse);
+    let lock_clocks = clock.text().and_then(GpuClock::parse);
     if clock.is_present() && clock.text().is_some() && lock_clocks.is_none() {
         problems.add(clock.at(), "`lock-clocks`: expected \"base\" or a clock such as \"1410MHz\"");
     }
@@ -208,15 +166,27 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
         iterations: view.get("iterations-per-run").integer(),
         min_time: view.get("min-time").duration(),
         warmup: view.get("warmup").duration(),
-        processes: view.get("processes").integer().unwrap_or(defaults::PROCESSES),
+        processes: view.get("processes").integer_or_default(),
         time_budget: view.get("time-budget").duration(),
-        timeout: duration("timeout", defaults::TIMEOUT),
-        compile_timeout: duration("compile-timeout", defaults::COMPILE_TIMEOUT),
-        export_timeout: duration("export-timeout", defaults::EXPORT_TIMEOUT),
+        timeout: duration("timeout"),
+        compile_timeout: duration("compile-timeout"),
+        export_timeout: duration("export-timeout"),
         cpus: cpus.is_present().then_some(numbers),
         lock_clocks,
-        profile: view.get("profile").text().and_then(Profiling::parse).unwrap_or_default(),
+        profile: view.get("profile").word().unwrap_or(Profiling::Changed),
         jobs: view.get("jobs").integer(),
         seed: view.get("seed").integer(),
+    }
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        store(View::empty(&sections::STORE), &mut Collector::default())
+    }
+}
+
+impl Default for GitHub {
+    fn default() -> Self {
+        github(View::empty(&sections::GITHUB))
     }
 }

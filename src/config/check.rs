@@ -39,16 +39,8 @@ pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems
 /// `; it belongs in [measure]`, for a key that another table knows.
 fn elsewhere(key: &str, here: &Section) -> String {
     fn search(key: &str, section: &'static Section) -> Option<&'static str> {
-        section.fields.iter().find_map(|field| match field.kind {
-            Kind::Table(inner) | Kind::Tables(inner) | Kind::Named(inner) => {
-                if inner.field(key).is_some() {
-                    Some(inner.title)
-                } else {
-                    search(key, inner)
-                }
-            }
-            _ => None,
-        })
+        let mut tables = section.fields.iter().filter_map(|field| field.kind.section());
+        tables.find_map(|inner| inner.field(key).map(|_| inner.title).or_else(|| search(key, inner)))
     }
     if sections::ROOT.field(key).is_some() && here.title != sections::ROOT.title {
         return "; it belongs at the top level".to_owned();

@@ -56,6 +56,16 @@ pub(super) enum Kind {
     Named(&'static Section),
 }
 
+impl Kind {
+    /// The table that it holds, or several of.
+    pub(super) fn section(&self) -> Option<&'static Section> {
+        match self {
+            Self::Table(section) | Self::Tables(section) | Self::Named(section) => Some(section),
+            _ => None,
+        }
+    }
+}
+
 /// One key.
 #[derive(Debug)]
 pub(super) struct Field {

@@ -1,7 +1,7 @@
 //! `[model.functions.<name>]`: several functions of one module.
 
-use super::build::Named;
 use super::model::{Data, data};
+use super::names::NamedFile;
 use super::problems::{Collector, shown};
 use super::view::View;
 use super::{Model, ModelSource, values};
@@ -11,10 +11,10 @@ const OF_EACH: [&str; 4] = ["function", "inputs", "expected", "expected-f64"];
 
 /// Puts one model for each of its functions in the place of every model that names some. They share the
 /// module: their compilations are one entry of the cache.
-pub(super) fn of_modules(
+pub(super) fn in_models(
     root: View<'_, '_>,
     models: Vec<Model>,
-    files: &mut Vec<Named>,
+    files: &mut Vec<NamedFile>,
     problems: &mut Collector,
 ) -> Vec<Model> {
     let mut all = Vec::with_capacity(models.len());
@@ -35,7 +35,7 @@ fn each(
     view: View<'_, '_>,
     functions: View<'_, '_>,
     model: &Model,
-    files: &mut Vec<Named>,
+    files: &mut Vec<NamedFile>,
     problems: &mut Collector,
 ) -> Vec<Model> {
     for (key, at, _) in view.entries().filter(|(key, ..)| OF_EACH.contains(key)) {
@@ -52,7 +52,7 @@ fn each(
         })
         .collect();
     if models.is_empty() {
-        problems.add(functions.at(), "`functions`: there is none");
+        problems.add(functions.at(), "`functions`: expected at least one function");
     }
     models
 }

@@ -7,13 +7,13 @@
 mod backend;
 mod build;
 mod check;
-mod defaults;
 mod fields;
 mod flags;
 mod fraction;
 mod functions;
 mod load;
 mod model;
+mod names;
 mod parse;
 mod policy;
 mod policy_changes;
@@ -29,7 +29,6 @@ mod values;
 mod view;
 mod zoo;
 
-pub use backend::{Backend, BackendKind, Test};
 pub use fraction::{alpha, fraction, spread};
 pub use load::{load, load_judging, load_judging_within, load_policy, load_policy_within, load_within};
 pub use parse::parse;
@@ -39,7 +38,7 @@ pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use reference::{EXAMPLE, reference};
 pub use schema::json_schema;
 pub use types::{
-    Clock, CommentWhen, Config, Exporter, GitHub, Input, Measure, Model, ModelSource, OutputType, Parameters,
-    Pin, Profiling, Side, Store, Target, ToolSource,
+    Backend, BackendKind, BackendTest, CommentWhen, Config, Exporter, GitHub, Input, Measure, Model,
+    ModelSource, OutputType, Parameters, Pin, Profiling, Side, Store, Target, ToolSource,
 };
 pub use values::duration as parse_duration;

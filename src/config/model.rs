@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::numerics::TensorFile;
 
-use super::build::{Named, among, unique};
+use super::names::{NamedFile, among, unique};
 use super::problems::{Collector, did_you_mean, shown};
 use super::view::View;
-use super::{Exporter, Input, Model, ModelSource, OutputType, Parameters, Target, defaults, values, zoo};
+use super::{Exporter, Input, Model, ModelSource, OutputType, Parameters, Target, values, zoo};
 
 /// Keys that only an exported model can have.
 const EXPORTED_ONLY: [&str; 4] = ["exporter", "output-type", "preset", "options"];
@@ -20,7 +20,7 @@ const ARCHIVES: [&str; 3] = ["irpa", "gguf", "safetensors"];
 pub(super) fn models(
     root: View<'_, '_>,
     targets: &[Target],
-    files: &mut Vec<Named>,
+    files: &mut Vec<NamedFile>,
     problems: &mut Collector,
 ) -> Vec<Model> {
     let mut seen = BTreeMap::new();
@@ -28,10 +28,11 @@ pub(super) fn models(
     if view.is_present() && view.items().next().is_none() {
         problems.add(view.at(), "no [[model]]: a suite needs at least one");
     }
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     view.items()
         .flat_map(|model| {
             unique(model.get("name"), "model", &mut seen, problems);
-            among(model.get("targets"), "target", targets, problems);
+            among(model.get("targets"), "target", &names, problems);
             let one = one(model, files, problems);
             each_exporter(one, model.get("exporter"), problems)
         })
@@ -46,26 +47,25 @@ fn each_exporter(model: Model, view: View<'_, '_>, problems: &mut Collector) -> 
     }
     let mut all: Vec<Model> = Vec::new();
     for item in view.items() {
-        let known = Exporter::ALL.into_iter().find(|known| Some(known.as_str()) == item.text());
-        let Some(exporter) = known else { continue };
+        let Some(exporter) = item.word::<Exporter>() else { continue };
+        let word = exporter.into_str();
         if all.iter().any(|model| model.exporter == Some(exporter)) {
-            problems.add(item.at(), format!("`exporter`: `{}` is listed twice", exporter.as_str()));
+            problems.add(item.at(), format!("`exporter`: `{word}` is listed twice"));
         }
-        let name = format!("{}@{}", model.name, exporter.as_str());
+        let name = format!("{}@{word}", model.name);
         all.push(Model { name, exporter: Some(exporter), ..model.clone() });
     }
     if all.is_empty() {
-        let single = Exporter::ALL.into_iter().find(|known| Some(known.as_str()) == view.text());
-        all.push(Model { exporter: Some(single.unwrap_or(Exporter::TorchMlir)), ..model });
+        all.push(Model { exporter: view.word(), ..model });
     }
     all
 }
 
-fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> Model {
+fn one(view: View<'_, '_>, files: &mut Vec<NamedFile>, problems: &mut Collector) -> Model {
     let name = view.get("name").owned();
     let mut file = |at: View<'_, '_>, what: &str, path: &Path| {
         let what = format!("{what} of model `{}`", shown(&name));
-        files.push(Named { at: at.at(), what, path: path.to_owned() });
+        files.push(NamedFile { at: at.at(), what, path: path.to_owned() });
     };
     let source = source(view.get("source"), problems);
     match &source {
@@ -92,22 +92,18 @@ fn one(view: View<'_, '_>, files: &mut Vec<Named>, problems: &mut Collector) -> 
     Model {
         source: source.unwrap_or_else(|| ModelSource::Mlir(PathBuf::new())),
         exporter: None,
-        function: view.get("function").text().unwrap_or(defaults::FUNCTION).to_owned(),
-        dispatch_repeats: view.get("dispatch-repeats").integer().unwrap_or(defaults::DISPATCH_REPEATS),
+        function: view.get("function").owned(),
+        dispatch_repeats: view.get("dispatch-repeats").integer_or_default(),
         inputs,
         expected,
         expected_f64,
         parameters,
-        input_type: view.get("input-type").text().unwrap_or(defaults::INPUT_TYPE).to_owned(),
+        input_type: view.get("input-type").owned(),
         flags: view.get("flags").texts(),
         targets: view.get("targets").texts(),
         output_types: output_types(view.get("output-type"), problems),
         preset: view.get("preset").text().map(str::to_owned),
-        options: view
-            .get("options")
-            .entries()
-            .filter_map(|(name, _, value)| Some((name.to_owned(), value.scalar()?)))
-            .collect(),
+        options: view.get("options").scalars(),
         name,
     }
 }
@@ -123,12 +119,12 @@ pub(super) struct Data {
 pub(super) fn data(
     view: View<'_, '_>,
     model: &str,
-    files: &mut Vec<Named>,
+    files: &mut Vec<NamedFile>,
     problems: &mut Collector,
 ) -> Data {
     let mut file = |at: View<'_, '_>, what: &str, path: &Path| {
         let what = format!("{what} of model `{}`", shown(model));
-        files.push(Named { at: at.at(), what, path: path.to_owned() });
+        files.push(NamedFile { at: at.at(), what, path: path.to_owned() });
     };
     let mut inputs = Vec::new();
     for item in view.get("inputs").items() {
@@ -273,13 +269,11 @@ fn archive(view: View<'_, '_>, problems: &mut Collector) -> Option<Parameters> {
 fn output_types(view: View<'_, '_>, problems: &mut Collector) -> Vec<OutputType> {
     let mut types = Vec::new();
     for item in view.one_or_more() {
-        let Some(text) = item.text() else { continue };
-        for known in OutputType::ALL.into_iter().filter(|known| known.as_str() == text) {
-            if types.contains(&known) {
-                problems.add(item.at(), format!("`output-type`: `{text}` is listed twice"));
-            }
-            types.push(known);
+        let Some(known) = item.word::<OutputType>() else { continue };
+        if types.contains(&known) {
+            problems.add(item.at(), format!("`output-type`: `{}` is listed twice", known.into_str()));
         }
+        types.push(known);
     }
     types
 }

@@ -29,25 +29,25 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigProblems> {
 pub(super) fn collect(text: &str, file: &Path, problems: &mut Collector) -> Option<Built> {
     let document = document(text, problems)?;
     check_table(&document, &sections::ROOT, problems);
-    Some(build::build(View::new(&document), file, problems))
+    Some(build::build(View::new(&document, &sections::ROOT), file, problems))
 }
 
 /// Parses a file that holds policy only.
 pub(super) fn collect_policy(text: &str, problems: &mut Collector) -> Option<PolicyPart> {
     let document = document(text, problems)?;
     check_table(&document, &sections::POLICY, problems);
-    let root = View::new(&document);
+    let root = View::new(&document, &sections::POLICY);
     // Block counts stay with `[measure]`; a policy file has none.
     Some(policy::part(root, root.get("measure"), problems))
 }
 
-/// The policy of a whole configuration, deaf to everything else in it, and the file that `policy` names.
+/// The policy of a whole configuration, ignoring everything else in it, and the file that `policy` names.
 pub(super) fn collect_policy_of_config(
     text: &str,
     problems: &mut Collector,
 ) -> Option<(PolicyPart, Option<String>)> {
     let document = document(text, problems)?;
-    let root = View::new(&document);
+    let root = View::new(&document, &sections::ROOT);
     for key in sections::POLICY_KEYS.into_iter().chain(["policy"]) {
         if let (Some(field), Some(value)) =
             (sections::ROOT.field(key), document.as_table().and_then(|table| table.get(key)))

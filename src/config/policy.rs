@@ -59,9 +59,10 @@ fn fail_on(view: View<'_, '_>, problems: &mut Collector) -> FailOn {
 
 fn sequential(view: View<'_, '_>, default: SequentialPolicy, problems: &mut Collector) -> SequentialPolicy {
     let (min, max) = (view.get("min-blocks"), view.get("max-blocks"));
-    let max_blocks = max.integer().unwrap_or(default.max_blocks);
+    let given = |view: View<'_, '_>| view.integer().filter(|_| view.is_present());
+    let max_blocks = given(max).unwrap_or(default.max_blocks);
     // The default of one gives way to the other where only that is set.
-    let min_blocks = min.integer().unwrap_or(default.min_blocks.min(max_blocks));
+    let min_blocks = given(min).unwrap_or(default.min_blocks.min(max_blocks));
     let max_blocks = if max.is_present() { max_blocks } else { max_blocks.max(min_blocks) };
     let policy = SequentialPolicy { min_blocks, max_blocks };
     if policy.min_blocks > policy.max_blocks {

@@ -122,7 +122,7 @@ fn section(
         put(page, format_args!("| `{}` | {} | {default} | {doc} |\n", field.key, kind(&field.kind)));
     }
     for field in section_of.fields {
-        if let Kind::Table(inner) | Kind::Tables(inner) | Kind::Named(inner) = field.kind {
+        if let Some(inner) = field.kind.section() {
             section(inner, inner.title, done, page);
         }
     }

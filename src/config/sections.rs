@@ -1,9 +1,10 @@
 //! Every table of `benchgate.toml` and every key in it.
 
-use super::Profiling;
-use super::backend::BackendKind;
+use strum::VariantNames;
+
 use super::fields::{Field, Kind, Section, defaulted, optional, required};
 use super::fraction::ALPHA;
+use super::types::{BackendKind, BackendTest, CommentWhen, Exporter, OutputType, Profiling};
 
 const COUNT: Kind = Kind::Integer { min: 1, max: 100_000 };
 /// A part of the reference's magnitude: from 1 on, an output of zeros would agree with everything.
@@ -26,7 +27,7 @@ pub(super) static ROOT: Section = Section {
         required("model", Kind::Tables(&MODEL), "The models to measure."),
         required("target", Kind::Tables(&TARGET), "The devices to measure them on."),
         optional("backend", Kind::Tables(&BACKEND), "Other backends to measure the models on, for context."),
-        optional("measure", Kind::Table(&MEASURE), "How measuring is done."),
+        optional("measure", Kind::Table(&MEASURE), "Measurement settings."),
         optional("gate", Kind::Table(&GATE), "What counts as a regression."),
         optional("waiver", Kind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("numerics", Kind::Named(&NUMERICS), "How far outputs may be from their references."),
@@ -169,13 +170,13 @@ static MODEL: Section = Section {
         defaulted("input-type", Kind::Name, "\"auto\"", "`--iree-input-type` of the compiler."),
         defaulted(
             "exporter",
-            Kind::OneOrMore(&Kind::Choice(&["torch-mlir", "torch-xla", "iree-turbine", "onnx"])),
+            Kind::OneOrMore(&Kind::Choice(Exporter::VARIANTS)),
             "\"torch-mlir\"",
             "What exports a Python model. A list makes one benchmark for each, named `model@exporter`.",
         ),
         optional(
             "output-type",
-            Kind::OneOrMore(&Kind::Choice(&["linalg-on-tensors", "stablehlo", "torch"])),
+            Kind::OneOrMore(&Kind::Choice(OutputType::VARIANTS)),
             "What torch-mlir lowers to; of several, the first that works, and the benchmark's label `lowering` says \
              which. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.",
         ),
@@ -239,17 +240,17 @@ static TARGET: Section = Section {
     ],
 };
 
-static BACKEND: Section = Section {
+pub(super) static BACKEND: Section = Section {
     title: "[[backend]]",
     doc: "The same models on a backend beside IREE, for context: never judged, and a backend that fails or is not \
           installed is a row with its reason. The axes are multiplied out; `--axis NAME=VALUE` keeps some of them. \
           They run after everything that is judged, one process at a time, on the same processors.",
     fields: &[
-        required("name", Kind::Choice(&BackendKind::NAMES), "Which backend; each at most once."),
+        required("name", Kind::Choice(BackendKind::VARIANTS), "Which backend; each at most once."),
         defaulted("models", NAMES, "[]", "Names of the models it runs; all of them when empty."),
         defaulted(
             "test",
-            Kind::OneOrMore(&Kind::Choice(&["eval", "train"])),
+            Kind::OneOrMore(&Kind::Choice(BackendTest::VARIANTS)),
             "\"eval\"",
             "Axis: a forward without gradients, or forward, loss and backward (no optimiser).",
         ),
@@ -345,7 +346,7 @@ static MEASURE: Section = Section {
         ),
         defaulted(
             "profile",
-            Kind::Choice(&Profiling::NAMES),
+            Kind::Choice(Profiling::VARIANTS),
             "\"changed\"",
             "Time per kernel, from processes of their own after everything is measured; it is never judged, and \
              `benchgate explain` shows it. `changed`: of benchmarks whose latency regressed or improved. \
@@ -479,7 +480,7 @@ static REPORT: Section = Section {
     )],
 };
 
-static STORE: Section = Section {
+pub(super) static STORE: Section = Section {
     title: "[store]",
     doc: "In a pull request this is read from the base. `--store`, `--branch` and `--remote` win over it, and \
           so do `BENCHGATE_STORE` and `BENCHGATE_STORE_BRANCH`.",
@@ -516,14 +517,14 @@ static STORE: Section = Section {
     ],
 };
 
-static GITHUB: Section = Section {
+pub(super) static GITHUB: Section = Section {
     title: "[github]",
     doc: "What `benchgate publish` does. In a pull request this is read from the base. docs/github.md tells \
           the whole story.",
     fields: &[
         defaulted(
             "comment",
-            Kind::Choice(&["always", "on-change", "on-failure", "never"]),
+            Kind::Choice(CommentWhen::VARIANTS),
             "\"on-change\"",
             "When the pull request gets its comment. One that is there is kept up to date whatever this says, \
              unless it says `never`.",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::problems::Collector;
 use super::view::View;
-use super::{Pin, Side, ToolSource, defaults};
+use super::{Pin, Side, ToolSource};
 
 /// Base, where there is one, and head.
 pub(super) fn sides(root: View<'_, '_>, problems: &mut Collector) -> (Option<Side>, Side) {
@@ -33,7 +33,7 @@ fn side(name: &str, view: View<'_, '_>, shared: Option<&Pin>, problems: &mut Col
         }),
         flags: view.get("flags").texts(),
         run_flags: view.get("run-flags").texts(),
-        sources: PathBuf::from(view.get("sources").text().unwrap_or(defaults::SOURCES)),
+        sources: PathBuf::from(view.get("sources").owned()),
     }
 }
 

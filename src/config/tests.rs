@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 use crate::numerics::TensorFile;
 
-use super::{Config, EXAMPLE, Exporter, Input, ModelSource, OutputType, Problem, ToolSource, load, parse};
+use super::{
+    Backend, BackendKind, BackendTest, Config, EXAMPLE, Exporter, Input, ModelSource, OutputType, Problem,
+    ToolSource, load, parse,
+};
 
 const MINIMAL: &str = r#"
 [suite]
@@ -56,6 +59,11 @@ fn a_small_configuration_gets_the_defaults() {
     assert_eq!(config.targets[0].device, "local-task");
     assert_eq!(config.measure.min_time, None);
     assert_eq!(config.policy, crate::gate::Policy::default());
+    assert_eq!(config.measure.processes, 8);
+    assert_eq!(config.measure.timeout, Duration::from_secs(5 * 60));
+    assert_eq!((config.store.sessions, config.store.remote.as_str()), (20, "origin"));
+    assert!(config.github.annotations && !config.github.check_run);
+    assert_eq!(Backend::new(BackendKind::Eager).tests, [BackendTest::Eval]);
 }
 
 /// Writes every default the reference documents into a file, and parses it.
@@ -531,4 +539,31 @@ fn levels_and_tolerances_at_which_the_gate_is_no_gate_are_refused() {
     for key in ["rtol", "stol", "max-error"] {
         assert_eq!(messages(&format!("{MINIMAL}[numerics.f32]\n{key} = 1e3\n")).len(), 1, "{key}");
     }
+}
+
+#[test]
+fn every_default_of_the_grammar_is_of_its_own_kind() {
+    fn look(section: &'static super::fields::Section, count: &mut usize) {
+        for field in section.fields {
+            if let Some(text) = field.default {
+                let text = format!("default = {text}");
+                let document = toml_span::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+                let mut problems = super::problems::Collector::default();
+                super::check::check(
+                    document.pointer("/default").unwrap(),
+                    &field.kind,
+                    field.key,
+                    &mut problems,
+                );
+                assert!(problems.finish(&text, Path::new("f")).is_empty(), "{} {text}", section.title);
+                *count += 1;
+            }
+            if let Some(inner) = field.kind.section() {
+                look(inner, count);
+            }
+        }
+    }
+    let mut count = 0;
+    look(&super::sections::ROOT, &mut count);
+    assert!(count > 40, "{count}");
 }

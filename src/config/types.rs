@@ -1,15 +1,14 @@
 //! The validated configuration: only this travels beyond `config`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::gate::{NumericsTolerance, Policy};
-use crate::model::{Disclose, SideName};
+use crate::model::{Disclose, GpuClock, SideName};
 use crate::numerics::TensorFile;
 
-use super::{Backend, PolicyPart, defaults};
+use super::policy::PolicyPart;
 
 /// A whole, valid `benchgate.toml`.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +116,20 @@ pub enum ModelSource {
 }
 
 /// What turns a torch model into MLIR.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Exporter {
     TorchMlir,
     TorchXla,
@@ -125,37 +137,15 @@ pub enum Exporter {
     Onnx,
 }
 
-impl Exporter {
-    pub const ALL: [Self; 4] = [Self::TorchMlir, Self::TorchXla, Self::IreeTurbine, Self::Onnx];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TorchMlir => "torch-mlir",
-            Self::TorchXla => "torch-xla",
-            Self::IreeTurbine => "iree-turbine",
-            Self::Onnx => "onnx",
-        }
-    }
-}
-
 /// What torch-mlir lowers to before iree-compile takes over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum OutputType {
     LinalgOnTensors,
     Stablehlo,
     Torch,
-}
-
-impl OutputType {
-    pub const ALL: [Self; 3] = [Self::LinalgOnTensors, Self::Stablehlo, Self::Torch];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::LinalgOnTensors => "linalg-on-tensors",
-            Self::Stablehlo => "stablehlo",
-            Self::Torch => "torch",
-        }
-    }
 }
 
 /// One input of a function.
@@ -223,6 +213,74 @@ pub struct Target {
     pub required: Option<bool>,
 }
 
+/// What runs a torch model instead of IREE.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum BackendKind {
+    Eager,
+    #[strum(serialize = "torchscript")]
+    TorchScript,
+    Inductor,
+    #[strum(serialize = "onnxruntime")]
+    OnnxRuntime,
+    XlaLazy,
+    XlaDynamo,
+    #[strum(serialize = "tensorrt")]
+    TensorRt,
+}
+
+/// What one iteration does.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum BackendTest {
+    Eval,
+    Train,
+}
+
+/// A `[[backend]]`. An empty axis is the model's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backend {
+    pub kind: BackendKind,
+    /// Names of models; empty for all.
+    pub models: Vec<String>,
+    pub tests: Vec<BackendTest>,
+    pub batch_sizes: Vec<u32>,
+    pub dtypes: Vec<String>,
+    pub matmul_precisions: Vec<String>,
+    pub processes: u32,
+    pub repetitions: Option<u32>,
+    pub iterations: Option<u32>,
+    pub timeout: Duration,
+    /// The user's own interpreter, instead of an environment that benchgate makes.
+    pub python: Option<PathBuf>,
+    pub env: BTreeMap<String, String>,
+}
+
 /// `[measure]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
@@ -245,7 +303,7 @@ pub struct Measure {
     /// Processors to pin a CPU target to; `None` lets benchgate leave one to the host.
     pub cpus: Option<Vec<usize>>,
     /// What to lock the GPU's clock to while measuring; `None` touches no setting.
-    pub lock_clocks: Option<Clock>,
+    pub lock_clocks: Option<GpuClock>,
     /// Which benchmarks are profiled.
     pub profile: Profiling,
     /// Compilers at once; `None` is one per processor.
@@ -268,18 +326,6 @@ pub struct Store {
     pub stale_days: u32,
 }
 
-impl Default for Store {
-    fn default() -> Self {
-        Self {
-            folder: PathBuf::from(defaults::STORE_FOLDER),
-            branch: None,
-            remote: defaults::STORE_REMOTE.to_owned(),
-            sessions: defaults::STORE_SESSIONS,
-            stale_days: defaults::STORE_STALE_DAYS,
-        }
-    }
-}
-
 /// `[github]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitHub {
@@ -292,20 +338,9 @@ pub struct GitHub {
     pub author: String,
 }
 
-impl Default for GitHub {
-    fn default() -> Self {
-        Self {
-            comment: CommentWhen::OnChange,
-            check_run: false,
-            annotations: true,
-            workflow: defaults::WORKFLOW.to_owned(),
-            author: defaults::AUTHOR.to_owned(),
-        }
-    }
-}
-
 /// When a pull request gets a comment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum CommentWhen {
     Always,
     /// Where there is anything but an unchanged suite.
@@ -315,68 +350,12 @@ pub enum CommentWhen {
     Never,
 }
 
-impl CommentWhen {
-    pub const ALL: [Self; 4] = [Self::Always, Self::OnChange, Self::OnFailure, Self::Never];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::OnChange => "on-change",
-            Self::OnFailure => "on-failure",
-            Self::Never => "never",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|when| when.as_str() == word)
-    }
-}
-
 /// Which benchmarks are run under the runtime's profiler after they are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Profiling {
     /// Those whose latency regressed or improved.
-    #[default]
     Changed,
     Always,
     Never,
-}
-
-impl Profiling {
-    pub const ALL: [Self; 3] = [Self::Changed, Self::Always, Self::Never];
-    pub(super) const NAMES: [&'static str; 3] = ["changed", "always", "never"];
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().zip(Self::NAMES).find(|(_, name)| *name == word).map(|(profiling, _)| profiling)
-    }
-}
-
-/// A clock that a GPU can be locked to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clock {
-    /// What the chip holds under any load.
-    Base,
-    Mhz(u32),
-}
-
-impl Clock {
-    /// `base`, or `1410MHz`.
-    pub fn parse(text: &str) -> Option<Self> {
-        if text == "base" {
-            return Some(Self::Base);
-        }
-        let mhz = text.strip_suffix("MHz")?.trim_end().parse().ok()?;
-        // No GPU was ever clocked beyond these; a slip of the keyboard is.
-        (100..=10_000).contains(&mhz).then_some(Self::Mhz(mhz))
-    }
-}
-
-/// As it is written in the configuration.
-impl fmt::Display for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Base => f.write_str("base"),
-            Self::Mhz(mhz) => write!(f, "{mhz}MHz"),
-        }
-    }
 }

@@ -14,19 +14,12 @@ use nix::libc::O_NOFOLLOW;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
+use crate::model::GpuClock;
+
 use super::HostLock;
 use super::gpu::Gpus;
 use super::host_lock::shared_folder;
 use super::processes::started;
-
-/// What a GPU's clock is locked to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClockLock {
-    /// What the chip can hold at its power limit under any load.
-    Base,
-    Mhz(u32),
-}
 
 /// Marks the files in which locks are written down.
 const PREFIX: &str = "benchgate-clock-";
@@ -42,7 +35,7 @@ const STEP_MHZ: u32 = 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
     gpu: String,
-    clock: ClockLock,
+    clock: GpuClock,
     pid: u32,
     /// When that process began: numbers are used again.
     started: Option<u64>,
@@ -75,7 +68,7 @@ impl Drop for ClockHold {
 pub fn hold_clocks(
     gpus: &Arc<Gpus>,
     indices: &[usize],
-    clock: ClockLock,
+    clock: GpuClock,
     _alone: &HostLock,
 ) -> Result<ClockHold, String> {
     let mut hold = ClockHold { gpus: Arc::clone(gpus), held: Vec::new() };
@@ -127,8 +120,8 @@ impl Leftover {
     /// `GPU-… is locked to its base clock by process 4711, which is gone`.
     pub fn describe(&self) -> String {
         let clock = match self.written.clock {
-            ClockLock::Base => "its base clock".to_owned(),
-            ClockLock::Mhz(mhz) => format!("{mhz} MHz"),
+            GpuClock::Base => "its base clock".to_owned(),
+            GpuClock::Mhz(mhz) => format!("{mhz} MHz"),
         };
         format!("{} was locked to {clock} by process {}", self.written.gpu, self.written.pid)
     }
@@ -187,7 +180,7 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
     // NVML can't be asked for a lock. A clock above what we set is proof that somebody else has changed
     // the setting since, and what somebody else has set is not ours to undo.
     let now = gpus.read(index).clock_mhz;
-    if let (ClockLock::Mhz(mhz), Some(now)) = (clock, now)
+    if let (GpuClock::Mhz(mhz), Some(now)) = (clock, now)
         && now > mhz.saturating_add(STEP_MHZ)
     {
         drop(fs::remove_file(&leftover.file));
@@ -215,7 +208,7 @@ mod tests {
     fn written(boot: &str) -> Written {
         Written {
             gpu: "GPU-1/..".into(),
-            clock: ClockLock::Mhz(1410),
+            clock: GpuClock::Mhz(1410),
             pid: 7,
             started: None,
             boot: boot.into(),

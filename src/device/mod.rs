@@ -16,7 +16,7 @@ mod watch;
 
 pub use bus::accelerator;
 pub use busy::{Usage, usage_now};
-pub use clocks::{ClockHold, ClockLock, Leftover, hold_clocks, leftover_locks, undo_leftovers};
+pub use clocks::{ClockHold, Leftover, hold_clocks, leftover_locks, undo_leftovers};
 pub use governance::{Governance, governance};
 pub use gpu::{Choice, Gpu, Gpus, Limit, Reading, Vendor, choose, visible};
 pub use host_lock::{DeviceError, HostLock, lock, lock_host, measuring_now};

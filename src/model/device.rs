@@ -1,5 +1,9 @@
 //! The devices that a target can run on.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 /// The kind of device that a runtime URI such as `cuda://0` means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
@@ -28,4 +32,35 @@ impl DeviceKind {
 /// `cuda` of `cuda://0`.
 pub fn device_driver(uri: &str) -> &str {
     uri.split(':').next().unwrap_or(uri)
+}
+
+/// A clock that a GPU can be locked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpuClock {
+    /// What the chip can hold at its power limit under any load.
+    Base,
+    Mhz(u32),
+}
+
+impl GpuClock {
+    /// `base`, or `1410MHz`.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "base" {
+            return Some(Self::Base);
+        }
+        let mhz = text.strip_suffix("MHz")?.trim_end().parse().ok()?;
+        // No GPU runs at clocks beyond these, so the number is a typing error.
+        (100..=10_000).contains(&mhz).then_some(Self::Mhz(mhz))
+    }
+}
+
+/// As it is written in the configuration.
+impl fmt::Display for GpuClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Base => f.write_str("base"),
+            Self::Mhz(mhz) => write!(f, "{mhz}MHz"),
+        }
+    }
 }

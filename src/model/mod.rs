@@ -19,7 +19,7 @@ mod verification;
 
 pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries};
 pub use count::counted;
-pub use device::{DeviceKind, device_driver};
+pub use device::{DeviceKind, GpuClock, device_driver};
 pub use disclose::Disclose;
 pub use lint::{Consequence, Lint, LintCode};
 pub use metric::{Better, Metric, MetricKind, Unit};

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::config::{Clock, Target};
+use crate::config::Target;
 use crate::device::{
-    self, Choice, ClockHold, ClockLock, Foreign, GpuSeen, Gpus, HostLock, Limit, Reading, Seen, Vendor,
+    self, Choice, ClockHold, Foreign, GpuSeen, Gpus, HostLock, Limit, Reading, Seen, Vendor,
 };
-use crate::model::{DeviceKind, Event, Lint, LintCode, Progress};
+use crate::model::{DeviceKind, Event, GpuClock, Lint, LintCode, Progress};
 use crate::record::{
     CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, Number, RangeRecord, TelemetryRecord,
 };
@@ -59,7 +59,7 @@ pub(super) fn undo_leftovers(gpus: &Arc<Gpus>, progress: &dyn Progress, alone: &
 pub(super) fn hold(
     gpus: &Arc<Gpus>,
     choices: &[Choice],
-    asked: Option<Clock>,
+    asked: Option<GpuClock>,
     progress: &dyn Progress,
     alone: &HostLock,
 ) -> (Option<ClockHold>, Vec<Lint>) {
@@ -79,13 +79,9 @@ pub(super) fn hold(
         };
     };
     let result = if choices.iter().any(|choice| matches!(choice, Choice::AnyOf(_))) {
-        Err(format!("which of {} GPUs a target runs on can't be told; name it by its UUID", all.len()))
+        Err(format!("which of {} GPUs a target runs on is not known; name it by its UUID", all.len()))
     } else {
-        let clock = match asked {
-            Clock::Base => ClockLock::Base,
-            Clock::Mhz(mhz) => ClockLock::Mhz(mhz),
-        };
-        device::hold_clocks(gpus, &all, clock, alone)
+        device::hold_clocks(gpus, &all, asked, alone)
     };
     match result {
         Ok(held) => {
@@ -142,7 +138,7 @@ fn gpu_record(seen: &GpuSeen, id: &str, held: Option<bool>) -> GpuTelemetryRecor
         temperature_celsius: range(&|reading| reading.temperature_celsius),
         power_watts: range(&|reading| reading.power_watts),
         memory_used_bytes: all().filter_map(|reading| reading.memory_used_bytes).max(),
-        throttled: limits.iter().map(|limit| limit.as_str().to_owned()).collect(),
+        throttled: limits.iter().map(|limit| limit.into_str().to_owned()).collect(),
         power_capped_seconds: seconds(0),
         thermal_seconds: seconds(1),
         clock_held: held,

@@ -135,11 +135,11 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
     let mut key = KeyBuilder::new("export/4")
         .text("package", &ExporterSource::digest())
         .text("environment", &job.exporters.environment(job.environment())?.digest)
-        .text("exporter", job.exporter.as_str())
+        .text("exporter", job.exporter.into_str())
         .text("function", &model.function)
         .list("preset", &model.preset)
         .list("option", model.options.iter().map(|(name, value)| format!("{name}={value}")))
-        .list("output-type", model.output_types.iter().map(|output| output.as_str()));
+        .list("output-type", model.output_types.iter().map(|output| output.into_str()));
     match &model.source {
         ModelSource::Zoo(name) => key = key.text("zoo", name),
         ModelSource::Python { file, symbol } => {
@@ -317,12 +317,12 @@ fn request(job: ExportJob<'_>, out: &Path) -> Result<serde_json::Value, Pipeline
         }
         ModelSource::Mlir(path) => (path.to_string_lossy().into_owned(), None),
     };
-    let output_types: Vec<&str> = model.output_types.iter().map(|output| output.as_str()).collect();
+    let output_types: Vec<&str> = model.output_types.iter().map(|output| output.into_str()).collect();
     Ok(serde_json::json!({
         "id": job.planned.name().as_str(),
         "source": source,
         "symbol": symbol,
-        "exporter": job.exporter.as_str(),
+        "exporter": job.exporter.into_str(),
         "folder": absolute(sources)?,
         "out": absolute(out)?,
         "preset": model.preset,

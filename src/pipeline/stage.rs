@@ -232,7 +232,7 @@ impl<'a> Prepared<'a> {
     pub(super) fn labels(&self) -> impl Iterator<Item = (String, String)> {
         let Planned { model, target, .. } = self.planned;
         let source = self.source.as_ref();
-        let exporter = source.and(model.exporter).map(|exporter| exporter.as_str().to_owned());
+        let exporter = source.and(model.exporter).map(|exporter| exporter.into_str().to_owned());
         let always = [("model", &model.name), ("target", &target.name), ("function", &model.function)];
         let always = always.map(|(label, value)| (label, Some(value.clone())));
         let exported =

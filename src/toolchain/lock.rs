@@ -1,16 +1,9 @@
 //! `benchgate.lock`: what the pins resolved to. Written by a machine, reviewed by people.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use crate::files;
+use std::path::PathBuf;
 
 use super::ToolchainError;
-use super::lock_text;
 use super::wheel::{Name, Wheel};
-
-/// The file beside benchgate.toml.
-pub const LOCK_FILE: &str = "benchgate.lock";
 
 /// Everything that was locked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,47 +44,6 @@ pub(super) fn platform() -> String {
 }
 
 impl Lock {
-    /// The lock beside a configuration file. One that does not exist yet is empty.
-    ///
-    /// # Errors
-    /// It exists and can't be read, or is not a lock file.
-    pub fn read_beside(config: &Path) -> Result<Self, ToolchainError> {
-        Self::read(&Self::path_beside(config))
-    }
-
-    /// Where the lock of a configuration file is.
-    pub fn path_beside(config: &Path) -> PathBuf {
-        config.with_file_name(LOCK_FILE)
-    }
-
-    /// Reads a lock file. One that does not exist yet is empty.
-    ///
-    /// # Errors
-    /// It exists and can't be read, or is not a lock file.
-    pub fn read(file: &Path) -> Result<Self, ToolchainError> {
-        let text = match fs::read_to_string(file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => {
-                return Err(ToolchainError::Lock { path: file.to_owned(), problem: error.to_string() });
-            }
-        };
-        let mut lock = lock_text::parse(&text)
-            .map_err(|problem| ToolchainError::Lock { path: file.to_owned(), problem })?;
-        lock.file = file.to_owned();
-        Ok(lock)
-    }
-
-    /// Writes the lock to its file, whole or not at all.
-    ///
-    /// # Errors
-    /// The file can't be written.
-    pub fn write(&self) -> Result<(), ToolchainError> {
-        files::sweep_drafts(&self.file);
-        let text = lock_text::render(self);
-        files::write(&self.file, text.as_bytes()).map_err(ToolchainError::io("write", &self.file))
-    }
-
     /// Puts in what was just resolved, in place of what was known of the same.
     pub fn put_tools(&mut self, tools: LockedTools) {
         self.iree.retain(|known| known.version != tools.version);

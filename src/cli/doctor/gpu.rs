@@ -73,7 +73,7 @@ fn about(gpu: &Gpu, now: &Reading) -> Vec<Finding> {
     }
     let limits = now.limits.as_deref().unwrap_or_default();
     if limits.iter().any(|limit| *limit != Limit::Power) {
-        let words: Vec<&str> = limits.iter().map(|limit| limit.as_str()).collect();
+        let words: Vec<&str> = limits.iter().map(|limit| limit.into_str()).collect();
         found.push(Finding::warning(
             "gpu-throttled",
             format!("{} holds its clock down now: {}", gpu.name, words.join(", ")),

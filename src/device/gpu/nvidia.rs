@@ -7,9 +7,9 @@ use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
-use crate::device::ClockLock;
+use crate::model::GpuClock;
 
-use super::{Gpu, Limit, Reading, Vendor};
+use super::chip::{Gpu, Limit, Reading, Vendor};
 
 const MILLIWATTS: f64 = 1000.0;
 
@@ -82,13 +82,13 @@ impl Nvidia {
         }
     }
 
-    pub(super) fn lock_clock(&self, index: u32, clock: ClockLock) -> Result<(), String> {
+    pub(super) fn lock_clock(&self, index: u32, clock: GpuClock) -> Result<(), String> {
         let setting = match clock {
-            ClockLock::Base => GpuLockedClocksSetting::Symbolic {
+            GpuClock::Base => GpuLockedClocksSetting::Symbolic {
                 lower_bound: ClockLimitId::Tdp,
                 upper_bound: ClockLimitId::Tdp,
             },
-            ClockLock::Mhz(mhz) => GpuLockedClocksSetting::Numeric { min_clock_mhz: mhz, max_clock_mhz: mhz },
+            GpuClock::Mhz(mhz) => GpuLockedClocksSetting::Numeric { min_clock_mhz: mhz, max_clock_mhz: mhz },
         };
         let lock = || self.nvml.device_by_index(index)?.set_gpu_locked_clocks(setting);
         lock().map_err(|error: NvmlError| error.to_string())

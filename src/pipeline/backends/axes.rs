@@ -48,8 +48,8 @@ impl Axes {
 
 fn value(experiment: &Experiment<'_>, axis: &str) -> Option<String> {
     match axis {
-        "backend" => Some(experiment.backend.kind.as_str().to_owned()),
-        "test" => Some(experiment.test.as_str().to_owned()),
+        "backend" => Some(experiment.backend.kind.into_str().to_owned()),
+        "test" => Some(experiment.test.into_str().to_owned()),
         "batch-size" => experiment.batch_size.map(|size| size.to_string()),
         "dtype" => experiment.dtype.clone(),
         _ => experiment.matmul_precision.clone(),

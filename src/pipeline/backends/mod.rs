@@ -109,9 +109,9 @@ fn record(experiment: &Experiment<'_>, kept: Vec<Kept>, relative_to: &Path) -> B
     BackendRecord {
         model: experiment.model.name.clone(),
         beside: experiment.beside.clone(),
-        backend: experiment.backend.kind.as_str().to_owned(),
+        backend: experiment.backend.kind.into_str().to_owned(),
         device: experiment.device.clone(),
-        test: experiment.test.as_str().to_owned(),
+        test: experiment.test.into_str().to_owned(),
         batch_size: experiment.batch_size,
         dtype: experiment.dtype.clone(),
         matmul_precision: experiment.matmul_precision.clone(),

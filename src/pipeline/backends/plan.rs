@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::config::{Backend, Model, Test};
+use crate::config::{Backend, BackendTest, Model};
 use crate::model::{DeviceKind, device_driver};
 
 use super::super::PipelineError;
@@ -19,7 +19,7 @@ pub(in crate::pipeline) struct Experiment<'a> {
     pub(super) beside: Vec<String>,
     /// `cpu` or `cuda`, or the name of a device that torch does not have.
     pub(super) device: String,
-    pub(super) test: Test,
+    pub(super) test: BackendTest,
     pub(super) batch_size: Option<u32>,
     pub(super) dtype: Option<String>,
     pub(super) matmul_precision: Option<String>,
@@ -35,7 +35,7 @@ impl Experiment<'_> {
 
     /// What differs from its neighbours, as one word for folders: `inductor-cpu-eval-f32`.
     pub(super) fn slug(&self) -> String {
-        let mut slug = format!("{}-{}-{}", self.backend.kind, self.device, self.test.as_str());
+        let mut slug = format!("{}-{}-{}", self.backend.kind, self.device, self.test.into_str());
         let more =
             [self.batch_size.map(|n| format!("batch{n}")), self.dtype.clone(), self.matmul_precision.clone()];
         for part in more.into_iter().flatten() {

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use strum::VariantNames;
+
 use crate::config::{self, BackendKind, ModelSource};
 use crate::model::{Outcome, SideName, VerifyCode};
 use crate::process::{Cancel, Command};
@@ -246,6 +248,6 @@ fn a_model_of_mlir_has_no_module_for_a_backend() {
 #[test]
 fn the_names_of_backends_are_those_of_the_package() {
     let protocol = BackendsSource::FILES.iter().find(|(name, _)| *name == "protocol.py").unwrap().1;
-    let names = BackendKind::NAMES.map(|name| format!("\"{name}\"")).join(", ");
+    let names = BackendKind::VARIANTS.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     assert!(protocol.contains(&format!("BACKENDS = ({names})")), "{names}");
 }

@@ -1,12 +1,20 @@
-//! The text of a lock file: TOML, one wheel a line, sorted, so that a review shows what moved.
+//! A lock as a file next to the configuration: TOML, one wheel a line, sorted, so that a review shows what moved.
 
 use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use toml_span::Value;
 
+use crate::files;
+
+use super::ToolchainError;
 use super::hash::is_sha256;
 use super::lock::{Lock, LockedPython, LockedTools};
 use super::wheel::{Name, Wheel, is_plain_version};
+
+/// The file next to benchgate.toml.
+pub const LOCK_FILE: &str = "benchgate.lock";
 
 /// The format this benchgate writes. A newer one is refused, not guessed at.
 const FORMAT: i64 = 1;
@@ -15,7 +23,50 @@ const HEADER: &str = "\
 # Written by `benchgate tools pin`; don't edit. Review it like code: these files are executed.
 ";
 
-pub(super) fn render(lock: &Lock) -> String {
+impl Lock {
+    /// The lock beside a configuration file. One that does not exist yet is empty.
+    ///
+    /// # Errors
+    /// It exists and can't be read, or is not a lock file.
+    pub fn read_beside(config: &Path) -> Result<Self, ToolchainError> {
+        Self::read(&Self::path_beside(config))
+    }
+
+    /// Where the lock of a configuration file is.
+    pub fn path_beside(config: &Path) -> PathBuf {
+        config.with_file_name(LOCK_FILE)
+    }
+
+    /// Reads a lock file. One that does not exist yet is empty.
+    ///
+    /// # Errors
+    /// It exists and can't be read, or is not a lock file.
+    pub fn read(file: &Path) -> Result<Self, ToolchainError> {
+        let text = match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => {
+                return Err(ToolchainError::Lock { path: file.to_owned(), problem: error.to_string() });
+            }
+        };
+        let mut lock =
+            parse(&text).map_err(|problem| ToolchainError::Lock { path: file.to_owned(), problem })?;
+        lock.file = file.to_owned();
+        Ok(lock)
+    }
+
+    /// Writes the lock to its file, whole or not at all.
+    ///
+    /// # Errors
+    /// The file can't be written.
+    pub fn write(&self) -> Result<(), ToolchainError> {
+        files::sweep_drafts(&self.file);
+        let text = render(self);
+        files::write(&self.file, text.as_bytes()).map_err(ToolchainError::io("write", &self.file))
+    }
+}
+
+fn render(lock: &Lock) -> String {
     let mut text = format!("{HEADER}format = {FORMAT}\n");
     // Writing to a String can't fail, here and below.
     for tools in &lock.iree {
@@ -46,7 +97,7 @@ fn render_wheels(text: &mut String, wheels: &[Wheel]) {
 }
 
 /// Reads a lock. The lock of a pull request is hostile input: every string is checked for its shape.
-pub(super) fn parse(text: &str) -> Result<Lock, String> {
+fn parse(text: &str) -> Result<Lock, String> {
     let document = toml_span::parse(text).map_err(|error| error.to_string())?;
     if text.trim().is_empty() {
         return Ok(Lock::default());

@@ -1,0 +1,59 @@
+//! What is known of one GPU, whoever made it.
+
+/// Who made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vendor {
+    Nvidia,
+    Amd,
+}
+
+/// What stays the same while a run goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gpu {
+    pub vendor: Vendor,
+    /// As the driver names the product: `NVIDIA A100-SXM4-40GB`.
+    pub name: String,
+    /// This very chip: `GPU-…` for NVIDIA, the fused number for AMD, else where it is plugged in.
+    pub id: String,
+    /// `0000:3b:00.0`.
+    pub pci: String,
+    pub driver: Option<String>,
+    pub vbios: Option<String>,
+    pub memory_bytes: Option<u64>,
+    /// Cut into instances that share the chip.
+    pub mig: Option<bool>,
+    pub ecc: Option<bool>,
+    /// What the driver keeps the power below.
+    pub power_limit_watts: Option<f64>,
+    pub max_clock_mhz: Option<u32>,
+}
+
+/// Why a GPU's clock is held below what was asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum Limit {
+    /// The power limit: the usual state of a large chip under full load.
+    Power,
+    Thermal,
+    /// The board's supply or an emergency brake.
+    Hardware,
+}
+
+/// A GPU at one moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reading {
+    pub clock_mhz: Option<u32>,
+    pub memory_clock_mhz: Option<u32>,
+    pub temperature_celsius: Option<f64>,
+    pub power_watts: Option<f64>,
+    pub memory_used_bytes: Option<u64>,
+    /// In the order of [`Limit`]. `None` where the driver does not say.
+    pub limits: Option<Vec<Limit>>,
+    /// Nanoseconds that the clock was held down by power and by heat since the driver was loaded: what
+    /// happened between two readings is in their difference.
+    pub held_down_ns: Option<[u64; 2]>,
+    /// The processes that have a context on it. `None` where the driver does not say.
+    pub processes: Option<Vec<u32>>,
+    /// Whether the clock is locked. `None` where the driver does not say.
+    pub clock_locked: Option<bool>,
+}
