@@ -260,17 +260,15 @@ pub(super) static BACKEND: Section = Section {
             "[]",
             "Axis: given to the constructor as `batch_size` or `batch`; the model's own when empty.",
         ),
-        defaulted(
+        optional(
             "dtype",
             Kind::OneOrMore(&Kind::Choice(&["f64", "f32", "f16", "bf16"])),
-            "[]",
-            "Axis: what weights and floating-point inputs are cast to; the model's own when empty.",
+            "Axis: what weights and floating-point inputs are cast to; the model's own by default.",
         ),
-        defaulted(
+        optional(
             "matmul-precision",
             Kind::OneOrMore(&Kind::Choice(&["highest", "high", "medium"])),
-            "[]",
-            "Axis: `torch.set_float32_matmul_precision`; torch's own when empty.",
+            "Axis: `torch.set_float32_matmul_precision`; torch's own by default.",
         ),
         defaulted("processes", COUNT, "3", "Fresh processes of each experiment."),
         optional("repetitions", COUNT, "Repetitions inside one process; those of `[measure]` by default."),

@@ -69,6 +69,13 @@ impl LockFile {
     }
 }
 
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        // Closing the file would not do: a child that is between fork and exec holds it open too.
+        drop(self.file.unlock());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +89,16 @@ mod tests {
         };
         let Attempt::Held(owner) = LockFile::try_take(&path).unwrap() else { panic!("it is held") };
         assert_eq!(owner, Some(Owner::this_process()));
+        drop(held);
+        assert!(matches!(LockFile::try_take(&path).unwrap(), Attempt::Taken(_)));
+    }
+
+    #[test]
+    fn a_dropped_lock_is_free_while_a_child_still_has_its_file_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let Attempt::Taken(held) = LockFile::try_take(&path).unwrap() else { panic!("it is free") };
+        let _in_a_child = held.file.try_clone().unwrap();
         drop(held);
         assert!(matches!(LockFile::try_take(&path).unwrap(), Attempt::Taken(_)));
     }

@@ -65,7 +65,7 @@ fn a_runtime_without_a_profiler_is_named() {
     let suite = suite(1001, "profile = \"always\"\n");
     std::fs::remove_file(suite.world.work().join("tools/iree-profile")).unwrap();
     suite.world.run(["gate"]).expect_code(0);
-    assert_eq!(profile(&suite, 0)["problem"], "IREE 9.9.9 brings no iree-profile");
+    assert_eq!(profile(&suite, 0)["problem"], "IREE 9.9.9 does not include iree-profile");
 }
 
 #[test]
