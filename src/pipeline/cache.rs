@@ -177,16 +177,19 @@ pub(super) struct Made<M> {
     pub(super) meta: M,
 }
 
+/// Kind and key.
+type Request = (&'static str, String);
+
 /// A folder of entries by kind and key.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
     /// One maker per key inside this process; across processes the rename decides.
-    making: Arc<Mutex<HashMap<(&'static str, String), Arc<tokio::sync::Mutex<()>>>>>,
+    making: Arc<Mutex<HashMap<Request, Arc<tokio::sync::Mutex<()>>>>>,
     /// What could not be made. Benchmarks that share a model or a module share its failure: asking a tool once
     /// more would cost minutes and say the same, or, worse, something else. Not kept beyond the run: a cause outside
     /// the key may be gone tomorrow.
-    failed: Arc<Mutex<HashMap<(&'static str, String), StageFailure>>>,
+    failed: Arc<Mutex<HashMap<Request, StageFailure>>>,
 }
 
 impl Cache {
