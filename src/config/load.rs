@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::build::Built;
 use super::parse::{collect, collect_policy, collect_policy_of_config};
-use super::policy::PolicyPart;
 use super::problems::{Collector, ConfigError, ConfigProblems, Problem, shown};
+use super::types::PolicyPart;
 use super::{Config, Side};
 
 /// A configuration is a few kilobytes; more is a mistake or an attack.

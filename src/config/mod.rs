@@ -32,13 +32,12 @@ mod zoo;
 pub use fraction::{alpha, fraction, spread};
 pub use load::{load, load_judging, load_judging_within, load_policy, load_policy_within, load_within};
 pub use parse::parse;
-pub use policy::PolicyPart;
 pub use policy_changes::policy_changes;
 pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use reference::{EXAMPLE, reference};
 pub use schema::json_schema;
 pub use types::{
     Backend, BackendKind, BackendTest, CommentWhen, Config, Exporter, GitHub, Input, Measure, Model,
-    ModelSource, OutputType, Parameters, Pin, Profiling, Side, Store, Target, ToolSource,
+    ModelSource, OutputType, Parameters, Pin, PolicyPart, Profiling, Side, Store, Target, ToolSource,
 };
 pub use values::duration as parse_duration;

@@ -7,9 +7,10 @@ use toml_span::Value;
 use super::Config;
 use super::build::{self, Built};
 use super::check::check_table;
-use super::policy::{self, PolicyPart};
+use super::policy;
 use super::problems::{Collector, ConfigProblems, shown};
 use super::sections;
+use super::types::PolicyPart;
 use super::view::View;
 
 /// Parses and validates a `benchgate.toml`; `file` is for messages and relative paths only.

@@ -8,15 +8,8 @@ use crate::gate::{
 use crate::model::{Metric, Unit, Verdict};
 
 use super::problems::{Collector, did_you_mean, shown, suggestion};
+use super::types::PolicyPart;
 use super::view::View;
-
-/// The part of a configuration that judges.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PolicyPart {
-    pub policy: Policy,
-    /// One tolerance for every element type, defaults included.
-    pub numerics: Vec<NumericsTolerance>,
-}
 
 /// The metrics benchgate itself measures.
 static KNOWN: [Metric; 8] = [

@@ -8,8 +8,6 @@ use crate::gate::{NumericsTolerance, Policy};
 use crate::model::{Disclose, GpuClock, SideName};
 use crate::numerics::TensorFile;
 
-use super::policy::PolicyPart;
-
 /// A whole, valid `benchgate.toml`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -69,6 +67,14 @@ impl Config {
     pub fn policy_part(&self) -> PolicyPart {
         PolicyPart { policy: self.policy.clone(), numerics: self.numerics.clone() }
     }
+}
+
+/// The part of a configuration that judges.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyPart {
+    pub policy: Policy,
+    /// One tolerance for every element type, defaults included.
+    pub numerics: Vec<NumericsTolerance>,
 }
 
 /// Which tools: a version for people, a commit for truth.
