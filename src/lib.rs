@@ -7,7 +7,7 @@
 //! |---|---|
 //! | L5 | [`cli`] |
 //! | L4 | [`pipeline`] |
-//! | L3 | [`files`], [`config`], [`report`], [`process`], [`device`], [`toolchain`], [`store`], [`git`], [`github`] |
+//! | L3 | [`files`], [`config`], [`report`], [`process`], [`device`], [`toolchain`], [`store`], [`git`], [`github`], [`site`] |
 //! | L2 | [`gate`] |
 //! | L1 | [`stats`], [`numerics`], [`record`], [`ingest`] |
 //! | L0 | [`model`], [`exit_code`] |
@@ -27,6 +27,7 @@ pub mod pipeline;
 pub mod process;
 pub mod record;
 pub mod report;
+pub mod site;
 pub mod stats;
 pub mod store;
 pub mod toolchain;

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("gate", &["model", "exit_code", "stats", "numerics"]),
     ("config", &["model", "numerics", "gate"]),
     ("report", &["model", "exit_code", "gate", "record"]),
+    ("site", &["model", "stats", "record", "report", "files"]),
     ("files", &[]),
     ("process", &["model"]),
     ("device", &["model", "process", "files"]),
@@ -61,6 +62,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "git",
             "github",
             "store",
+            "site",
             "pipeline",
             "files",
         ],
@@ -88,6 +90,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("half", &["numerics"]),
     ("nvml_wrapper", &["device"]),
     ("tar", &["pipeline"]),
+    ("maud", &["site"]),
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

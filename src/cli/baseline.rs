@@ -10,7 +10,9 @@ use crate::model::{SideName, counted};
 use crate::pipeline::recorded_policy;
 use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View, harmless};
-use crate::store::{self, Acceptance, BaselineFolder, Files, Lineage, StoreError, UpdateOptions, Updated};
+use crate::store::{
+    self, Acceptance, BaselineFolder, Files, Lineage, StoreError, Stored, UpdateOptions, Updated,
+};
 
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
@@ -302,8 +304,11 @@ fn accept(
     Ok(ExitCode::Pass)
 }
 
+/// Sessions that are searched for a benchmark that is accepted by name.
+const RECENT: usize = 100;
+
 /// The suite's and testbed's own names, which their folders only spell. The benchmarks that are named must be
-/// among those of the run.
+/// in a recent session.
 fn identity(
     shelf: &BaselineFolder,
     files: &dyn Files,
@@ -318,8 +323,18 @@ fn identity(
         && let Ok(glob) = globset::Glob::new(pattern)
     {
         let glob = glob.compile_matcher();
-        let run = stored.file.run("");
-        if !run.benchmarks.iter().any(|benchmark| glob.is_match(benchmark.name.as_str())) {
+        let has = |stored: &Stored| {
+            stored.file.benchmarks.iter().any(|benchmark| glob.is_match(benchmark.name.as_str()))
+        };
+        // A benchmark that was removed is accepted too, and the newest sessions no longer have it.
+        let mut found = has(&stored);
+        for older in shelf.runs.iter().rev().skip(1).take(RECENT) {
+            if found {
+                break;
+            }
+            found = shelf.load(files, older)?.is_ok_and(|older| has(&older));
+        }
+        if !found {
             return Err(no_match(pattern, &shelf.folder));
         }
     }

@@ -46,6 +46,7 @@ mod runtime;
 mod secrets;
 mod select;
 mod session;
+mod site;
 mod store_args;
 mod stored;
 mod terminal;
@@ -115,6 +116,7 @@ pub enum Command {
     Noise(noise::Args),
     Convert(convert::Args),
     Report(report::Args),
+    Site(site::Args),
     Init(init::Args),
     Explain(Box<explain::Args>),
     Doctor(doctor::Args),
@@ -146,6 +148,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Noise(args) => noise::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),
         Command::Report(args) => report::run(args, &terminal),
+        Command::Site(args) => site::run(args, &terminal),
         Command::Init(args) => init::run(args, &terminal),
         Command::Explain(args) => explain::run(args, &terminal),
         Command::Doctor(args) => doctor::run(args, &terminal),

@@ -36,6 +36,9 @@ const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 /// A robust estimate below this share of the plain one is degenerate: spikes alone don't pull them so far
 /// apart.
 const TOO_ALIKE: f64 = 0.2;
+/// Squared error, in units of the noise's variance, that another place of a change may cost and still be
+/// believed: twice the logarithm of twenty.
+const PLAUSIBLE: f64 = 6.0;
 /// Relative noise below which sessions are alike; steps are looked for above it.
 const LEAST_NOISE: f64 = 1e-6;
 
@@ -44,6 +47,9 @@ const LEAST_NOISE: f64 = 1e-6;
 pub struct ChangePoint {
     /// Index of the first session of the new level.
     pub at: usize,
+    /// Earliest and latest index that fit the values about as well as `at`: where the change may lie.
+    pub earliest: usize,
+    pub latest: usize,
     /// Median of the stretch before and of the stretch after, in the values' own scale.
     pub before: f64,
     pub after: f64,
@@ -60,10 +66,11 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     let penalty = PENALTY * (values.len() as f64).ln();
     let mut cuts = partition(&scaled, penalty);
     let correlation = correlation(&scaled, &cuts);
+    let mut wander = 1.0;
     if !cuts.is_empty() && correlation > INDEPENDENT {
         // Correlated noise wanders by (1 + φ)/(1 − φ) more than independent noise of its variance, and its
         // differences understate it by 1 − φ.
-        let wander = (1.0 + correlation) / ((1.0 - correlation) * (1.0 - correlation));
+        wander = (1.0 + correlation) / ((1.0 - correlation) * (1.0 - correlation));
         cuts = partition(&scaled, penalty * wander);
     }
     let level = |from: usize, to: usize| describe::median(&values[from..to]).unwrap_or_default();
@@ -72,12 +79,30 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     bounds.push(values.len());
     bounds
         .windows(3)
-        .map(|three| ChangePoint {
-            at: three[1],
-            before: level(three[0], three[1]),
-            after: level(three[1], three[2]),
+        .map(|three| {
+            let (earliest, latest) = plausible(&scaled[three[0]..three[2]], three[1] - three[0], wander);
+            ChangePoint {
+                at: three[1],
+                earliest: three[0] + earliest,
+                latest: three[0] + latest,
+                before: level(three[0], three[1]),
+                after: level(three[1], three[2]),
+            }
         })
         .collect()
+}
+
+/// The cuts around `at` of two stretches whose squared error is within [`PLAUSIBLE`] of the best one's.
+fn plausible(values: &[f64], at: usize, wander: f64) -> (usize, usize) {
+    let error = |stretch: &[f64]| {
+        let mean = describe::mean(stretch).unwrap_or_default();
+        stretch.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>()
+    };
+    let cost = |cut: usize| error(&values[..cut]) + error(&values[cut..]);
+    let most = cost(at) + PLAUSIBLE * wander;
+    let earliest = (1..at).rev().take_while(|&cut| cost(cut) <= most).last().unwrap_or(at);
+    let latest = (at + 1..values.len()).take_while(|&cut| cost(cut) <= most).last().unwrap_or(at);
+    (earliest, latest)
 }
 
 /// Standard deviation of the noise, from differences of neighbours.
@@ -184,8 +209,21 @@ mod tests {
             let found = change_points(&series(seed, 90, |at| if at < 40 { 0.0 } else { 0.03 }));
             assert_eq!(found.len(), 1, "{found:?}");
             assert!(found[0].at.abs_diff(40) <= 3, "{found:?}");
+            assert!(found[0].earliest <= found[0].at && found[0].at <= found[0].latest, "{found:?}");
             assert!((found[0].after - found[0].before - 0.03).abs() < 0.01, "{found:?}");
         }
+    }
+
+    #[test]
+    fn the_range_of_a_change_holds_its_place_and_is_narrow_for_a_clear_step() {
+        let at = |at: usize, step: f64| if at < 40 { 0.0 } else { step };
+        let held = (0..100).filter(|&seed| {
+            let found = change_points(&series(seed, 90, |night| at(night, 0.02)));
+            found.first().is_some_and(|found| (found.earliest..=found.latest).contains(&40))
+        });
+        assert!(held.count() >= 95);
+        let clear = change_points(&series(3, 90, |night| at(night, 0.15)));
+        assert_eq!((clear[0].earliest, clear[0].latest), (40, 40));
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod diagnose;
 mod distributions;
 mod effect;
 mod inference;
+pub mod median;
 pub mod multiplicity;
 pub mod randomisation;
 pub mod rank_shift;

@@ -1,8 +1,9 @@
 //! The files of one suite on one testbed. Opening the folder lists it; files are loaded one by one.
 
-use crate::record::{AcceptanceFile, BaselineFile, RecordError};
+use crate::record::{AcceptanceFile, BaselineFile, QuarantineRecord, RecordError};
 
 use super::name::{self, RunName};
+use super::quarantine::is_released;
 use super::{Files, StoreError, folder_name};
 
 /// A file that can't be used, and why. It is always reported and otherwise ignored.
@@ -84,12 +85,23 @@ impl BaselineFolder {
         let path = self.path(&name.file());
         let bytes = files.read(&path)?;
         Ok(match BaselineFile::from_slice(&bytes) {
-            Ok(file) => match self.misplaced(name, &file) {
-                None => Ok(Stored { name: name.clone(), file }),
-                Some(why) => Err(Fault { path, why }),
-            },
+            Ok(file) => self.checked(name, file),
             Err(error) => Err(fault(path, &error)),
         })
+    }
+
+    /// A file that was read already, if it lies where its content says that it belongs.
+    pub fn checked(&self, name: &RunName, file: BaselineFile) -> Result<Stored, Fault> {
+        match self.misplaced(name, &file) {
+            None => Ok(Stored { name: name.clone(), file }),
+            Some(why) => Err(Fault { path: self.path(&name.file()), why }),
+        }
+    }
+
+    /// Why a stored session, or a benchmark of it, is still excluded: its quarantine without what was accepted since.
+    pub fn held(&self, stored: &Stored) -> Vec<QuarantineRecord> {
+        let reasons = stored.file.quarantine.iter();
+        reasons.filter(|reason| !is_released(reason, &stored.name, &self.acceptances)).cloned().collect()
     }
 
     /// Why a file's folder or name does not match its content.

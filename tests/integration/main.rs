@@ -33,6 +33,9 @@ mod profile;
 mod pull_request;
 mod raw_files;
 mod schemas;
+#[path = "../simulated_history/history.rs"]
+mod simulated_history;
+mod site;
 mod store;
 mod stored_gate;
 mod suite;

@@ -1,0 +1,236 @@
+//! `benchgate site`: the stored history as pages.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::config::{self, Store};
+use crate::exit_code::ExitCode;
+use crate::git::Repository;
+use crate::model::counted;
+use crate::record::BaselineFile;
+use crate::report::harmless;
+use crate::site::{self, Folder, FolderError, Silence, Site, Timeline};
+use crate::store::{self, Files, StoreError, Stored};
+
+use super::baseline_shelf::say_faults;
+use super::store_args::{StoreArgs, runner};
+use super::{CliError, Terminal};
+
+/// Write the stored history as a static site
+///
+/// An overview, a page for each benchmark, and a page that compares two sessions. It works from a disk and from any
+/// web server, and makes no network requests. Files that did not change are not written again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate site public                       the folder `baselines`
+  benchgate site public --branch              the branch benchgate-baselines
+  benchgate site public --fail-on missing     exit code 12 if anything stopped reporting")]
+pub struct Args {
+    /// Folder for the site; created if absent
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    #[command(flatten)]
+    history: HistoryArgs,
+    /// Where commits are linked to, for example https://github.com/OWNER/REPO [default: the remote `origin`]
+    #[arg(long, value_name = "URL", value_parser = repository)]
+    repository: Option<site::Repository>,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// What is read of the stored history, and when it counts as silent.
+#[derive(Debug, Clone, clap::Args)]
+pub struct HistoryArgs {
+    /// Newest sessions to read of each suite and testbed [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    sessions: Option<u32>,
+    /// Days without a session after which a testbed or benchmark is missing
+    #[arg(long, value_name = "DAYS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    silent_after: u32,
+    /// What fails the command, after everything was written
+    #[arg(long, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+    /// The present, for reproducible pages, as RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME")]
+    now: Option<Timestamp>,
+}
+
+/// What can fail a night.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    /// A testbed or benchmark stopped reporting
+    Missing,
+}
+
+fn repository(text: &str) -> Result<site::Repository, String> {
+    let expected = "expected an address like https://github.com/OWNER/REPO";
+    site::Repository::parse(text).ok_or_else(|| expected.to_owned())
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let mut folder = Folder::open(&args.folder)?;
+    let git = Repository::open(Path::new(".")).ok();
+    let origin = git.as_ref().and_then(|git| git.remote_url("origin").ok());
+    let repository = args.repository.clone().or_else(|| origin.as_deref().and_then(site::Repository::parse));
+    let timelines = args.history.read(&args.store, git.as_ref(), terminal)?;
+    let now = args.history.now();
+    let silent = site::silences(&timelines, now, args.history.silent_after);
+    let site = Site { timelines: &timelines, silent: &silent, now, repository: repository.as_ref() };
+    site.build(&site::moved(&timelines), |path, content| folder.write(path, content))?;
+    folder.finish()?;
+    terminal.print(&harmless(&format!(
+        "wrote {} to {}: {}, {} unchanged, {} removed\n",
+        counted(timelines.iter().map(|timeline| timeline.benchmarks.len()).sum(), "benchmark"),
+        args.folder.display(),
+        counted(folder.written, "file"),
+        folder.unchanged,
+        folder.removed
+    )));
+    Ok(args.history.judge(&silent, terminal))
+}
+
+impl HistoryArgs {
+    pub fn now(&self) -> Timestamp {
+        self.now.unwrap_or_else(Timestamp::now)
+    }
+
+    /// Everything that is stored, reduced.
+    pub fn read(
+        &self,
+        place: &StoreArgs,
+        git: Option<&Repository>,
+        terminal: &Terminal,
+    ) -> Result<Vec<Timeline>, CliError> {
+        let (configured, root) = configured(place)?;
+        let files = place.over(&configured, &root).open(git, &runner, terminal)?;
+        let mut timelines = Vec::new();
+        for (suite, testbed) in store::baseline_folders(files.as_ref())? {
+            let baseline = store::BaselineFolder::open_folder(files.as_ref(), format!("{suite}/{testbed}"))?;
+            let newest = self.sessions.map_or(usize::MAX, |sessions| sessions as usize);
+            timelines.extend(read_timeline(files.as_ref(), &baseline, newest, terminal)?);
+        }
+        if timelines.is_empty() {
+            return Err(CliError::BaselineMissing {
+                message: format!("{} holds no session", files.place()),
+                hint: Some(
+                    "`benchgate baseline update` stores one; --store and --branch name the place".to_owned(),
+                ),
+            });
+        }
+        Ok(timelines)
+    }
+
+    /// Lists what is missing, and says whether that fails.
+    pub fn judge(&self, silent: &[Silence], terminal: &Terminal) -> ExitCode {
+        let now = self.now();
+        let mut alarm = false;
+        for silence in silent {
+            let what = silence.benchmark.as_deref().unwrap_or("the whole testbed");
+            let since = silence.since.strftime("%Y-%m-%d");
+            let days = silence.days(now);
+            let text = format!(
+                "{what} of {} on {}: last measured {since}, {days} days ago",
+                silence.suite, silence.testbed
+            );
+            match &silence.explained {
+                Some(why) => terminal.note(&format!("note: {text}; {why}")),
+                None => {
+                    alarm = true;
+                    terminal.warn(&format!("missing: {text}"));
+                }
+            }
+        }
+        if alarm && self.fail_on == Some(FailOn::Missing) {
+            ExitCode::BaselineMissing
+        } else {
+            ExitCode::Pass
+        }
+    }
+}
+
+/// `[store]` of the configuration here, if there is one.
+fn configured(place: &StoreArgs) -> Result<(Store, PathBuf), CliError> {
+    let file = super::session::MeasureArgs::default_config();
+    if !file.exists() || place.is_told() {
+        return Ok((Store::default(), PathBuf::new()));
+    }
+    let config = config::load(&file)?;
+    Ok((config.store, config.root))
+}
+
+/// Files that are read before they are parsed, on all processors together.
+const BATCH: usize = 32;
+
+fn read_timeline(
+    files: &dyn Files,
+    baseline: &store::BaselineFolder,
+    newest: usize,
+    terminal: &Terminal,
+) -> Result<Option<Timeline>, CliError> {
+    let names = &baseline.runs[baseline.runs.len().saturating_sub(newest)..];
+    say_faults(&baseline.faults, terminal);
+    files.prefetch(&names.iter().map(|name| baseline.path(&name.file())).collect::<Vec<_>>())?;
+    let mut faults = baseline.faults.len();
+    let mut found: Option<Timeline> = None;
+    for batch in names.chunks(BATCH) {
+        let bytes = batch.iter().map(|name| files.read(&baseline.path(&name.file())));
+        let bytes = bytes.collect::<Result<Vec<_>, StoreError>>()?;
+        for (name, file) in batch.iter().zip(parsed(&bytes)) {
+            let stored = file.map_err(|error| error.to_string());
+            let stored = stored.and_then(|file| baseline.checked(name, file).map_err(|fault| fault.why));
+            match (stored, name.began()) {
+                (Ok(stored), Some(began)) => {
+                    let held = baseline.held(&stored);
+                    let Stored { name, file } = stored;
+                    let timeline = found.get_or_insert_with(|| Timeline::new(&file.suite, &file.testbed.id));
+                    timeline.add(name.as_str(), began, file, held);
+                }
+                (stored, _) => {
+                    faults += 1;
+                    let why = stored.err().unwrap_or_else(|| "its name holds no time".to_owned());
+                    terminal.warn(&format!("{} is left out: {why}", baseline.path(&name.file())));
+                }
+            }
+        }
+    }
+    if let Some(found) = &mut found {
+        found.faults = faults;
+        found.acceptances = baseline.acceptances.iter().map(|(_, accepted)| accepted.clone()).collect();
+    }
+    Ok(found)
+}
+
+/// Parses and checks files on all processors, in order.
+fn parsed(bytes: &[Vec<u8>]) -> Vec<Result<BaselineFile, crate::record::RecordError>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = bytes.len().div_ceil(threads).max(1);
+    let read =
+        |share: &[Vec<u8>]| -> Vec<_> { share.iter().map(|bytes| BaselineFile::from_slice(bytes)).collect() };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = bytes.chunks(share).map(|share| scope.spawn(move || read(share))).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+impl From<FolderError> for CliError {
+    fn from(error: FolderError) -> Self {
+        let message = format!("failed to {error}");
+        match error {
+            FolderError::Foreign(_) => Self::Usage {
+                message,
+                hint: Some(
+                    "name a new or empty folder, or one that an earlier `benchgate site` wrote".to_owned(),
+                ),
+            },
+            FolderError::Manifest { .. } => {
+                Self::Usage { message, hint: Some("remove the folder; the site is written anew".to_owned()) }
+            }
+            FolderError::Io { .. } => Self::Failed { message, hint: None },
+        }
+    }
+}

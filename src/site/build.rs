@@ -1,0 +1,83 @@
+//! All files of a site, one after the other.
+
+use jiff::Timestamp;
+
+use super::address::Repository;
+use super::benchmark::{benchmark_page, path};
+use super::causes::Member;
+use super::compare::{compare_page, index, sessions};
+use super::history::Timeline;
+use super::moves::Move;
+use super::overview::Overview;
+use super::silence::Silence;
+
+const STYLE: &str = include_str!("assets/site.css");
+const SCRIPT: &str = include_str!("assets/site.js");
+
+/// What a site shows.
+pub struct Site<'a> {
+    pub timelines: &'a [Timeline],
+    pub silent: &'a [Silence],
+    pub now: Timestamp,
+    /// Where commits are linked to.
+    pub repository: Option<&'a Repository>,
+}
+
+/// Every change of level of every benchmark.
+pub fn moved(timelines: &[Timeline]) -> Vec<Member<'_>> {
+    let mut found = Vec::new();
+    for timeline in timelines {
+        for (benchmark, history) in &timeline.benchmarks {
+            for (metric, track) in &history.tracks {
+                found.extend(track.moves().into_iter().map(|change| Member {
+                    timeline,
+                    benchmark,
+                    metric,
+                    change,
+                }));
+            }
+        }
+    }
+    found
+}
+
+impl Site<'_> {
+    /// Hands every file to `write`: its path, with `/` between the parts, and its content.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn build<E>(
+        &self,
+        moved: &[Member<'_>],
+        mut write: impl FnMut(&str, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Self { timelines, silent, now, repository } = *self;
+        write("assets/site.css", STYLE.as_bytes())?;
+        write("assets/site.js", SCRIPT.as_bytes())?;
+        let overview = Overview { timelines, moved, silent, now, repository };
+        write("index.html", overview.page().as_bytes())?;
+        write("compare.html", compare_page(timelines).as_bytes())?;
+        for timeline in timelines {
+            for (benchmark, history) in &timeline.benchmarks {
+                let own = moved.iter().filter(|member| {
+                    std::ptr::eq(member.timeline, timeline) && member.benchmark == benchmark
+                });
+                let mut by_metric: Vec<(&str, Vec<Move>)> = Vec::new();
+                for member in own {
+                    match by_metric.iter_mut().find(|(metric, _)| *metric == member.metric) {
+                        Some((_, moves)) => moves.push(member.change),
+                        None => by_metric.push((member.metric, vec![member.change])),
+                    }
+                }
+                let page = benchmark_page(timeline, benchmark, history, &by_metric, repository);
+                write(&path(timeline, benchmark), page.as_bytes())?;
+            }
+            let (at, content) = index(timeline);
+            write(&at, content.as_bytes())?;
+            for (at, content) in sessions(timeline) {
+                write(&at, content.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}

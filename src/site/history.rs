@@ -1,0 +1,206 @@
+//! What the stored sessions of one suite on one testbed say, reduced to what pages show. A session is read,
+//! reduced and dropped: three years of five hundred benchmarks fit in memory like this and in no other way.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::model::{Better, MetricKind, Unit};
+use crate::record::{
+    AcceptanceFile, BaselineBenchmark, BaselineFile, MetricRecord, OutcomeStatus, QuarantineRecord,
+    TestbedRecord, ToolchainRecord,
+};
+use crate::stats::describe;
+use crate::stats::median::median_with_interval;
+
+/// One suite on one testbed.
+#[derive(Debug, Clone)]
+pub struct Timeline {
+    pub suite: String,
+    /// As the newest session has it.
+    pub testbed: TestbedRecord,
+    /// Oldest first.
+    pub sessions: Vec<Session>,
+    pub acceptances: Vec<AcceptanceFile>,
+    pub benchmarks: BTreeMap<String, History>,
+    /// Files that can't be used.
+    pub faults: usize,
+}
+
+/// One stored session, without its values.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// The name of its file, without the extension.
+    pub name: String,
+    pub began: Timestamp,
+    pub commit: Option<String>,
+    pub toolchain: Option<ToolchainRecord>,
+    /// What is recorded of the machine and may differ between sessions.
+    pub notes: BTreeMap<String, String>,
+    /// Why it, or a benchmark of it, is still excluded.
+    pub held: Vec<QuarantineRecord>,
+    /// The machine's state while it was measured: the median over processes, by name with the unit in it.
+    pub state: BTreeMap<String, f64>,
+}
+
+/// One benchmark over the sessions.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// By metric name.
+    pub tracks: BTreeMap<String, Track>,
+    /// Session and reason, where it was planned and not measured.
+    pub failures: Vec<(usize, String)>,
+}
+
+/// One metric of one benchmark over the sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Track {
+    pub unit: Unit,
+    pub better: Better,
+    pub kind: MetricKind,
+    /// Oldest first.
+    pub points: Vec<Point>,
+}
+
+/// One metric of one benchmark in one session.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Index of the session.
+    pub session: usize,
+    /// Median over the processes, and its interval.
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+    pub processes: usize,
+    /// Excluded from the baseline.
+    pub held: bool,
+}
+
+impl Timeline {
+    pub fn new(suite: &str, testbed: &str) -> Self {
+        Self {
+            suite: suite.to_owned(),
+            testbed: TestbedRecord { id: testbed.to_owned(), ..TestbedRecord::default() },
+            sessions: Vec::new(),
+            acceptances: Vec::new(),
+            benchmarks: BTreeMap::new(),
+            faults: 0,
+        }
+    }
+
+    /// Adds the next session; the oldest comes first. `held`: why it, or a benchmark of it, is still excluded.
+    pub fn add(&mut self, name: &str, began: Timestamp, file: BaselineFile, held: Vec<QuarantineRecord>) {
+        let at = self.sessions.len();
+        let metrics: BTreeMap<&str, &MetricRecord> =
+            file.metrics.iter().map(|metric| (metric.name.as_str(), metric)).collect();
+        for benchmark in &file.benchmarks {
+            let is_held = held
+                .iter()
+                .any(|reason| reason.benchmark.as_ref().is_none_or(|excluded| *excluded == benchmark.name));
+            let history = self.benchmarks.entry(benchmark.name.clone()).or_default();
+            if benchmark.outcome.status != OutcomeStatus::Ok {
+                let why = benchmark.outcome.why.clone();
+                history.failures.push((at, why.unwrap_or_else(|| "no reason was recorded".to_owned())));
+                continue;
+            }
+            for (metric, (value, low, high), processes) in measured(benchmark) {
+                let Some(record) = metrics.get(metric) else { continue };
+                if !(value.is_finite() && low.is_finite() && high.is_finite()) {
+                    continue;
+                }
+                let track = history.tracks.entry(metric.to_owned()).or_insert_with(|| Track::of(record));
+                if track.unit.as_str() != record.unit {
+                    // Another unit is another quantity; the newest one is shown.
+                    *track = Track::of(record);
+                }
+                track.points.push(Point { session: at, value, low, high, processes, held: is_held });
+            }
+        }
+        self.suite = file.suite;
+        let state = state(&file.benchmarks);
+        self.sessions.push(Session {
+            name: name.to_owned(),
+            began,
+            commit: file.commit,
+            toolchain: file.toolchain,
+            notes: file.testbed.notes.clone(),
+            held,
+            state,
+        });
+        self.testbed = file.testbed;
+    }
+
+    /// The newest session.
+    pub fn newest(&self) -> Option<&Session> {
+        self.sessions.last()
+    }
+}
+
+/// Every metric of a benchmark with its median, the interval and the number of processes.
+fn measured(benchmark: &BaselineBenchmark) -> Vec<(&str, (f64, f64, f64), usize)> {
+    let mut sampled: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for process in &benchmark.processes {
+        for (metric, summary) in &process.summaries {
+            sampled.entry(metric).or_default().push(summary.median.0);
+        }
+    }
+    let mut found: Vec<(&str, (f64, f64, f64), usize)> = sampled
+        .into_iter()
+        .filter_map(|(metric, medians)| Some((metric, median_with_interval(&medians)?, medians.len())))
+        .collect();
+    let known: Vec<&str> = found.iter().map(|(metric, ..)| *metric).collect();
+    let single = benchmark.values.iter().filter(|value| !known.contains(&value.metric.as_str()));
+    found.extend(
+        single.map(|value| (value.metric.as_str(), (value.value.0, value.value.0, value.value.0), 1)),
+    );
+    found
+}
+
+fn state(benchmarks: &[BaselineBenchmark]) -> BTreeMap<String, f64> {
+    let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for process in benchmarks.iter().flat_map(|benchmark| &benchmark.processes) {
+        for (name, value) in &process.state {
+            values.entry(name).or_default().push(value.0);
+        }
+    }
+    let median = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), describe::median(&values)?));
+    values.into_iter().filter_map(median).filter(|(_, value)| value.is_finite()).collect()
+}
+
+impl Track {
+    fn of(record: &MetricRecord) -> Self {
+        Self {
+            unit: Unit::parse(&record.unit),
+            better: record.better.0,
+            kind: record.kind.0,
+            points: Vec::new(),
+        }
+    }
+
+    /// The value that every session has; `None` where they differ, or where there are none.
+    pub fn constant(&self) -> Option<f64> {
+        let first = self.points.first()?;
+        let equal = |point: &Point| point.low == first.value && point.high == first.value;
+        self.points.iter().all(equal).then_some(first.value)
+    }
+
+    /// Values as costs: logarithms, larger is worse. `None` where a value has none.
+    pub fn costs(&self) -> Option<Vec<f64>> {
+        let sign = if self.better == Better::Lower { 1.0 } else { -1.0 };
+        self.points.iter().map(|point| (point.value > 0.0).then(|| sign * point.value.ln())).collect()
+    }
+}
+
+impl History {
+    /// The metric that stands for the benchmark: its latency, or the first that varies.
+    pub fn main(&self) -> Option<(&str, &Track)> {
+        let named = self.tracks.get_key_value("latency");
+        let noisy = || self.tracks.iter().find(|(_, track)| track.kind == MetricKind::Noisy);
+        named.or_else(noisy).or_else(|| self.tracks.iter().next()).map(|(name, track)| (name.as_str(), track))
+    }
+
+    /// The newest session that measured it.
+    pub fn last_measured(&self) -> Option<usize> {
+        self.tracks.values().filter_map(|track| Some(track.points.last()?.session)).max()
+    }
+}

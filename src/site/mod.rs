@@ -1,0 +1,28 @@
+//! L3: the stored history as pages. What each page shows is decided here and rendered here; nothing is read, and only
+//! `folder` writes. Sessions come reduced: see [`Timeline`].
+//!
+//! ```text
+//! baseline files ─▶ history ─▶ moves ─▶ causes ─┐
+//!                      └─▶ silence ─────────────┴▶ overview, benchmark, compare ─▶ folder
+//! ```
+
+mod address;
+mod benchmark;
+mod build;
+mod causes;
+mod compare;
+mod folder;
+mod history;
+mod layout;
+mod moves;
+mod overview;
+mod plot;
+mod silence;
+
+pub use address::Repository;
+pub use build::{Site, moved};
+pub use causes::{Cause, Member, causes};
+pub use folder::{Folder, FolderError};
+pub use history::{History, Point, Session, Timeline, Track};
+pub use moves::{Move, Range, compiler, sources};
+pub use silence::{Silence, silences};

@@ -1,0 +1,250 @@
+//! The first page: what needs attention, suites by testbed, and every benchmark in a row.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use maud::{Markup, html};
+
+use super::address::Repository;
+use super::benchmark::{in_short, path, ranges};
+use super::causes::{Cause, Member, causes};
+use super::history::{History, Timeline};
+use super::layout::{name, page, wide};
+use super::moves::Move;
+use super::plot::{day, spark};
+use super::silence::Silence;
+use crate::report::quantity;
+
+/// Days that count as this week.
+const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Sessions in a small picture.
+const SPARK: usize = 120;
+/// Benchmarks of one cause that are listed.
+const LISTED: usize = 12;
+
+/// Everything that the overview shows.
+pub struct Overview<'a> {
+    pub timelines: &'a [Timeline],
+    /// By timeline, benchmark and metric.
+    pub moved: &'a [Member<'a>],
+    pub silent: &'a [Silence],
+    pub now: Timestamp,
+    pub repository: Option<&'a Repository>,
+}
+
+impl Overview<'_> {
+    /// The page.
+    pub fn page(&self) -> String {
+        let week: Vec<Member<'_>> = self
+            .moved
+            .iter()
+            .filter(|member| self.now.duration_since(member.at()) <= WEEK)
+            .cloned()
+            .collect();
+        let week = causes(week);
+        let body = html! {
+            h1 { "Benchmarks" }
+            (self.attention(&week))
+            (self.grid())
+            (self.rows())
+        };
+        page("Overview", "", &body)
+    }
+
+    fn attention(&self, week: &[Cause<'_>]) -> Markup {
+        html! {
+            section {
+                h2 { "Moved this week" }
+                @if week.is_empty() { p { "No change of level was found in the seven days before " (day(self.now)) "." } }
+                @for cause in week { (self.cause(cause)) }
+            }
+            section {
+                h2 { "Missing" }
+                @if self.silent.is_empty() { p { "Everything reports." } }
+                ul.silent { @for silence in self.silent {
+                    li class=(if silence.explained.is_some() { "explained" } else { "alarm" }) {
+                        @match &silence.benchmark {
+                            Some(benchmark) => { (name(benchmark)) " in " },
+                            None => "The whole testbed in ",
+                        }
+                        (name(&silence.suite)) " on " (name(&silence.testbed)) ": last measured "
+                        time datetime=(silence.since) { (day(silence.since)) }
+                        @if let Some(why) = &silence.explained { ", " (name(why)) }
+                    }
+                } }
+            }
+        }
+    }
+
+    fn cause(&self, cause: &Cause<'_>) -> Markup {
+        let Some(first) = cause.members.first() else { return html! {} };
+        html! {
+            article.cause {
+                h3 {
+                    (crate::model::counted(cause.members.len(), "change")) " between " (day(cause.after)) " and "
+                    (day(cause.until))
+                }
+                p.range { "Range" (ranges(first.timeline, &first.change, self.repository)) }
+                ul {
+                    @for member in cause.members.iter().take(LISTED) {
+                        li class=(if member.change.is_worse() { "worse" } else { "better" }) {
+                            a href=(path(member.timeline, member.benchmark)) { (name(member.benchmark)) }
+                            " " (name(member.metric)) " " strong { (in_short(&member.change)) }
+                            " on " (name(&member.timeline.testbed.id))
+                        }
+                    }
+                    @if cause.members.len() > LISTED { li { (cause.members.len() - LISTED) " more" } }
+                }
+            }
+        }
+    }
+
+    /// Suites by testbed.
+    fn grid(&self) -> Markup {
+        let suites: BTreeSet<&str> = self.timelines.iter().map(|timeline| timeline.suite.as_str()).collect();
+        let testbeds: BTreeSet<&str> =
+            self.timelines.iter().map(|timeline| timeline.testbed.id.as_str()).collect();
+        let timeline = |suite: &str, testbed: &str| {
+            self.timelines.iter().find(|timeline| timeline.suite == suite && timeline.testbed.id == testbed)
+        };
+        let content = html! {
+            table.grid {
+                caption { "Suites by testbed" }
+                thead { tr { th scope="col" { "Suite" } @for testbed in &testbeds { th scope="col" { (name(testbed)) } } } }
+                tbody { @for suite in &suites { tr {
+                    th scope="row" { (name(suite)) }
+                    @for testbed in &testbeds {
+                        @match timeline(suite, testbed) {
+                            Some(timeline) => td { (self.cell(timeline)) },
+                            None => td.none { "–" },
+                        }
+                    }
+                } } }
+            }
+        };
+        html! { section { h2 { "Suites" } (wide("Suites by testbed", &content)) } }
+    }
+
+    fn cell(&self, timeline: &Timeline) -> Markup {
+        let of =
+            |silence: &&Silence| silence.suite == timeline.suite && silence.testbed == timeline.testbed.id;
+        let silent: Vec<&Silence> = self.silent.iter().filter(of).collect();
+        let whole = silent.iter().any(|silence| silence.benchmark.is_none());
+        let held = timeline.newest().filter(|newest| !newest.held.is_empty()).map(|newest| {
+            let run = newest.held.iter().any(|reason| reason.benchmark.is_none());
+            if run { "newest session quarantined" } else { "newest session partly quarantined" }
+        });
+        html! {
+            @if let Some(newest) = timeline.newest() {
+                span.state class=(if whole { "alarm" } else { "" }) {
+                    @if whole { "silent since " } @else { "newest " } (day(newest.began))
+                }
+            }
+            br;
+            (crate::model::counted(timeline.sessions.len(), "session")) ", "
+            (crate::model::counted(timeline.benchmarks.len(), "benchmark"))
+            @if !whole && !silent.is_empty() { br; span.alarm { (silent.len()) " missing" } }
+            @if let Some(held) = held { br; span.held { (held) } }
+            @if timeline.faults > 0 { br; span.alarm { (crate::model::counted(timeline.faults, "unusable file")) } }
+        }
+    }
+
+    fn rows(&self) -> Markup {
+        let suites: BTreeSet<&str> = self.timelines.iter().map(|timeline| timeline.suite.as_str()).collect();
+        let testbeds: BTreeSet<&str> =
+            self.timelines.iter().map(|timeline| timeline.testbed.id.as_str()).collect();
+        let content = html! {
+            table.benchmarks {
+                caption { "Benchmarks" }
+                thead { tr {
+                    th scope="col" { "Benchmark" } th scope="col" { "Suite" } th scope="col" { "Testbed" }
+                    th scope="col" { "Trend" } th.n scope="col" { "Newest" } th scope="col" { "Last change" }
+                    th scope="col" { "State" }
+                } }
+                tbody { @for timeline in self.timelines { @for (benchmark, history) in &timeline.benchmarks {
+                    (self.row(timeline, benchmark, history))
+                } } }
+            }
+        };
+        html! {
+            section {
+                h2 { "All benchmarks" }
+                // Without a script there is nothing that filters.
+                div.filters hidden {
+                    label { "Search " input type="search" id="search"; }
+                    label { "Suite " select id="suite" { option value="" { "all" }
+                        @for suite in &suites { option value=(crate::report::clean(suite)) { (crate::report::clean(suite)) } } } }
+                    label { "Testbed " select id="testbed" { option value="" { "all" }
+                        @for testbed in &testbeds { option value=(crate::report::clean(testbed)) { (crate::report::clean(testbed)) } } } }
+                    label { "State " select id="state" { option value="" { "all" }
+                        @for state in STATES { option value=(state) { (state) } } } }
+                    output id="matches" for="search suite testbed state" {}
+                }
+                (wide("All benchmarks", &content))
+            }
+        }
+    }
+
+    fn row(&self, timeline: &Timeline, benchmark: &str, history: &History) -> Markup {
+        let main = history.main();
+        let newest = main.and_then(|(_, track)| Some((track, track.points.last()?)));
+        let last = self.last_move(timeline, benchmark, main.map(|(metric, _)| metric));
+        let state = self.state(timeline, benchmark, history, last);
+        html! {
+            tr data-suite=(crate::report::clean(&timeline.suite)) data-testbed=(crate::report::clean(&timeline.testbed.id))
+                data-state=(state) {
+                th scope="row" { a href=(path(timeline, benchmark)) { (name(benchmark)) } }
+                td { (name(&timeline.suite)) }
+                td { (name(&timeline.testbed.id)) }
+                td { @if let Some((_, track)) = main { (spark(track, SPARK)) } }
+                td.n { @if let Some((track, point)) = newest { (quantity(point.value, &track.unit)) } }
+                td { @if let Some(moved) = last {
+                    span class=(if moved.is_worse() { "worse" } else { "better" }) { (in_short(moved)) }
+                    " " (day(timeline.sessions[moved.at].began))
+                } }
+                td class=(format!("is-{state}")) { (state) }
+            }
+        }
+    }
+
+    fn last_move(&self, timeline: &Timeline, benchmark: &str, metric: Option<&str>) -> Option<&Move> {
+        let of = |member: &&Member<'_>| {
+            std::ptr::eq(member.timeline, timeline)
+                && member.benchmark == benchmark
+                && Some(member.metric) == metric
+        };
+        self.moved.iter().filter(of).map(|member| &member.change).max_by_key(|moved| moved.at)
+    }
+
+    fn state(
+        &self,
+        timeline: &Timeline,
+        benchmark: &str,
+        history: &History,
+        last: Option<&Move>,
+    ) -> &'static str {
+        let silent = self.silent.iter().any(|silence| {
+            silence.suite == timeline.suite
+                && silence.testbed == timeline.testbed.id
+                && silence.benchmark.as_deref().is_none_or(|silent| silent == benchmark)
+        });
+        let newest = timeline.sessions.len().checked_sub(1);
+        let at_newest = |session: usize| Some(session) == newest;
+        if silent {
+            return STATES[0];
+        }
+        if history.failures.last().is_some_and(|(session, _)| at_newest(*session)) {
+            return STATES[1];
+        }
+        let week = |moved: &&Move| self.now.duration_since(timeline.sessions[moved.at].began) <= WEEK;
+        match last.filter(week) {
+            Some(moved) if moved.is_worse() => return STATES[2],
+            Some(_) => return STATES[3],
+            None => {}
+        }
+        let held = history.main().and_then(|(_, track)| track.points.last());
+        if held.is_some_and(|point| point.held && at_newest(point.session)) { STATES[4] } else { STATES[5] }
+    }
+}
+
+const STATES: [&str; 6] = ["missing", "failing", "worse", "better", "quarantined", "steady"];

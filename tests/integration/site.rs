@@ -1,0 +1,164 @@
+//! `benchgate site`: what it writes, what it leaves alone, and what it says of silence.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::harness::World;
+use crate::simulated_history::{self as history, Plan};
+
+const PLAN: Plan = Plan { seed: 3, nights: 72, benchmarks: 8, processes: 3, noise: 0.004, hostile: true };
+
+fn world(plan: &Plan) -> World {
+    let world = World::new();
+    history::write(plan, &world.work().join("baselines"));
+    world
+}
+
+fn now(night: usize) -> String {
+    history::began(night).to_string()
+}
+
+/// Content and time of every file, by path.
+fn files(folder: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
+    let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+                let time = path.metadata().unwrap().modified().unwrap();
+                found.insert(name, (std::fs::read(&path).unwrap(), time));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_same_history_gives_the_same_site_and_nothing_is_written_twice() {
+    let world = world(&PLAN);
+    let present = now(PLAN.nights);
+    let arguments = ["site", "public", "--now", &present];
+    world.run(arguments).expect_code(0);
+    let before = files(&world.work().join("public"));
+    assert!(before.len() > 20 && before.contains_key("index.html"));
+    let again = world.run(arguments).expect_code(0);
+    assert!(again.stdout.contains(" 0 files,"), "{}", again.stdout);
+    assert_eq!(
+        before.iter().filter(|(name, _)| *name != "benchgate-site.json").collect::<Vec<_>>(),
+        files(&world.work().join("public"))
+            .iter()
+            .filter(|(name, _)| *name != "benchgate-site.json")
+            .collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_night_of_one_testbed_leaves_the_pages_of_the_others_alone() {
+    let world = world(&PLAN);
+    world.run(["site", "public", "--now", &now(PLAN.nights)]).expect_code(0);
+    let before = files(&world.work().join("public"));
+    // The newest session of the CPU goes away, and everything else stays.
+    let shelf = world.work().join("baselines/zoo/cpu");
+    let mut sessions: Vec<_> =
+        std::fs::read_dir(&shelf).unwrap().map(|entry| entry.unwrap().path()).collect();
+    sessions.sort();
+    std::fs::remove_file(sessions.last().unwrap()).unwrap();
+    world.run(["site", "public", "--now", &now(PLAN.nights)]).expect_code(0);
+    let after = files(&world.work().join("public"));
+    let changed: Vec<&String> =
+        before.iter().filter(|(name, file)| after.get(*name) != Some(file)).map(|(name, _)| name).collect();
+    assert!(changed.iter().any(|name| name.starts_with("b/") && name.contains("zoo-cpu")), "{changed:?}");
+    let others = changed.iter().filter(|name| name.contains("gpu"));
+    assert_eq!(others.count(), 0, "{changed:?}");
+    // Old sessions stay as they were; the file of the one that is gone is gone.
+    assert_eq!(changed.iter().filter(|name| name.starts_with("s/")).count(), 2, "{changed:?}");
+}
+
+#[test]
+fn a_missing_week_turns_the_night_red() {
+    let world = world(&Plan { nights: 40, benchmarks: 6, ..PLAN });
+    let site = |night: usize| world.run(["site", "public", "--fail-on", "missing", "--now", &now(night)]);
+    // One benchmark was dropped twenty nights before the end, and the old chip was replaced.
+    let dropped = site(40).expect_code(12);
+    assert_eq!(dropped.stderr.matches("missing: ").count(), 1, "{}", dropped.stderr);
+    assert!(dropped.stderr.contains("note: the whole testbed of zoo on gpu-old-chip"), "{}", dropped.stderr);
+    // A week later nothing has come at all.
+    let silent = site(47).expect_code(12);
+    assert!(silent.stderr.contains("missing: the whole testbed of zoo on cpu"), "{}", silent.stderr);
+    assert!(silent.stderr.contains("missing: the whole testbed of zoo on gpu-new-chip"), "{}", silent.stderr);
+    // Without the option the site is written, and the silence is said.
+    world.run(["site", "public", "--now", &now(47)]).expect_code(0);
+}
+
+#[test]
+fn silence_that_was_acknowledged_is_no_alarm() {
+    let plan = Plan { nights: 40, benchmarks: 6, hostile: false, ..PLAN };
+    let world = world(&plan);
+    let name = history::name(history::dropped(&plan).0, &plan);
+    let site = || world.run(["site", "public", "--fail-on", "missing", "--now", &now(40)]);
+    site().expect_code(12);
+    let accept = ["baseline", "accept", "zoo", "--testbed", "cpu", "--benchmark", &name];
+    let reason = ["--who", "kim", "--why", "removed on purpose"];
+    world.run(accept.into_iter().chain(reason)).expect_code(0);
+    let said = site().expect_code(0).stderr;
+    assert!(said.contains("acknowledged by kim: removed on purpose"), "{said}");
+}
+
+#[test]
+fn a_name_that_no_recent_session_has_is_not_accepted() {
+    let world = world(&Plan { nights: 25, benchmarks: 6, ..PLAN });
+    let accept = ["baseline", "accept", "zoo", "--testbed", "cpu", "--benchmark", "mdoel-*"];
+    world.run(accept.into_iter().chain(["--who", "kim", "--why", "a typo"])).expect_code(2);
+}
+
+#[test]
+fn a_folder_with_something_else_in_it_is_refused_and_kept() {
+    let world = world(&Plan { nights: 12, benchmarks: 6, ..PLAN });
+    world.write("public/thesis.tex", "all of it");
+    let refused = world.run(["site", "public"]).expect_code(2);
+    assert!(refused.stdout.is_empty());
+    assert_eq!(world.read("public/thesis.tex"), "all of it");
+}
+
+#[test]
+fn a_damaged_session_is_named_and_counted_on_the_site() {
+    let world = world(&Plan { nights: 12, benchmarks: 6, ..PLAN });
+    let shelf = world.work().join("baselines/zoo/cpu");
+    let mut entries = std::fs::read_dir(&shelf).unwrap().map(|entry| entry.unwrap().path());
+    let session = entries.find(|path| !path.to_str().unwrap().contains("-accept-")).unwrap();
+    let text = std::fs::read_to_string(&session).unwrap().replacen("night-", "other-", 1);
+    std::fs::write(&session, text).unwrap();
+    let said = world.run(["site", "public", "--now", &now(12), "--quiet"]).expect_code(0).stderr;
+    assert!(said.contains("is left out"), "{said}");
+    assert!(world.read("public/index.html").contains("1 unusable file"));
+}
+
+#[test]
+fn an_empty_baseline_is_no_site() {
+    World::new().run(["site", "public"]).expect_code(12);
+}
+
+#[test]
+fn no_page_holds_anything_inline_that_its_policy_forbids() {
+    let world = world(&Plan { nights: 30, benchmarks: 8, ..PLAN });
+    world.run(["site", "public", "--now", &now(30)]).expect_code(0);
+    for (name, (content, _)) in files(&world.work().join("public")) {
+        if !name.ends_with(".html") {
+            continue;
+        }
+        let text = String::from_utf8(content).unwrap();
+        let scripts: Vec<&str> = text.match_indices("<script").map(|(at, _)| &text[at..]).collect();
+        for script in scripts {
+            let runs = !script.starts_with("<script type=\"application/json\"");
+            assert!(!runs || script.contains("assets/site.js"), "{name}: {}", &script[..60]);
+        }
+        for forbidden in ["<style", " style=\"", "javascript:", "<img", "<iframe", " src=\"http"] {
+            assert!(!text.contains(forbidden), "{name} holds {forbidden}");
+        }
+        assert!(text.contains("default-src 'none'"), "{name}");
+    }
+}
