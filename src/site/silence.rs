@@ -23,7 +23,7 @@ pub struct Silence {
     pub benchmark: Option<String>,
     /// When it was last measured.
     pub since: Timestamp,
-    /// Why it is expected, in words: acknowledged or replaced. Absent where nobody expects it.
+    /// Why it is expected, if it is expected: acknowledged or replaced.
     pub explained: Option<String>,
 }
 
@@ -79,7 +79,7 @@ fn patience(timeline: &Timeline, days: u32) -> SignedDuration {
     SignedDuration::from_secs_f64(usual.max(f64::from(days) * 86_400.0))
 }
 
-/// An acceptance that was given after the last session, for what is silent: somebody knows.
+/// An acceptance that was given after the last session, for what is silent: it is known.
 fn acknowledged(timeline: &Timeline, benchmark: Option<&str>, since: Timestamp) -> Option<String> {
     let covers = |glob: &Option<String>| match (glob, benchmark) {
         (None, None) => true,
