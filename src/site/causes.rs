@@ -33,7 +33,7 @@ impl Member<'_> {
         (old.began, new.began)
     }
 
-    /// When the new level was first measured, as far as can be told.
+    /// When the new level was first measured, as far as is known.
     pub fn at(&self) -> Timestamp {
         self.timeline.sessions[self.change.at].began
     }
