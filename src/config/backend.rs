@@ -5,18 +5,18 @@ use std::path::Path;
 
 use super::names::{among, unique};
 use super::problems::{Collector, shown};
-use super::view::View;
+use super::view::ConfigView;
 use super::{Backend, BackendKind, BackendTest, Model, sections};
 
 impl Backend {
     /// The backend as a configuration has it that only names it.
     pub fn new(kind: BackendKind) -> Self {
-        one(kind, View::empty(&sections::BACKEND), Path::new(""), &mut Collector::default())
+        one(kind, ConfigView::empty(&sections::BACKEND), Path::new(""), &mut Collector::default())
     }
 }
 
 pub(super) fn backends(
-    root: View<'_, '_>,
+    root: ConfigView<'_, '_>,
     models: &[Model],
     file: &Path,
     problems: &mut Collector,
@@ -33,7 +33,7 @@ pub(super) fn backends(
     all
 }
 
-fn one(kind: BackendKind, view: View<'_, '_>, file: &Path, problems: &mut Collector) -> Backend {
+fn one(kind: BackendKind, view: ConfigView<'_, '_>, file: &Path, problems: &mut Collector) -> Backend {
     for key in ["test", "batch-size", "dtype", "matmul-precision"] {
         let mut values = Vec::new();
         for item in view.get(key).items() {
@@ -50,15 +50,15 @@ fn one(kind: BackendKind, view: View<'_, '_>, file: &Path, problems: &mut Collec
         problems.add(view.get("timeout").at(), "`timeout`: expected more than zero");
     }
     let texts = |key: &str| -> Vec<String> {
-        view.get(key).one_or_more().into_iter().filter_map(View::text).map(str::to_owned).collect()
+        view.get(key).one_or_more().into_iter().filter_map(ConfigView::text).map(str::to_owned).collect()
     };
     let mut tests: Vec<BackendTest> =
-        view.get("test").one_or_more().into_iter().filter_map(View::word).collect();
+        view.get("test").one_or_more().into_iter().filter_map(ConfigView::word).collect();
     tests.sort_unstable();
     Backend {
         models: view.get("models").texts(),
         tests,
-        batch_sizes: view.get("batch-size").items().filter_map(View::integer).collect(),
+        batch_sizes: view.get("batch-size").items().filter_map(ConfigView::integer).collect(),
         dtypes: texts("dtype"),
         matmul_precisions: texts("matmul-precision"),
         processes: view.get("processes").integer_or_default(),

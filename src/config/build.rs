@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::names::{NamedFile, unique};
 use super::problems::Collector;
 use super::sections::{self, POLICY_KEYS};
-use super::view::View;
+use super::view::ConfigView;
 use super::{
     CommentWhen, Config, GitHub, Measure, Profiling, Store, Target, backend, flags, functions, model, policy,
     side,
@@ -23,7 +23,7 @@ pub(super) struct Built {
 }
 
 /// Builds as much as there is; only meaningful when `problems` stays empty.
-pub(super) fn build(root: View<'_, '_>, file: &Path, problems: &mut Collector) -> Built {
+pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collector) -> Built {
     let targets = targets(root, problems);
     let mut files = Vec::new();
     let models = model::models(root, &targets, &mut files, problems);
@@ -73,7 +73,7 @@ pub(super) fn build(root: View<'_, '_>, file: &Path, problems: &mut Collector) -
     }
 }
 
-fn targets(root: View<'_, '_>, problems: &mut Collector) -> Vec<Target> {
+fn targets(root: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Target> {
     let mut seen = BTreeMap::new();
     let view = root.get("target");
     if view.is_present() && view.items().next().is_none() {
@@ -115,7 +115,7 @@ fn device(text: &str) -> String {
     }
 }
 
-fn store(view: View<'_, '_>, problems: &mut Collector) -> Store {
+fn store(view: ConfigView<'_, '_>, problems: &mut Collector) -> Store {
     if view.get("folder").is_present() && view.get("branch").is_present() {
         problems
             .add(view.get("branch").at(), "`branch`: a baseline is in a `folder` or on a branch, not both");
@@ -129,7 +129,7 @@ fn store(view: View<'_, '_>, problems: &mut Collector) -> Store {
     }
 }
 
-fn github(view: View<'_, '_>) -> GitHub {
+fn github(view: ConfigView<'_, '_>) -> GitHub {
     GitHub {
         comment: view.get("comment").word().unwrap_or(CommentWhen::OnChange),
         check_run: view.get("check-run").bool().unwrap_or_default(),
@@ -139,7 +139,7 @@ fn github(view: View<'_, '_>) -> GitHub {
     }
 }
 
-fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
+fn measure(view: ConfigView<'_, '_>, problems: &mut Collector) -> Measure {
     let duration = |key: &str| view.get(key).duration().unwrap_or_default();
     for key in ["min-time", "timeout", "compile-timeout", "export-timeout", "time-budget"] {
         if view.get(key).duration().is_some_and(|duration| duration.is_zero()) {
@@ -147,7 +147,7 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
         }
     }
     let cpus = view.get("cpus");
-    let numbers: Vec<usize> = cpus.items().filter_map(View::integer).collect();
+    let numbers: Vec<usize> = cpus.items().filter_map(ConfigView::integer).collect();
     if cpus.is_present() && cpus.items().next().is_none() {
         problems.add(cpus.at(), "`cpus`: the list is empty; leave the key out to let benchgate choose");
     }
@@ -181,12 +181,12 @@ fn measure(view: View<'_, '_>, problems: &mut Collector) -> Measure {
 
 impl Default for Store {
     fn default() -> Self {
-        store(View::empty(&sections::STORE), &mut Collector::default())
+        store(ConfigView::empty(&sections::STORE), &mut Collector::default())
     }
 }
 
 impl Default for GitHub {
     fn default() -> Self {
-        github(View::empty(&sections::GITHUB))
+        github(ConfigView::empty(&sections::GITHUB))
     }
 }

@@ -3,7 +3,7 @@
 use toml_span::Value;
 use toml_span::value::ValueInner;
 
-use super::fields::{Kind, Section};
+use super::fields::{Section, ValueKind};
 use super::problems::{Collector, did_you_mean, shown};
 use super::{fraction, sections, values};
 
@@ -28,7 +28,7 @@ pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems
     for field in section.fields.iter().filter(|field| field.required) {
         if !table.contains_key(field.key) {
             let message = match field.kind {
-                Kind::Tables(_) => format!("no [[{}]]: a suite needs at least one", field.key),
+                ValueKind::Tables(_) => format!("no [[{}]]: a suite needs at least one", field.key),
                 _ => format!("`{}` is missing in {}", field.key, section.title),
             };
             problems.add(value.span.start, message);
@@ -51,7 +51,7 @@ fn elsewhere(key: &str, here: &Section) -> String {
 }
 
 /// Reports where `value` is not what `kind` asks for.
-pub(super) fn check(value: &Value<'_>, kind: &'static Kind, key: &str, problems: &mut Collector) {
+pub(super) fn check(value: &Value<'_>, kind: &'static ValueKind, key: &str, problems: &mut Collector) {
     let at = value.span.start;
     let wrong = |expected: &str, problems: &mut Collector| {
         let found = match value.as_str() {
@@ -66,28 +66,28 @@ pub(super) fn check(value: &Value<'_>, kind: &'static Kind, key: &str, problems:
         }
     };
     match kind {
-        Kind::Line => text("one line of text", values::is_line, problems),
-        Kind::Name => text("a name of letters, digits, `.`, `_` and `-`", values::is_name, problems),
-        Kind::Version => text("a version such as `3.13.0`", values::is_version, problems),
-        Kind::Commit => {
+        ValueKind::Line => text("one line of text", values::is_line, problems),
+        ValueKind::Name => text("a name of letters, digits, `.`, `_` and `-`", values::is_name, problems),
+        ValueKind::Version => text("a version such as `3.13.0`", values::is_version, problems),
+        ValueKind::Commit => {
             text("a commit of 40 lowercase hexadecimal digits", |t| values::is_hex(t, 40), problems)
         }
-        Kind::Sha256 => {
+        ValueKind::Sha256 => {
             text("a SHA-256 of 64 lowercase hexadecimal digits", |t| values::is_hex(t, 64), problems)
         }
-        Kind::Url => text("an http(s) address without credentials", values::is_url, problems),
-        Kind::Inside => {
+        ValueKind::Url => text("an http(s) address without credentials", values::is_url, problems),
+        ValueKind::Inside => {
             text("a relative path that stays inside the sources folder", values::is_inside, problems);
         }
-        Kind::Relative => text("a relative path", values::is_relative, problems),
-        Kind::AnyPath => text("a path", values::is_line, problems),
-        Kind::Date => text("a day, `YYYY-MM-DD`", values::is_date, problems),
-        Kind::Bool => {
+        ValueKind::Relative => text("a relative path", values::is_relative, problems),
+        ValueKind::AnyPath => text("a path", values::is_line, problems),
+        ValueKind::Date => text("a day, `YYYY-MM-DD`", values::is_date, problems),
+        ValueKind::Bool => {
             if value.as_bool().is_none() {
                 wrong("true or false", problems);
             }
         }
-        Kind::Integer { min, max } => match value.as_integer() {
+        ValueKind::Integer { min, max } => match value.as_integer() {
             Some(n) if (*min..=*max).contains(&n) => {}
             Some(n) if *max == i64::MAX => {
                 problems.add(at, format!("`{key}`: expected at least {min}, found {n}"));
@@ -95,7 +95,7 @@ pub(super) fn check(value: &Value<'_>, kind: &'static Kind, key: &str, problems:
             Some(n) => problems.add(at, format!("`{key}`: expected {min} to {max}, found {n}")),
             None => wrong("an integer", problems),
         },
-        Kind::Number { min, max } => match values::number(value) {
+        ValueKind::Number { min, max } => match values::number(value) {
             Some(n) if (*min..=*max).contains(&n) => {}
             Some(n) if *max == f64::MAX => {
                 problems.add(at, format!("`{key}`: expected at least {min}, found {n}"));
@@ -103,16 +103,16 @@ pub(super) fn check(value: &Value<'_>, kind: &'static Kind, key: &str, problems:
             Some(n) => problems.add(at, format!("`{key}`: expected {min} to {max}, found {n}")),
             None => wrong("a finite number", problems),
         },
-        Kind::Duration => {
+        ValueKind::Duration => {
             text(
                 "a duration such as \"40ms\", \"2s\" or \"5m\"",
                 |t| values::duration(t).is_some(),
                 problems,
             );
         }
-        Kind::Fraction => report_fraction(fraction::fraction_of(value), value, key, problems),
-        Kind::Spread => report_fraction(fraction::spread_of(value), value, key, problems),
-        Kind::Magnitude => {
+        ValueKind::Fraction => report_fraction(fraction::fraction_of(value), value, key, problems),
+        ValueKind::Spread => report_fraction(fraction::spread_of(value), value, key, problems),
+        ValueKind::Magnitude => {
             let right = match value.as_str() {
                 Some(text) => values::duration(text).is_some(),
                 None => values::number(value).is_some_and(|n| n >= 0.0),
@@ -121,14 +121,17 @@ pub(super) fn check(value: &Value<'_>, kind: &'static Kind, key: &str, problems:
                 wrong("a duration such as \"5us\", or a number from 0", problems);
             }
         }
-        Kind::Glob => match value.as_str().filter(|text| values::is_line(text)).map(globset::Glob::new) {
-            Some(Ok(_)) => {}
-            Some(Err(error)) => {
-                problems.add(at, format!("`{key}`: not a valid glob: {}", shown(&error.kind().to_string())));
+        ValueKind::Glob => {
+            match value.as_str().filter(|text| values::is_line(text)).map(globset::Glob::new) {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    problems
+                        .add(at, format!("`{key}`: not a valid glob: {}", shown(&error.kind().to_string())));
+                }
+                None => wrong("a glob such as `vit*/cpu/*`", problems),
             }
-            None => wrong("a glob such as `vit*/cpu/*`", problems),
-        },
-        Kind::Choice(choices) => {
+        }
+        ValueKind::Choice(choices) => {
             if !value.as_str().is_some_and(|text| choices.contains(&text)) {
                 let advice = value
                     .as_str()
@@ -137,22 +140,24 @@ pub(super) fn check(value: &Value<'_>, kind: &'static Kind, key: &str, problems:
                 problems.extend_last(&advice);
             }
         }
-        Kind::List(item) => match value.as_array() {
+        ValueKind::List(item) => match value.as_array() {
             Some(items) => items.iter().for_each(|inner| check(inner, item, key, problems)),
             None => wrong("a list", problems),
         },
-        Kind::OneOrMore(item) => match value.as_array() {
+        ValueKind::OneOrMore(item) => match value.as_array() {
             Some(items) if items.is_empty() => problems.add(at, format!("`{key}`: the list is empty")),
             Some(items) => items.iter().for_each(|inner| check(inner, item, key, problems)),
             None => check(value, item, key, problems),
         },
-        Kind::Texts | Kind::Scalars => check_map(value, matches!(kind, Kind::Scalars), key, problems),
-        Kind::Table(section) => check_table(value, section, problems),
-        Kind::Tables(section) => match value.as_array() {
+        ValueKind::Texts | ValueKind::Scalars => {
+            check_map(value, matches!(kind, ValueKind::Scalars), key, problems)
+        }
+        ValueKind::Table(section) => check_table(value, section, problems),
+        ValueKind::Tables(section) => match value.as_array() {
             Some(items) => items.iter().for_each(|inner| check_table(inner, section, problems)),
             None => wrong(&format!("tables, each starting with {}", section.title), problems),
         },
-        Kind::Named(section) => match value.as_table() {
+        ValueKind::Named(section) => match value.as_table() {
             Some(table) => table.values().for_each(|inner| check_table(inner, section, problems)),
             None => wrong(&format!("tables, each starting with {}", section.title), problems),
         },

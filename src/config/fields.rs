@@ -5,7 +5,7 @@
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     /// One line of text.
     Line,
     /// Safe in paths, tables and Markdown.
@@ -42,9 +42,9 @@ pub(super) enum Kind {
     Date,
     Glob,
     Choice(&'static [&'static str]),
-    List(&'static Kind),
+    List(&'static ValueKind),
     /// One value, or a list of at least one.
-    OneOrMore(&'static Kind),
+    OneOrMore(&'static ValueKind),
     /// A table of text by free names.
     Texts,
     /// A table of text, numbers and booleans by free names.
@@ -56,7 +56,7 @@ pub(super) enum Kind {
     Named(&'static Section),
 }
 
-impl Kind {
+impl ValueKind {
     /// The table that it holds, or several of.
     pub(super) fn section(&self) -> Option<&'static Section> {
         match self {
@@ -70,7 +70,7 @@ impl Kind {
 #[derive(Debug)]
 pub(super) struct Field {
     pub key: &'static str,
-    pub kind: Kind,
+    pub kind: ValueKind,
     pub required: bool,
     /// The default as TOML, where it is one value.
     pub default: Option<&'static str>,
@@ -94,14 +94,14 @@ impl Section {
 }
 
 /// An optional key.
-pub(super) const fn optional(key: &'static str, kind: Kind, doc: &'static str) -> Field {
+pub(super) const fn optional(key: &'static str, kind: ValueKind, doc: &'static str) -> Field {
     Field { key, kind, required: false, default: None, doc }
 }
 
 /// An optional key with one default.
 pub(super) const fn defaulted(
     key: &'static str,
-    kind: Kind,
+    kind: ValueKind,
     default: &'static str,
     doc: &'static str,
 ) -> Field {
@@ -109,6 +109,6 @@ pub(super) const fn defaulted(
 }
 
 /// A key that must be there.
-pub(super) const fn required(key: &'static str, kind: Kind, doc: &'static str) -> Field {
+pub(super) const fn required(key: &'static str, kind: ValueKind, doc: &'static str) -> Field {
     Field { key, kind, required: true, default: None, doc }
 }

@@ -1,7 +1,7 @@
 //! Flags that must not be given by hand, because half of what they do would be wrong.
 
 use super::problems::Collector;
-use super::view::View;
+use super::view::ConfigView;
 
 /// Repeats every dispatch at compile time …
 const REPEAT: &str = "--iree-hal-benchmark-dispatch-repeat-count";
@@ -9,12 +9,12 @@ const REPEAT: &str = "--iree-hal-benchmark-dispatch-repeat-count";
 const BATCH: &str = "--batch_size";
 
 /// Reports both flags wherever flags may be.
-pub(super) fn check(root: View<'_, '_>, problems: &mut Collector) {
+pub(super) fn check(root: ConfigView<'_, '_>, problems: &mut Collector) {
     let sides = ["base", "head"].map(|side| root.get("side").get(side));
     let tables = root.get("model").items().chain(root.get("target").items()).chain(sides);
     for table in tables {
         let flags = ["flags", "run-flags"].map(|key| table.get(key));
-        for flag in flags.into_iter().flat_map(View::items) {
+        for flag in flags.into_iter().flat_map(ConfigView::items) {
             let name = flag.text().and_then(|text| text.split('=').next()).unwrap_or_default();
             // The runtime's parser takes one dash or two; the compiler's too.
             let name = format!("--{}", name.trim_start_matches('-'));

@@ -1,9 +1,9 @@
 //! `[model.functions.<name>]`: several functions of one module.
 
-use super::model::{Data, data};
+use super::model::{FunctionData, data};
 use super::names::NamedFile;
 use super::problems::{Collector, shown};
-use super::view::View;
+use super::view::ConfigView;
 use super::{Model, ModelSource, values};
 
 /// What `functions` says of each function, so that the model must not.
@@ -12,7 +12,7 @@ const OF_EACH: [&str; 4] = ["function", "inputs", "expected", "expected-f64"];
 /// Puts one model for each of its functions in the place of every model that names some. They share the
 /// module: their compilations are one entry of the cache.
 pub(super) fn in_models(
-    root: View<'_, '_>,
+    root: ConfigView<'_, '_>,
     models: Vec<Model>,
     files: &mut Vec<NamedFile>,
     problems: &mut Collector,
@@ -32,8 +32,8 @@ pub(super) fn in_models(
 }
 
 fn each(
-    view: View<'_, '_>,
-    functions: View<'_, '_>,
+    view: ConfigView<'_, '_>,
+    functions: ConfigView<'_, '_>,
     model: &Model,
     files: &mut Vec<NamedFile>,
     problems: &mut Collector,
@@ -47,7 +47,7 @@ fn each(
             if !values::is_name(name) {
                 problems.add(at, format!("`functions`: `{}` is not the name of a function", shown(name)));
             }
-            let Data { inputs, expected, expected_f64 } = data(view, &model.name, files, problems);
+            let FunctionData { inputs, expected, expected_f64 } = data(view, &model.name, files, problems);
             Model { function: name.to_owned(), inputs, expected, expected_f64, ..model.clone() }
         })
         .collect();

@@ -37,7 +37,7 @@ pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use reference::{EXAMPLE, reference};
 pub use schema::json_schema;
 pub use types::{
-    Backend, BackendKind, BackendTest, CommentWhen, Config, Exporter, GitHub, Input, Measure, Model,
+    Backend, BackendKind, BackendTest, CommentWhen, Config, Exporter, GitHub, Measure, Model, ModelInput,
     ModelSource, OutputType, Parameters, Pin, PolicyPart, Profiling, Side, Store, Target, ToolSource,
 };
 pub use values::duration as parse_duration;

@@ -7,8 +7,8 @@ use crate::numerics::TensorFile;
 
 use super::names::{NamedFile, among, unique};
 use super::problems::{Collector, did_you_mean, shown};
-use super::view::View;
-use super::{Exporter, Input, Model, ModelSource, OutputType, Parameters, Target, values, zoo};
+use super::view::ConfigView;
+use super::{Exporter, Model, ModelInput, ModelSource, OutputType, Parameters, Target, values, zoo};
 
 /// Keys that only an exported model can have.
 const EXPORTED_ONLY: [&str; 4] = ["exporter", "output-type", "preset", "options"];
@@ -18,7 +18,7 @@ const MLIR_ONLY: [&str; 5] = ["functions", "inputs", "expected", "expected-f64",
 const ARCHIVES: [&str; 3] = ["irpa", "gguf", "safetensors"];
 
 pub(super) fn models(
-    root: View<'_, '_>,
+    root: ConfigView<'_, '_>,
     targets: &[Target],
     files: &mut Vec<NamedFile>,
     problems: &mut Collector,
@@ -41,7 +41,7 @@ pub(super) fn models(
 
 /// One model for each exporter of a list. Each name of a list says its exporter, so that a benchmark keeps
 /// its name and never changes its meaning when the list grows or is put into another order.
-fn each_exporter(model: Model, view: View<'_, '_>, problems: &mut Collector) -> Vec<Model> {
+fn each_exporter(model: Model, view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Model> {
     if matches!(model.source, ModelSource::Mlir(_)) {
         return vec![model];
     }
@@ -61,9 +61,9 @@ fn each_exporter(model: Model, view: View<'_, '_>, problems: &mut Collector) -> 
     all
 }
 
-fn one(view: View<'_, '_>, files: &mut Vec<NamedFile>, problems: &mut Collector) -> Model {
+fn one(view: ConfigView<'_, '_>, files: &mut Vec<NamedFile>, problems: &mut Collector) -> Model {
     let name = view.get("name").owned();
-    let mut file = |at: View<'_, '_>, what: &str, path: &Path| {
+    let mut file = |at: ConfigView<'_, '_>, what: &str, path: &Path| {
         let what = format!("{what} of model `{}`", shown(&name));
         files.push(NamedFile { at: at.at(), what, path: path.to_owned() });
     };
@@ -88,7 +88,7 @@ fn one(view: View<'_, '_>, files: &mut Vec<NamedFile>, problems: &mut Collector)
             parameters.push(archive);
         }
     }
-    let Data { inputs, expected, expected_f64 } = data(view, &name, files, problems);
+    let FunctionData { inputs, expected, expected_f64 } = data(view, &name, files, problems);
     Model {
         source: source.unwrap_or_else(|| ModelSource::Mlir(PathBuf::new())),
         exporter: None,
@@ -109,27 +109,27 @@ fn one(view: View<'_, '_>, files: &mut Vec<NamedFile>, problems: &mut Collector)
 }
 
 /// What a function is called with, and what it should give.
-pub(super) struct Data {
-    pub(super) inputs: Vec<Input>,
+pub(super) struct FunctionData {
+    pub(super) inputs: Vec<ModelInput>,
     pub(super) expected: Vec<TensorFile>,
     pub(super) expected_f64: Vec<TensorFile>,
 }
 
 /// The data of a model or of one function of it.
 pub(super) fn data(
-    view: View<'_, '_>,
+    view: ConfigView<'_, '_>,
     model: &str,
     files: &mut Vec<NamedFile>,
     problems: &mut Collector,
-) -> Data {
-    let mut file = |at: View<'_, '_>, what: &str, path: &Path| {
+) -> FunctionData {
+    let mut file = |at: ConfigView<'_, '_>, what: &str, path: &Path| {
         let what = format!("{what} of model `{}`", shown(model));
         files.push(NamedFile { at: at.at(), what, path: path.to_owned() });
     };
     let mut inputs = Vec::new();
     for item in view.get("inputs").items() {
         if let Some(input) = input(item, problems) {
-            if let Input::File(found) = &input {
+            if let ModelInput::File(found) = &input {
                 file(item, "input", &found.path);
             }
             inputs.push(input);
@@ -161,10 +161,10 @@ pub(super) fn data(
             format!("`expected-f64`: one file for each of `expected`, which has {all}, and not {wide}"),
         );
     }
-    Data { inputs, expected, expected_f64 }
+    FunctionData { inputs, expected, expected_f64 }
 }
 
-fn source(view: View<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {
+fn source(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {
     let text = view.text()?;
     let inside = |path: &str, problems: &mut Collector| {
         if !values::is_inside(path) {
@@ -211,7 +211,7 @@ fn source(view: View<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {
 }
 
 /// The file that a text names, if it names one.
-fn tensor_file(view: View<'_, '_>, key: &str, problems: &mut Collector) -> Option<TensorFile> {
+fn tensor_file(view: ConfigView<'_, '_>, key: &str, problems: &mut Collector) -> Option<TensorFile> {
     let file = TensorFile::parse(view.text()?)?;
     let path = file.path.to_string_lossy();
     if !values::is_inside(&path) {
@@ -223,14 +223,14 @@ fn tensor_file(view: View<'_, '_>, key: &str, problems: &mut Collector) -> Optio
     Some(file)
 }
 
-fn input(view: View<'_, '_>, problems: &mut Collector) -> Option<Input> {
+fn input(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<ModelInput> {
     let text = view.text()?;
     if let Some(path) = text.strip_prefix('@').filter(|path| path.ends_with(".npy")) {
         problems.add(view.at(), format!("`inputs`: write `{}` without `@`", shown(path)));
         return None;
     }
     if let Some(file) = tensor_file(view, "inputs", problems) {
-        return Some(Input::File(file));
+        return Some(ModelInput::File(file));
     }
     if !values::is_literal_input(text) {
         problems.add(
@@ -243,10 +243,10 @@ fn input(view: View<'_, '_>, problems: &mut Collector) -> Option<Input> {
         );
         return None;
     }
-    Some(Input::Literal(text.to_owned()))
+    Some(ModelInput::Literal(text.to_owned()))
 }
 
-fn archive(view: View<'_, '_>, problems: &mut Collector) -> Option<Parameters> {
+fn archive(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<Parameters> {
     let text = view.text()?;
     let (scope, path) = text.split_once('=').unwrap_or(("", text));
     if !scope.is_empty() && !values::is_name(scope) {
@@ -266,7 +266,7 @@ fn archive(view: View<'_, '_>, problems: &mut Collector) -> Option<Parameters> {
     Some(Parameters { scope: scope.to_owned(), path: PathBuf::from(path) })
 }
 
-fn output_types(view: View<'_, '_>, problems: &mut Collector) -> Vec<OutputType> {
+fn output_types(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<OutputType> {
     let mut types = Vec::new();
     for item in view.one_or_more() {
         let Some(known) = item.word::<OutputType>() else { continue };

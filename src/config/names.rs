@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::problems::{Collector, did_you_mean, shown};
-use super::view::View;
+use super::view::ConfigView;
 
 /// A file that the configuration names, to be looked at by [`super::load`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) struct NamedFile {
 
 /// Reports a name that was there before.
 pub(super) fn unique<'a>(
-    name: View<'a, '_>,
+    name: ConfigView<'a, '_>,
     what: &str,
     seen: &mut BTreeMap<&'a str, usize>,
     problems: &mut Collector,
@@ -32,7 +32,7 @@ pub(super) fn unique<'a>(
 }
 
 /// Reports names that are not among `known`.
-pub(super) fn among(names: View<'_, '_>, what: &str, known: &[&str], problems: &mut Collector) {
+pub(super) fn among(names: ConfigView<'_, '_>, what: &str, known: &[&str], problems: &mut Collector) {
     for name in names.items() {
         let Some(text) = name.text() else { continue };
         if !known.contains(&text) {

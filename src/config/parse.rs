@@ -11,7 +11,7 @@ use super::policy;
 use super::problems::{Collector, ConfigProblems, shown};
 use super::sections;
 use super::types::PolicyPart;
-use super::view::View;
+use super::view::ConfigView;
 
 /// Parses and validates a `benchgate.toml`; `file` is for messages and relative paths only.
 ///
@@ -30,14 +30,14 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigProblems> {
 pub(super) fn collect(text: &str, file: &Path, problems: &mut Collector) -> Option<Built> {
     let document = document(text, problems)?;
     check_table(&document, &sections::ROOT, problems);
-    Some(build::build(View::new(&document, &sections::ROOT), file, problems))
+    Some(build::build(ConfigView::new(&document, &sections::ROOT), file, problems))
 }
 
 /// Parses a file that holds policy only.
 pub(super) fn collect_policy(text: &str, problems: &mut Collector) -> Option<PolicyPart> {
     let document = document(text, problems)?;
     check_table(&document, &sections::POLICY, problems);
-    let root = View::new(&document, &sections::POLICY);
+    let root = ConfigView::new(&document, &sections::POLICY);
     // Block counts stay with `[measure]`; a policy file has none.
     Some(policy::part(root, root.get("measure"), problems))
 }
@@ -48,7 +48,7 @@ pub(super) fn collect_policy_of_config(
     problems: &mut Collector,
 ) -> Option<(PolicyPart, Option<String>)> {
     let document = document(text, problems)?;
-    let root = View::new(&document, &sections::ROOT);
+    let root = ConfigView::new(&document, &sections::ROOT);
     for key in sections::POLICY_KEYS.into_iter().chain(["policy"]) {
         if let (Some(field), Some(value)) =
             (sections::ROOT.field(key), document.as_table().and_then(|table| table.get(key)))

@@ -9,7 +9,7 @@ use crate::model::{Metric, Unit, Verdict};
 
 use super::problems::{Collector, did_you_mean, shown, suggestion};
 use super::types::PolicyPart;
-use super::view::View;
+use super::view::ConfigView;
 
 /// The metrics benchgate itself measures.
 static KNOWN: [Metric; 8] = [
@@ -24,7 +24,11 @@ static KNOWN: [Metric; 8] = [
 ];
 
 /// Reads the policy from a document that holds it at its top, and the block counts from `[measure]`.
-pub(super) fn part(root: View<'_, '_>, measure: View<'_, '_>, problems: &mut Collector) -> PolicyPart {
+pub(super) fn part(
+    root: ConfigView<'_, '_>,
+    measure: ConfigView<'_, '_>,
+    problems: &mut Collector,
+) -> PolicyPart {
     let gate = root.get("gate");
     let defaults = Policy::default();
     let policy = Policy {
@@ -40,19 +44,23 @@ pub(super) fn part(root: View<'_, '_>, measure: View<'_, '_>, problems: &mut Col
     PolicyPart { policy, numerics: numerics(root.get("numerics"), problems) }
 }
 
-fn fail_on(view: View<'_, '_>, problems: &mut Collector) -> FailOn {
+fn fail_on(view: ConfigView<'_, '_>, problems: &mut Collector) -> FailOn {
     if !view.is_present() {
         return FailOn::default();
     }
     if view.items().next().is_none() {
         problems.add(view.at(), "`fail-on`: an empty list is no gate; `--warn-only` reports without failing");
     }
-    FailOn(view.items().filter_map(View::text).filter_map(Verdict::parse).collect())
+    FailOn(view.items().filter_map(ConfigView::text).filter_map(Verdict::parse).collect())
 }
 
-fn sequential(view: View<'_, '_>, default: SequentialPolicy, problems: &mut Collector) -> SequentialPolicy {
+fn sequential(
+    view: ConfigView<'_, '_>,
+    default: SequentialPolicy,
+    problems: &mut Collector,
+) -> SequentialPolicy {
     let (min, max) = (view.get("min-blocks"), view.get("max-blocks"));
-    let given = |view: View<'_, '_>| view.integer().filter(|_| view.is_present());
+    let given = |view: ConfigView<'_, '_>| view.integer().filter(|_| view.is_present());
     let max_blocks = given(max).unwrap_or(default.max_blocks);
     // The default of one gives way to the other where only that is set.
     let min_blocks = given(min).unwrap_or(default.min_blocks.min(max_blocks));
@@ -68,7 +76,11 @@ fn sequential(view: View<'_, '_>, default: SequentialPolicy, problems: &mut Coll
     policy
 }
 
-fn metrics(view: View<'_, '_>, defaults: &Policy, problems: &mut Collector) -> Vec<(String, MetricPolicy)> {
+fn metrics(
+    view: ConfigView<'_, '_>,
+    defaults: &Policy,
+    problems: &mut Collector,
+) -> Vec<(String, MetricPolicy)> {
     let mut metrics = defaults.metrics.clone();
     for (name, at, settings) in view.entries() {
         check_metric_name(name, at, problems);
@@ -126,7 +138,7 @@ fn check_metric_name(name: &str, at: usize, problems: &mut Collector) {
 }
 
 /// A floor in the metric's unit: times are held in nanoseconds.
-fn magnitude(view: View<'_, '_>, metric: Option<&str>, problems: &mut Collector) -> Option<f64> {
+fn magnitude(view: ConfigView<'_, '_>, metric: Option<&str>, problems: &mut Collector) -> Option<f64> {
     if !view.is_present() {
         return None;
     }
@@ -158,7 +170,7 @@ fn nanoseconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64
 }
 
-fn overrides(view: View<'_, '_>, problems: &mut Collector) -> Vec<Override> {
+fn overrides(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Override> {
     let mut seen = Vec::new();
     let mut overrides = Vec::new();
     for item in view.items() {
@@ -199,7 +211,7 @@ fn overrides(view: View<'_, '_>, problems: &mut Collector) -> Vec<Override> {
     overrides
 }
 
-fn waivers(view: View<'_, '_>, problems: &mut Collector) -> Vec<Waiver> {
+fn waivers(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Waiver> {
     view.items()
         .map(|item| {
             if let Some(metric) = item.get("metric").text() {
@@ -216,7 +228,7 @@ fn waivers(view: View<'_, '_>, problems: &mut Collector) -> Vec<Waiver> {
         .collect()
 }
 
-fn numerics(view: View<'_, '_>, problems: &mut Collector) -> Vec<NumericsTolerance> {
+fn numerics(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<NumericsTolerance> {
     let mut all = NumericsTolerance::defaults();
     for (name, at, settings) in view.entries() {
         let Some(known) = all.iter_mut().find(|known| known.dtype == name) else {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::gate::{NumericsTolerance, Policy};
 
-use super::fields::{Kind, Section};
+use super::fields::{Section, ValueKind};
 use super::policy::percent;
 use super::sections;
 
@@ -133,33 +133,33 @@ fn put(page: &mut String, text: std::fmt::Arguments<'_>) {
     let _infallible = page.write_fmt(text);
 }
 
-fn kind(kind_of: &Kind) -> String {
+fn kind(kind_of: &ValueKind) -> String {
     match kind_of {
-        Kind::Line => "text".into(),
-        Kind::Name => "name".into(),
-        Kind::Version => "version".into(),
-        Kind::Commit => "40 digits".into(),
-        Kind::Sha256 => "64 digits".into(),
-        Kind::Url => "address".into(),
-        Kind::Inside => "path inside".into(),
-        Kind::Relative | Kind::AnyPath => "path".into(),
-        Kind::Bool => "boolean".into(),
-        Kind::Integer { min, max } if *max == i64::MAX => format!("integer from {min}"),
-        Kind::Integer { min, max } => format!("integer, {min} to {max}"),
-        Kind::Number { min, max } if *max == f64::MAX => format!("number from {min}"),
-        Kind::Number { min, max } => format!("number, {min} to {max}"),
-        Kind::Duration => "duration".into(),
-        Kind::Fraction | Kind::Spread => "fraction".into(),
-        Kind::Magnitude => "duration or number".into(),
-        Kind::Date => "day".into(),
-        Kind::Glob => "glob".into(),
-        Kind::Choice(choices) => format!("`{}`", choices.join("`, `")),
-        Kind::List(item) => format!("list of {}", kind(item)),
-        Kind::OneOrMore(item) => format!("one or a list of {}", kind(item)),
-        Kind::Texts => "table of text".into(),
-        Kind::Scalars => "table of text, numbers, booleans".into(),
-        Kind::Table(_) => "table".into(),
-        Kind::Tables(_) => "tables".into(),
-        Kind::Named(_) => "tables by name".into(),
+        ValueKind::Line => "text".into(),
+        ValueKind::Name => "name".into(),
+        ValueKind::Version => "version".into(),
+        ValueKind::Commit => "40 digits".into(),
+        ValueKind::Sha256 => "64 digits".into(),
+        ValueKind::Url => "address".into(),
+        ValueKind::Inside => "path inside".into(),
+        ValueKind::Relative | ValueKind::AnyPath => "path".into(),
+        ValueKind::Bool => "boolean".into(),
+        ValueKind::Integer { min, max } if *max == i64::MAX => format!("integer from {min}"),
+        ValueKind::Integer { min, max } => format!("integer, {min} to {max}"),
+        ValueKind::Number { min, max } if *max == f64::MAX => format!("number from {min}"),
+        ValueKind::Number { min, max } => format!("number, {min} to {max}"),
+        ValueKind::Duration => "duration".into(),
+        ValueKind::Fraction | ValueKind::Spread => "fraction".into(),
+        ValueKind::Magnitude => "duration or number".into(),
+        ValueKind::Date => "day".into(),
+        ValueKind::Glob => "glob".into(),
+        ValueKind::Choice(choices) => format!("`{}`", choices.join("`, `")),
+        ValueKind::List(item) => format!("list of {}", kind(item)),
+        ValueKind::OneOrMore(item) => format!("one or a list of {}", kind(item)),
+        ValueKind::Texts => "table of text".into(),
+        ValueKind::Scalars => "table of text, numbers, booleans".into(),
+        ValueKind::Table(_) => "table".into(),
+        ValueKind::Tables(_) => "tables".into(),
+        ValueKind::Named(_) => "tables by name".into(),
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, Kind, Section};
+use super::fields::{Field, Section, ValueKind};
 use super::fraction::LARGEST_BARE;
 use super::sections;
 
@@ -50,46 +50,46 @@ fn property(field: &Field) -> Value {
     schema
 }
 
-fn kind(kind_of: &Kind) -> Value {
+fn kind(kind_of: &ValueKind) -> Value {
     let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
     match kind_of {
-        Kind::Line | Kind::AnyPath | Kind::Relative | Kind::Inside | Kind::Glob => {
+        ValueKind::Line | ValueKind::AnyPath | ValueKind::Relative | ValueKind::Inside | ValueKind::Glob => {
             json!({ "type": "string", "minLength": 1 })
         }
-        Kind::Name => text("^[A-Za-z0-9_][A-Za-z0-9._-]*$"),
-        Kind::Version => text("^[0-9][A-Za-z0-9.+]*$"),
-        Kind::Commit => text("^[0-9a-f]{40}$"),
-        Kind::Sha256 => text("^[0-9a-f]{64}$"),
-        Kind::Url => text("^https?://"),
-        Kind::Date => text("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
-        Kind::Duration => text(DURATION),
-        Kind::Bool => json!({ "type": "boolean" }),
-        Kind::Integer { min, max } if *max == i64::MAX => json!({ "type": "integer", "minimum": min }),
-        Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::Number { min, max } if *max == f64::MAX => json!({ "type": "number", "minimum": min }),
-        Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
-        Kind::Fraction | Kind::Spread => json!({ "anyOf": [
+        ValueKind::Name => text("^[A-Za-z0-9_][A-Za-z0-9._-]*$"),
+        ValueKind::Version => text("^[0-9][A-Za-z0-9.+]*$"),
+        ValueKind::Commit => text("^[0-9a-f]{40}$"),
+        ValueKind::Sha256 => text("^[0-9a-f]{64}$"),
+        ValueKind::Url => text("^https?://"),
+        ValueKind::Date => text("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+        ValueKind::Duration => text(DURATION),
+        ValueKind::Bool => json!({ "type": "boolean" }),
+        ValueKind::Integer { min, max } if *max == i64::MAX => json!({ "type": "integer", "minimum": min }),
+        ValueKind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        ValueKind::Number { min, max } if *max == f64::MAX => json!({ "type": "number", "minimum": min }),
+        ValueKind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        ValueKind::Fraction | ValueKind::Spread => json!({ "anyOf": [
             { "type": "string", "pattern": "^[0-9.]+ *%$" },
             { "type": "number", "minimum": 0, "exclusiveMaximum": LARGEST_BARE },
         ] }),
-        Kind::Magnitude => json!({ "anyOf": [
+        ValueKind::Magnitude => json!({ "anyOf": [
             { "type": "string", "pattern": DURATION },
             { "type": "number", "minimum": 0 },
         ] }),
-        Kind::Choice(choices) => json!({ "enum": choices }),
-        Kind::List(item) => json!({ "type": "array", "items": kind(item) }),
-        Kind::OneOrMore(item) => json!({ "anyOf": [
+        ValueKind::Choice(choices) => json!({ "enum": choices }),
+        ValueKind::List(item) => json!({ "type": "array", "items": kind(item) }),
+        ValueKind::OneOrMore(item) => json!({ "anyOf": [
             kind(item),
             { "type": "array", "items": kind(item), "minItems": 1 },
         ] }),
-        Kind::Texts => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
-        Kind::Scalars => json!({
+        ValueKind::Texts => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        ValueKind::Scalars => json!({
             "type": "object",
             "additionalProperties": { "type": ["string", "number", "boolean"] },
         }),
-        Kind::Table(section) => table(section),
-        Kind::Tables(section) => json!({ "type": "array", "items": table(section) }),
-        Kind::Named(section) => json!({ "type": "object", "additionalProperties": table(section) }),
+        ValueKind::Table(section) => table(section),
+        ValueKind::Tables(section) => json!({ "type": "array", "items": table(section) }),
+        ValueKind::Named(section) => json!({ "type": "object", "additionalProperties": table(section) }),
     }
 }
 

@@ -2,41 +2,45 @@
 
 use strum::VariantNames;
 
-use super::fields::{Field, Kind, Section, defaulted, optional, required};
+use super::fields::{Field, Section, ValueKind, defaulted, optional, required};
 use super::fraction::ALPHA;
 use super::types::{BackendKind, BackendTest, CommentWhen, Exporter, OutputType, Profiling};
 
-const COUNT: Kind = Kind::Integer { min: 1, max: 100_000 };
+const COUNT: ValueKind = ValueKind::Integer { min: 1, max: 100_000 };
 /// A part of the reference's magnitude: from 1 on, an output of zeros would agree with everything.
-const PART: Kind = Kind::Number { min: 0.0, max: 0.5 };
-const NUMBER: Kind = Kind::Number { min: 0.0, max: f64::MAX };
-const LINES: Kind = Kind::List(&Kind::Line);
-const NAMES: Kind = Kind::List(&Kind::Name);
+const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
+const NUMBER: ValueKind = ValueKind::Number { min: 0.0, max: f64::MAX };
+const LINES: ValueKind = ValueKind::List(&ValueKind::Line);
+const NAMES: ValueKind = ValueKind::List(&ValueKind::Name);
 
 pub(super) static ROOT: Section = Section {
     title: "the top level",
     doc: "",
     fields: &[
-        required("suite", Kind::Table(&SUITE), "What this suite is."),
+        required("suite", ValueKind::Table(&SUITE), "What this suite is."),
         optional(
             "toolchain",
-            Kind::Table(&TOOLCHAIN),
+            ValueKind::Table(&TOOLCHAIN),
             "The IREE tools of every side that does not pin its own.",
         ),
-        optional("side", Kind::Table(&SIDES), "What differs between base and head."),
-        required("model", Kind::Tables(&MODEL), "The models to measure."),
-        required("target", Kind::Tables(&TARGET), "The devices to measure them on."),
-        optional("backend", Kind::Tables(&BACKEND), "Other backends to measure the models on, for context."),
-        optional("measure", Kind::Table(&MEASURE), "Measurement settings."),
-        optional("gate", Kind::Table(&GATE), "What counts as a regression."),
-        optional("waiver", Kind::Tables(&WAIVER), "Reviewed exceptions."),
-        optional("numerics", Kind::Named(&NUMERICS), "How far outputs may be from their references."),
-        optional("report", Kind::Table(&REPORT), "What reports may say."),
-        optional("store", Kind::Table(&STORE), "Where baselines are stored, and how they are read."),
-        optional("github", Kind::Table(&GITHUB), "What is posted to GitHub, and when."),
+        optional("side", ValueKind::Table(&SIDES), "What differs between base and head."),
+        required("model", ValueKind::Tables(&MODEL), "The models to measure."),
+        required("target", ValueKind::Tables(&TARGET), "The devices to measure them on."),
+        optional(
+            "backend",
+            ValueKind::Tables(&BACKEND),
+            "Other backends to measure the models on, for context.",
+        ),
+        optional("measure", ValueKind::Table(&MEASURE), "Measurement settings."),
+        optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
+        optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
+        optional("numerics", ValueKind::Named(&NUMERICS), "How far outputs may be from their references."),
+        optional("report", ValueKind::Table(&REPORT), "What reports may say."),
+        optional("store", ValueKind::Table(&STORE), "Where baselines are stored, and how they are read."),
+        optional("github", ValueKind::Table(&GITHUB), "What is posted to GitHub, and when."),
         optional(
             "policy",
-            Kind::Relative,
+            ValueKind::Relative,
             "A file of its own for `[gate]`, `[[waiver]]` and `[numerics]`, relative to this one, so that \
              CODEOWNERS can guard it. Then none of the three may be here.",
         ),
@@ -51,16 +55,16 @@ pub(super) static POLICY: Section = Section {
     title: "a policy file",
     doc: "",
     fields: &[
-        optional("gate", Kind::Table(&GATE), "What counts as a regression."),
-        optional("waiver", Kind::Tables(&WAIVER), "Reviewed exceptions."),
-        optional("numerics", Kind::Named(&NUMERICS), "How far outputs may be from their references."),
+        optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
+        optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
+        optional("numerics", ValueKind::Named(&NUMERICS), "How far outputs may be from their references."),
     ],
 };
 
 static SUITE: Section = Section {
     title: "[suite]",
     doc: "",
-    fields: &[required("name", Kind::Name, "Names the suite in reports and in the baseline store.")],
+    fields: &[required("name", ValueKind::Name, "Names the suite in reports and in the baseline store.")],
 };
 
 pub(super) static TOOLCHAIN: Section = Section {
@@ -69,19 +73,27 @@ pub(super) static TOOLCHAIN: Section = Section {
           print this commit, or nothing is measured. `benchgate.lock` holds the SHA-256 of every wheel. \
           Without `path` and `compiler`, wheels of this version come from PyPI.",
     fields: &[
-        required("version", Kind::Version, "Release, for example `3.13.0`."),
-        required("commit", Kind::Commit, "The commit that `iree-compile --version` prints, all 40 digits."),
+        required("version", ValueKind::Version, "Release, for example `3.13.0`."),
+        required(
+            "commit",
+            ValueKind::Commit,
+            "The commit that `iree-compile --version` prints, all 40 digits.",
+        ),
         optional(
             "path",
-            Kind::AnyPath,
+            ValueKind::AnyPath,
             "A local build or install tree instead; relative paths start at this file.",
         ),
         optional(
             "compiler",
-            Kind::Table(&WHEEL),
+            ValueKind::Table(&WHEEL),
             "The compiler's wheel by address instead; needs `runtime`.",
         ),
-        optional("runtime", Kind::Table(&WHEEL), "The runtime's wheel by address instead; needs `compiler`."),
+        optional(
+            "runtime",
+            ValueKind::Table(&WHEEL),
+            "The runtime's wheel by address instead; needs `compiler`.",
+        ),
     ],
 };
 
@@ -89,8 +101,8 @@ static WHEEL: Section = Section {
     title: "[toolchain.compiler] and [toolchain.runtime]",
     doc: "",
     fields: &[
-        required("url", Kind::Url, "Address of the wheel, without credentials."),
-        required("sha256", Kind::Sha256, "SHA-256 of the wheel, 64 digits."),
+        required("url", ValueKind::Url, "Address of the wheel, without credentials."),
+        required("sha256", ValueKind::Sha256, "SHA-256 of the wheel, 64 digits."),
     ],
 };
 
@@ -100,10 +112,10 @@ static SIDES: Section = Section {
     fields: &[
         optional(
             "base",
-            Kind::Table(&SIDE),
+            ValueKind::Table(&SIDE),
             "What head is compared with. Without it, only head is measured.",
         ),
-        optional("head", Kind::Table(&SIDE), "What is judged."),
+        optional("head", ValueKind::Table(&SIDE), "What is judged."),
     ],
 };
 
@@ -111,12 +123,12 @@ static SIDE: Section = Section {
     title: "[side.base] and [side.head]",
     doc: "",
     fields: &[
-        optional("toolchain", Kind::Table(&TOOLCHAIN), "Tools of this side, instead of `[toolchain]`."),
+        optional("toolchain", ValueKind::Table(&TOOLCHAIN), "Tools of this side, instead of `[toolchain]`."),
         defaulted("flags", LINES, "[]", "Compile flags added after the target's and the model's."),
         defaulted("run-flags", LINES, "[]", "Flags of the runtime tools, added last."),
         defaulted(
             "sources",
-            Kind::Relative,
+            ValueKind::Relative,
             "\".\"",
             "The folder that model paths start at, relative to this file. It must stay inside the repository.",
         ),
@@ -127,17 +139,17 @@ static MODEL: Section = Section {
     title: "[[model]]",
     doc: "A model is a file of MLIR with its inputs, or torch code that is exported.",
     fields: &[
-        required("name", Kind::Name, "Names the model; unique in the suite."),
+        required("name", ValueKind::Name, "Names the model; unique in the suite."),
         required(
             "source",
-            Kind::Line,
+            ValueKind::Line,
             "`models/a.mlir` or `models/a.mlirbc`, `models.py:make_a` for a function that returns a torch module \
              and its inputs, or `zoo:bert` for a model that benchgate brings along.",
         ),
-        defaulted("function", Kind::Name, "\"main\"", "The function to run."),
+        defaulted("function", ValueKind::Name, "\"main\"", "The function to run."),
         optional(
             "functions",
-            Kind::Named(&FUNCTION),
+            ValueKind::Named(&FUNCTION),
             "Several functions of one MLIR module instead of `function`: one benchmark each.",
         ),
         defaulted(
@@ -167,21 +179,26 @@ static MODEL: Section = Section {
             "[]",
             "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope.",
         ),
-        defaulted("input-type", Kind::Name, "\"auto\"", "`--iree-input-type` of the compiler."),
+        defaulted("input-type", ValueKind::Name, "\"auto\"", "`--iree-input-type` of the compiler."),
         defaulted(
             "exporter",
-            Kind::OneOrMore(&Kind::Choice(Exporter::VARIANTS)),
+            ValueKind::OneOrMore(&ValueKind::Choice(Exporter::VARIANTS)),
             "\"torch-mlir\"",
             "What exports a Python model. A list makes one benchmark for each, named `model@exporter`.",
         ),
         optional(
             "output-type",
-            Kind::OneOrMore(&Kind::Choice(OutputType::VARIANTS)),
+            ValueKind::OneOrMore(&ValueKind::Choice(OutputType::VARIANTS)),
             "What torch-mlir lowers to; of several, the first that works, and the benchmark's label `lowering` says \
              which. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.",
         ),
-        optional("preset", Kind::Name, "Passed to the Python model's constructor as `preset`."),
-        defaulted("options", Kind::Scalars, "{}", "Keyword arguments of the Python model's constructor."),
+        optional("preset", ValueKind::Name, "Passed to the Python model's constructor as `preset`."),
+        defaulted(
+            "options",
+            ValueKind::Scalars,
+            "{}",
+            "Keyword arguments of the Python model's constructor.",
+        ),
         defaulted("flags", LINES, "[]", "Compile flags added after the target's."),
         defaulted(
             "dispatch-repeats",
@@ -210,21 +227,21 @@ static TARGET: Section = Section {
     doc: "What the compiler generates code for, and what runs it. Where the device is not there, the target's \
           benchmarks are compiled only: see docs/targets.md.",
     fields: &[
-        required("name", Kind::Name, "Names the target; unique in the suite."),
+        required("name", ValueKind::Name, "Names the target; unique in the suite."),
         required(
             "backend",
-            Kind::Choice(&["llvm-cpu", "cuda", "hip", "rocm", "vulkan"]),
+            ValueKind::Choice(&["llvm-cpu", "cuda", "hip", "rocm", "vulkan"]),
             "What the compiler generates; `rocm` is another name of `hip`.",
         ),
         optional(
             "device",
-            Kind::Line,
+            ValueKind::Line,
             "The runtime's device: `local-task`, `local-sync`, `cuda`, `hip://0`. By default `local-task` for \
              `llvm-cpu`, otherwise the backend's name.",
         ),
         optional(
             "required",
-            Kind::Bool,
+            ValueKind::Bool,
             "Whether a device that is not there is a failure (`true`) or `unsupported` (`false`). By default it is a \
              failure where the machine has such hardware on its bus, because then a driver broke.",
         ),
@@ -236,7 +253,7 @@ static TARGET: Section = Section {
         ),
         defaulted("flags", LINES, "[]", "Compile flags: `--iree-cuda-target=sm_86`."),
         defaulted("run-flags", LINES, "[]", "Flags of the runtime tools."),
-        defaulted("env", Kind::Texts, "{}", "Environment variables of the runtime tools."),
+        defaulted("env", ValueKind::Texts, "{}", "Environment variables of the runtime tools."),
     ],
 };
 
@@ -246,28 +263,28 @@ pub(super) static BACKEND: Section = Section {
           installed is a row with its reason. The axes are multiplied out; `--axis NAME=VALUE` keeps some of them. \
           They run after everything that is judged, one process at a time, on the same processors.",
     fields: &[
-        required("name", Kind::Choice(BackendKind::VARIANTS), "Which backend; each at most once."),
+        required("name", ValueKind::Choice(BackendKind::VARIANTS), "Which backend; each at most once."),
         defaulted("models", NAMES, "[]", "Names of the models it runs; all of them when empty."),
         defaulted(
             "test",
-            Kind::OneOrMore(&Kind::Choice(BackendTest::VARIANTS)),
+            ValueKind::OneOrMore(&ValueKind::Choice(BackendTest::VARIANTS)),
             "\"eval\"",
             "Axis: a forward without gradients, or forward, loss and backward (no optimiser).",
         ),
         defaulted(
             "batch-size",
-            Kind::List(&COUNT),
+            ValueKind::List(&COUNT),
             "[]",
             "Axis: given to the constructor as `batch_size` or `batch`; the model's own when empty.",
         ),
         optional(
             "dtype",
-            Kind::OneOrMore(&Kind::Choice(&["f64", "f32", "f16", "bf16"])),
+            ValueKind::OneOrMore(&ValueKind::Choice(&["f64", "f32", "f16", "bf16"])),
             "Axis: what weights and floating-point inputs are cast to; the model's own by default.",
         ),
         optional(
             "matmul-precision",
-            Kind::OneOrMore(&Kind::Choice(&["highest", "high", "medium"])),
+            ValueKind::OneOrMore(&ValueKind::Choice(&["highest", "high", "medium"])),
             "Axis: `torch.set_float32_matmul_precision`; torch's own by default.",
         ),
         defaulted("processes", COUNT, "3", "Fresh processes of each experiment."),
@@ -277,14 +294,14 @@ pub(super) static BACKEND: Section = Section {
             COUNT,
             "Iterations of one repetition; by default as many as fill `min-time` of `[measure]`.",
         ),
-        defaulted("timeout", Kind::Duration, "\"10m\"", "Of one process, its compiler included."),
+        defaulted("timeout", ValueKind::Duration, "\"10m\"", "Of one process, its compiler included."),
         optional(
             "python",
-            Kind::AnyPath,
+            ValueKind::AnyPath,
             "An interpreter of your own with torch and the backend, instead of benchgate's environment: for \
              example TensorRT in a vendor's container. Relative paths start at this file.",
         ),
-        defaulted("env", Kind::Texts, "{}", "Environment variables of its processes."),
+        defaulted("env", ValueKind::Texts, "{}", "Environment variables of its processes."),
     ],
 };
 
@@ -300,7 +317,7 @@ static MEASURE: Section = Section {
         ),
         optional(
             "min-time",
-            Kind::Duration,
+            ValueKind::Duration,
             "Minimum time of one repetition. By default 2.5 to 8 ms, or one iteration.",
         ),
         optional(
@@ -310,7 +327,7 @@ static MEASURE: Section = Section {
         ),
         optional(
             "warmup",
-            Kind::Duration,
+            ValueKind::Duration,
             "Untimed warm-up of each process. By default at least one iteration and an eighth of the time measured.",
         ),
         defaulted("processes", COUNT, "8", "Processes per benchmark when one side is measured alone."),
@@ -323,28 +340,28 @@ static MEASURE: Section = Section {
         defaulted("max-blocks", COUNT, "24", "Blocks after which an open question is inconclusive."),
         optional(
             "time-budget",
-            Kind::Duration,
+            ValueKind::Duration,
             "Time to spend on measuring, over all benchmarks: from the first look on it goes to the open rows that are \
              decided soonest, each as far as its next look. `max-blocks` stays the limit of each row.",
         ),
-        defaulted("timeout", Kind::Duration, "\"5m\"", "Of one benchmark process."),
-        defaulted("compile-timeout", Kind::Duration, "\"10m\"", "Of one compilation."),
-        defaulted("export-timeout", Kind::Duration, "\"10m\"", "Of one export."),
+        defaulted("timeout", ValueKind::Duration, "\"5m\"", "Of one benchmark process."),
+        defaulted("compile-timeout", ValueKind::Duration, "\"10m\"", "Of one compilation."),
+        defaulted("export-timeout", ValueKind::Duration, "\"10m\"", "Of one export."),
         optional(
             "cpus",
-            Kind::List(&Kind::Integer { min: 0, max: 4095 }),
+            ValueKind::List(&ValueKind::Integer { min: 0, max: 4095 }),
             "Processors to pin CPU targets to. By default benchgate leaves one to the host.",
         ),
         optional(
             "lock-clocks",
-            Kind::Line,
+            ValueKind::Line,
             "Lock the GPU's clock while measuring, and let it go afterwards: `\"base\"`, what the chip holds under \
              any load, or a clock, `\"1410MHz\"`. NVIDIA only, and needs the right to (docs/gpu-guide.md); without \
              it benchgate says so and goes on. Without this key no setting is touched.",
         ),
         defaulted(
             "profile",
-            Kind::Choice(Profiling::VARIANTS),
+            ValueKind::Choice(Profiling::VARIANTS),
             "\"changed\"",
             "Time per kernel, from processes of their own after everything is measured; it is never judged, and \
              `benchgate explain` shows it. `changed`: of benchmarks whose latency regressed or improved. \
@@ -352,12 +369,12 @@ static MEASURE: Section = Section {
         ),
         optional(
             "jobs",
-            Kind::Integer { min: 1, max: 4096 },
+            ValueKind::Integer { min: 1, max: 4096 },
             "Compilers at once; by default one per processor.",
         ),
         optional(
             "seed",
-            Kind::Integer { min: 0, max: i64::MAX },
+            ValueKind::Integer { min: 0, max: i64::MAX },
             "Seed of the order in which processes run, to repeat a schedule. By default each session draws its \
              own, so that the order can't be known beforehand; run.json records it. A pull request is measured \
              by the seed of its base.",
@@ -372,47 +389,56 @@ static GATE: Section = Section {
     fields: &[
         defaulted(
             "alpha",
-            Kind::Number { min: ALPHA.0, max: ALPHA.1 },
+            ValueKind::Number { min: ALPHA.0, max: ALPHA.1 },
             "0.01",
             "Chance of at least one false red over all fatal rows of the suite.",
         ),
         defaulted(
             "test",
-            Kind::Choice(&["auto", "welch", "mann-whitney"]),
+            ValueKind::Choice(&["auto", "welch", "mann-whitney"]),
             "\"auto\"",
             "The test that decides.",
         ),
         defaulted(
             "fail-on",
-            Kind::List(&Kind::Choice(&["regressed", "diverged", "error", "missing", "inconclusive"])),
+            ValueKind::List(&ValueKind::Choice(&[
+                "regressed",
+                "diverged",
+                "error",
+                "missing",
+                "inconclusive",
+            ])),
             "[\"regressed\", \"diverged\", \"error\", \"missing\"]",
             "The verdicts that make the exit code non-zero.",
         ),
         optional(
             "between-cv",
-            Kind::Spread,
+            ValueKind::Spread,
             "Standard deviation between processes to assume where nothing measured it.",
         ),
-        optional("metric", Kind::Named(&METRIC), "How each metric is judged."),
+        optional("metric", ValueKind::Named(&METRIC), "How each metric is judged."),
         optional(
             "override",
-            Kind::Tables(&OVERRIDE),
+            ValueKind::Tables(&OVERRIDE),
             "Exceptions by benchmark; where several match, the last wins.",
         ),
     ],
 };
 
 /// Shared by `[gate.metric.*]` and `[[gate.override]]`.
-const FLOOR: Field =
-    optional("floor", Kind::Fraction, "Smallest change worth a red, relative to base: `\"1%\"` or `0.01`.");
+const FLOOR: Field = optional(
+    "floor",
+    ValueKind::Fraction,
+    "Smallest change worth a red, relative to base: `\"1%\"` or `0.01`.",
+);
 const FLOOR_ABSOLUTE: Field = optional(
     "floor-absolute",
-    Kind::Magnitude,
+    ValueKind::Magnitude,
     "Smallest change worth a red: a duration for metrics of time, otherwise a number in the metric's unit.",
 );
 const TOLERANCE: Field =
-    optional("tolerance", Kind::Fraction, "Largest change a green may hide; not below the floor.");
-const FATAL: Field = optional("fatal", Kind::Bool, "Whether a red of this metric fails the gate.");
+    optional("tolerance", ValueKind::Fraction, "Largest change a green may hide; not below the floor.");
+const FATAL: Field = optional("fatal", ValueKind::Bool, "Whether a red of this metric fails the gate.");
 
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
@@ -426,13 +452,17 @@ static OVERRIDE: Section = Section {
     title: "[[gate.override]]",
     doc: "",
     fields: &[
-        required("benchmark", Kind::Glob, "Glob over `model/target/function`, for example `vit*/cpu/*`."),
-        optional("metric", Kind::Name, "The metric it is about; every metric without it."),
+        required(
+            "benchmark",
+            ValueKind::Glob,
+            "Glob over `model/target/function`, for example `vit*/cpu/*`.",
+        ),
+        optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),
         FLOOR,
         FLOOR_ABSOLUTE,
         TOLERANCE,
         FATAL,
-        optional("between-cv", Kind::Spread, "As in `[gate]`, for these benchmarks."),
+        optional("between-cv", ValueKind::Spread, "As in `[gate]`, for these benchmarks."),
     ],
 };
 
@@ -440,11 +470,11 @@ static WAIVER: Section = Section {
     title: "[[waiver]]",
     doc: "A red that somebody looked at and accepts until a day. It stays visible.",
     fields: &[
-        required("benchmark", Kind::Glob, "Glob over `model/target/function`."),
-        optional("metric", Kind::Name, "The metric it is about; every metric without it."),
-        required("owner", Kind::Line, "Who answers for it."),
-        required("reason", Kind::Line, "Why it is accepted."),
-        required("expires", Kind::Date, "Last day it holds, `YYYY-MM-DD`."),
+        required("benchmark", ValueKind::Glob, "Glob over `model/target/function`."),
+        optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),
+        required("owner", ValueKind::Line, "Who answers for it."),
+        required("reason", ValueKind::Line, "Why it is accepted."),
+        required("expires", ValueKind::Date, "Last day it holds, `YYYY-MM-DD`."),
     ],
 };
 
@@ -460,7 +490,7 @@ static NUMERICS: Section = Section {
         optional("max-error", PART, "Bound of the root mean square of |a − b| / (|b| + m)."),
         optional(
             "min-cosine",
-            Kind::Number { min: -1.0, max: 1.0 },
+            ValueKind::Number { min: -1.0, max: 1.0 },
             "Least cosine similarity of output and reference.",
         ),
     ],
@@ -471,7 +501,7 @@ static REPORT: Section = Section {
     doc: "In a pull request this is read from the base.",
     fields: &[defaulted(
         "disclose",
-        Kind::Choice(&["all", "ratios"]),
+        ValueKind::Choice(&["all", "ratios"]),
         "\"all\"",
         "`ratios` keeps absolute times, sizes and counts out of every report, comment, summary and annotation. \
          `run.json` keeps them: it is what the verdict is made from.",
@@ -485,30 +515,30 @@ pub(super) static STORE: Section = Section {
     fields: &[
         defaulted(
             "folder",
-            Kind::Inside,
+            ValueKind::Inside,
             "\"baselines\"",
             "The folder of the baseline, relative to this file.",
         ),
         optional(
             "branch",
-            Kind::Line,
+            ValueKind::Line,
             "A branch of the remote that holds nothing else, instead of a folder: `benchgate-baselines`.",
         ),
         defaulted(
             "remote",
-            Kind::Line,
+            ValueKind::Line,
             "\"origin\"",
             "The remote of that branch: a name, or an address without credentials.",
         ),
         defaulted(
             "sessions",
-            Kind::Integer { min: 1, max: 1000 },
+            ValueKind::Integer { min: 1, max: 1000 },
             "20",
             "Most sessions that a gate reads, newest first.",
         ),
         defaulted(
             "stale-days",
-            Kind::Integer { min: 1, max: 3650 },
+            ValueKind::Integer { min: 1, max: 3650 },
             "14",
             "Age of the newest session, in days, from which the baseline is called stale.",
         ),
@@ -522,22 +552,32 @@ pub(super) static GITHUB: Section = Section {
     fields: &[
         defaulted(
             "comment",
-            Kind::Choice(CommentWhen::VARIANTS),
+            ValueKind::Choice(CommentWhen::VARIANTS),
             "\"on-change\"",
             "When the pull request gets its comment. One that is there is kept up to date whatever this says, \
              unless it says `never`.",
         ),
-        defaulted("check-run", Kind::Bool, "false", "Also post a check run, neutral where inconclusive."),
-        defaulted("annotations", Kind::Bool, "true", "Print a workflow annotation for each row that fails."),
+        defaulted(
+            "check-run",
+            ValueKind::Bool,
+            "false",
+            "Also post a check run, neutral where inconclusive.",
+        ),
+        defaulted(
+            "annotations",
+            ValueKind::Bool,
+            "true",
+            "Print a workflow annotation for each row that fails.",
+        ),
         defaulted(
             "workflow",
-            Kind::Line,
+            ValueKind::Line,
             "\".github/workflows/benchgate.yml\"",
             "Path of the workflow that measures: after a `workflow_run` event nothing else's results are published.",
         ),
         defaulted(
             "author",
-            Kind::Line,
+            ValueKind::Line,
             "\"github-actions[bot]\"",
             "Who comments, where the token can't say it: an app's `name[bot]`.",
         ),

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::problems::Collector;
-use super::view::View;
+use super::view::ConfigView;
 use super::{Pin, Side, ToolSource};
 
 /// Base, where there is one, and head.
-pub(super) fn sides(root: View<'_, '_>, problems: &mut Collector) -> (Option<Side>, Side) {
+pub(super) fn sides(root: ConfigView<'_, '_>, problems: &mut Collector) -> (Option<Side>, Side) {
     let shared = root.get("toolchain");
     let shared = shared.is_present().then(|| pin(shared, problems));
     let base = root.get("side").get("base");
@@ -16,7 +16,7 @@ pub(super) fn sides(root: View<'_, '_>, problems: &mut Collector) -> (Option<Sid
     (base, side("head", head, shared.as_ref(), problems))
 }
 
-fn side(name: &str, view: View<'_, '_>, shared: Option<&Pin>, problems: &mut Collector) -> Side {
+fn side(name: &str, view: ConfigView<'_, '_>, shared: Option<&Pin>, problems: &mut Collector) -> Side {
     let own = view.get("toolchain");
     let own = own.is_present().then(|| pin(own, problems));
     if own.is_none() && shared.is_none() {
@@ -37,7 +37,7 @@ fn side(name: &str, view: View<'_, '_>, shared: Option<&Pin>, problems: &mut Col
     }
 }
 
-fn pin(view: View<'_, '_>, problems: &mut Collector) -> Pin {
+fn pin(view: ConfigView<'_, '_>, problems: &mut Collector) -> Pin {
     let path = view.get("path");
     let compiler = view.get("compiler");
     let runtime = view.get("runtime");
@@ -49,7 +49,7 @@ fn pin(view: View<'_, '_>, problems: &mut Collector) -> Pin {
             problems.add(here.at(), format!("the wheel of the {missing} is missing: both or none"));
         }
     }
-    let wheel = |wheel: View<'_, '_>| (wheel.get("url").owned(), wheel.get("sha256").owned());
+    let wheel = |wheel: ConfigView<'_, '_>| (wheel.get("url").owned(), wheel.get("sha256").owned());
     let source = if let Some(path) = path.text() {
         ToolSource::Path(PathBuf::from(path))
     } else if compiler.is_present() {

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use crate::numerics::TensorFile;
 
 use super::{
-    Backend, BackendKind, BackendTest, Config, EXAMPLE, Exporter, Input, ModelSource, OutputType, Problem,
-    ToolSource, load, parse,
+    Backend, BackendKind, BackendTest, Config, EXAMPLE, Exporter, ModelInput, ModelSource, OutputType,
+    Problem, ToolSource, load, parse,
 };
 
 const MINIMAL: &str = r#"
@@ -69,7 +69,7 @@ fn a_small_configuration_gets_the_defaults() {
 /// Writes every default the reference documents into a file, and parses it.
 #[test]
 fn the_documented_defaults_are_the_real_ones() {
-    use super::fields::{Kind, Section};
+    use super::fields::{Section, ValueKind};
     fn write(section: &'static Section, header: &str, out: &mut String) {
         for field in section.fields {
             if let Some(default) = field.default {
@@ -80,7 +80,7 @@ fn the_documented_defaults_are_the_real_ones() {
             }
         }
         for field in section.fields {
-            if let Kind::Table(inner) = field.kind
+            if let ValueKind::Table(inner) = field.kind
                 && matches!(field.key, "measure" | "gate" | "head")
             {
                 let path = format!("{header}{}", field.key);
@@ -90,7 +90,7 @@ fn the_documented_defaults_are_the_real_ones() {
         }
     }
     let section = |key: &str| match super::sections::ROOT.field(key).map(|field| field.kind) {
-        Some(Kind::Tables(section) | Kind::Table(section)) => section,
+        Some(ValueKind::Tables(section) | ValueKind::Table(section)) => section,
         other => panic!("{key}: {other:?}"),
     };
     let (mut model, mut target, mut rest) = (String::new(), String::new(), String::new());
@@ -137,7 +137,7 @@ fn a_model_that_the_zoo_lacks_and_an_exporter_twice_are_problems() {
 #[test]
 fn the_example_of_the_reference_parses() {
     let config = good(EXAMPLE);
-    assert_eq!(config.models[0].inputs[1], Input::Literal("1x3xf32=1".into()));
+    assert_eq!(config.models[0].inputs[1], ModelInput::Literal("1x3xf32=1".into()));
     assert_eq!(config.models[1].output_types, [OutputType::Stablehlo, OutputType::LinalgOnTensors]);
     assert_eq!(config.models[1].options["width"], "64");
     let latency = &config.policy.metrics.iter().find(|(name, _)| name == "latency").unwrap().1;
@@ -472,7 +472,7 @@ fn a_raw_file_is_named_with_its_type_and_stays_inside_the_sources() {
     };
     let model = good(&data("2x3xbf16=@d/x.bin", "y.4xbf16.bin")).models.remove(0);
     let file = |path: &str, raw: &str| TensorFile { path: path.into(), raw: Some(raw.into()) };
-    assert_eq!(model.inputs, [Input::File(file("d/x.bin", "2x3xbf16"))]);
+    assert_eq!(model.inputs, [ModelInput::File(file("d/x.bin", "2x3xbf16"))]);
     assert_eq!(model.expected, [file("y.4xbf16.bin", "4xbf16")]);
     for bad in ["4xbf16=@../x.bin", "4xbf16=@/x.bin", "../x.4xbf16.bin", "/x.npy", "4xbf17=@x.bin", "x.bin"] {
         assert_eq!(messages(&data(bad, "y.npy")).len(), 1, "{bad}");

@@ -156,7 +156,7 @@ pub enum OutputType {
 
 /// One input of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
+pub enum ModelInput {
     /// Relative to the side's `sources`.
     File(TensorFile),
     /// IREE's own notation, `1x3x224x224xf32=1`.
@@ -183,7 +183,7 @@ pub struct Model {
     /// Times that every dispatch is compiled in a row; times are of one.
     pub dispatch_repeats: u32,
     /// Empty for exported models: the exporter writes them.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<ModelInput>,
     /// Reference outputs, `.npy`; empty for exported models, or where nothing is known.
     pub expected: Vec<TensorFile>,
     /// The same in double precision: one per expected output, or none.

@@ -15,7 +15,7 @@ use super::{fraction, sections, values};
 
 /// A value that may be absent.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a, 'de> {
+pub(super) struct ConfigView<'a, 'de> {
     /// As it stands in the document.
     given: Option<&'a Value<'de>>,
     /// What holds where nothing is given.
@@ -50,7 +50,7 @@ fn default_value(text: &'static str) -> Option<&'static Value<'static>> {
     DEFAULTS.get(text)?.as_table()?.get("default")
 }
 
-impl<'a, 'de> View<'a, 'de> {
+impl<'a, 'de> ConfigView<'a, 'de> {
     /// A whole document under the grammar of its top level.
     pub(super) fn new(value: &'a Value<'de>, section: &'static Section) -> Self {
         Self { given: Some(value), default: None, section: Some(section) }

@@ -33,7 +33,7 @@ const STEP_MHZ: u32 = 20;
 
 /// A lock, written down before it was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Written {
+struct WrittenLock {
     gpu: String,
     clock: GpuClock,
     pid: u32,
@@ -76,7 +76,7 @@ pub fn hold_clocks(
         let Some(gpu) = gpus.list().get(*index) else { continue };
         let pid = std::process::id();
         let boot = boot_id().unwrap_or_default();
-        let written = Written { gpu: gpu.id.clone(), clock, pid, started: started(pid), boot };
+        let written = WrittenLock { gpu: gpu.id.clone(), clock, pid, started: started(pid), boot };
         let file = write_down(&shared_folder(), &written)
             .map_err(|error| format!("{}: what would be changed can't be written down: {error}", gpu.name))?;
         if let Err(why) = gpus.lock_clock(*index, clock) {
@@ -91,7 +91,7 @@ pub fn hold_clocks(
 
 /// The file is there whole or not at all, so that a kill in this moment leaves nothing that has to be
 /// understood; what is in its place already is not replaced.
-fn write_down(folder: &Path, written: &Written) -> io::Result<PathBuf> {
+fn write_down(folder: &Path, written: &WrittenLock) -> io::Result<PathBuf> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = written.gpu.chars().map(plain).collect();
     let path = folder.join(format!("{PREFIX}{name}{ENDING}"));
@@ -106,7 +106,7 @@ fn write_down(folder: &Path, written: &Written) -> io::Result<PathBuf> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     file: PathBuf,
-    written: Written,
+    written: WrittenLock,
 }
 
 impl Leftover {
@@ -148,7 +148,7 @@ fn leftovers_in(folder: &Path) -> Vec<Leftover> {
 
 /// What a file says, where it is ours. The folder belongs to everybody: a file of another user could ask
 /// us to change what that user may not, so only our own are believed.
-fn read(path: &Path) -> Option<Written> {
+fn read(path: &Path) -> Option<WrittenLock> {
     let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path).ok()?;
     let about = file.metadata().ok()?;
     if !about.is_file() || about.uid() != geteuid().as_raw() || about.len() > MOST_BYTES {
@@ -166,7 +166,7 @@ pub fn undo_leftovers(leftovers: Vec<Leftover>, gpus: &Gpus, _alone: &HostLock) 
 
 fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
     let what = leftover.describe();
-    let Written { gpu, clock, boot: then, .. } = &leftover.written;
+    let WrittenLock { gpu, clock, boot: then, .. } = &leftover.written;
     if then != boot {
         drop(fs::remove_file(&leftover.file));
         return format!("{what}; the machine has started again since, which undid it");
@@ -205,8 +205,8 @@ fn boot_id() -> Option<String> {
 mod tests {
     use super::*;
 
-    fn written(boot: &str) -> Written {
-        Written {
+    fn written(boot: &str) -> WrittenLock {
+        WrittenLock {
             gpu: "GPU-1/..".into(),
             clock: GpuClock::Mhz(1410),
             pid: 7,

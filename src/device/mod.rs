@@ -18,7 +18,7 @@ pub use bus::accelerator;
 pub use busy::{Usage, usage_now};
 pub use clocks::{ClockHold, Leftover, hold_clocks, leftover_locks, undo_leftovers};
 pub use governance::{Governance, governance};
-pub use gpu::{Choice, Gpu, Gpus, Limit, Reading, Vendor, choose, visible};
+pub use gpu::{Choice, Gpu, GpuReading, Gpus, Limit, Vendor, choose, visible};
 pub use host_lock::{DeviceError, HostLock, lock, lock_host, measuring_now};
 pub use load::{idle_time, load_average};
 pub use processes::{Foreign, foreign};

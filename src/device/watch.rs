@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::busy::{Busy, Usage, own_time};
-use super::gpu::{Gpus, Reading};
+use super::gpu::{GpuReading, Gpus};
 use super::processes::{Foreign, busiest_on, foreign_on_gpu, marked, named};
 use super::processors::stay_with_the_host;
 
@@ -38,9 +38,9 @@ pub struct Watched {
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuSeen {
     pub index: usize,
-    pub before: Reading,
-    pub during: Vec<Reading>,
-    pub after: Reading,
+    pub before: GpuReading,
+    pub during: Vec<GpuReading>,
+    pub after: GpuReading,
     pub foreign: Vec<Foreign>,
 }
 
@@ -61,12 +61,12 @@ pub struct Watch {
     busy: Option<Busy>,
     throttled: Option<u64>,
     own: Duration,
-    before: Vec<Reading>,
+    before: Vec<GpuReading>,
     sampler: Option<Sampler>,
 }
 
 /// A reading with the processes that were on the GPU, each marked as ours or not while it was alive.
-type Sample = (usize, Reading, Vec<(u32, Option<bool>)>);
+type Sample = (usize, GpuReading, Vec<(u32, Option<bool>)>);
 
 struct Sampler {
     stop: Sender<()>,
@@ -104,7 +104,7 @@ impl Watch {
         let gpus = self.watched.indices.iter().zip(self.before).map(|(index, before)| {
             let after = self.watched.gpus.read(*index);
             let of_this = || samples.iter().filter(|(of, ..)| of == index);
-            let pids = |reading: &Reading| reading.processes.clone().unwrap_or_default();
+            let pids = |reading: &GpuReading| reading.processes.clone().unwrap_or_default();
             let seen: Vec<(u32, Option<bool>)> =
                 of_this().flat_map(|(_, _, pids)| pids.iter().copied()).collect();
             let foreign: BTreeSet<u32> = foreign_on_gpu(&pids(&before), &seen, &pids(&after));

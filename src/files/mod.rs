@@ -5,11 +5,13 @@
 //! containers that share a folder. Process numbers don't: the same number means different processes in different
 //! containers, and after a restart.
 
+mod digest;
 mod draft;
 mod lock;
 mod owner;
 mod scratch;
 
+pub use digest::{hex, sha256_of};
 pub use draft::{Draft, sweep_drafts, write};
 pub use lock::{Attempt, LockFile};
 pub use owner::Owner;

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -60,31 +59,12 @@ impl KeyBuilder {
     }
 
     pub(super) fn finish(self) -> String {
-        hex(&self.0.finalize())
+        files::hex(&self.0.finalize())
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// SHA-256 of a file's content, read in pieces.
 pub(super) fn file_sha256(path: &Path) -> Result<String, PipelineError> {
-    let mut file = fs::File::open(path).map_err(PipelineError::io("open", path))?;
-    let mut digest = Sha256::new();
-    let mut buffer = vec![0_u8; 1 << 20];
-    loop {
-        let read = file.read(&mut buffer).map_err(PipelineError::io("read", path))?;
-        if read == 0 {
-            return Ok(hex(&digest.finalize()));
-        }
-        digest.update(&buffer[..read]);
-    }
+    files::sha256_of(path).map_err(PipelineError::io("read", path))
 }
 
 /// Runs what reads much on a thread of its own.
@@ -131,7 +111,7 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Pipe
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest<M> {
+struct EntryManifest<M> {
     /// File name → SHA-256.
     files: BTreeMap<String, String>,
     /// What the maker wants to remember: durations, counts, names.
@@ -140,7 +120,7 @@ struct Manifest<M> {
 
 /// An entry whose files were checked against its manifest.
 #[derive(Debug, Clone)]
-pub(super) struct Entry<M> {
+pub(super) struct CacheEntry<M> {
     pub(super) folder: PathBuf,
     pub(super) files: BTreeMap<String, String>,
     pub(super) meta: M,
@@ -150,7 +130,7 @@ pub(super) struct Entry<M> {
     pub(super) damaged: Option<String>,
 }
 
-impl<M> Entry<M> {
+impl<M> CacheEntry<M> {
     pub(super) fn path(&self, file: &str) -> PathBuf {
         self.folder.join(file)
     }
@@ -163,7 +143,7 @@ impl<M> Entry<M> {
 /// What a lookup found.
 #[derive(Debug)]
 enum Lookup<M> {
-    Hit(Entry<M>),
+    Hit(CacheEntry<M>),
     Miss,
     /// An entry was there, but not with the content it was stored with. It is gone now.
     Damaged(String),
@@ -208,7 +188,7 @@ impl Cache {
         kind: &'static str,
         key: &str,
         make: impl AsyncFnOnce(&Path) -> Staged<Made<M>>,
-    ) -> Staged<Entry<M>> {
+    ) -> Staged<CacheEntry<M>> {
         self.keep_found(kind, key, key, async || Ok(Some(key.to_owned())), make).await
     }
 
@@ -221,7 +201,7 @@ impl Cache {
         attempt: &str,
         find: impl AsyncFnOnce() -> Result<Option<String>, PipelineError>,
         make: impl AsyncFnOnce(&Path) -> Staged<Made<M>>,
-    ) -> Staged<Entry<M>> {
+    ) -> Staged<CacheEntry<M>> {
         let lock = {
             let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(making.entry((kind, request.to_owned())).or_default())
@@ -244,7 +224,7 @@ impl Cache {
         kind: &'static str,
         find: impl AsyncFnOnce() -> Result<Option<String>, PipelineError>,
         make: impl AsyncFnOnce(&Path) -> Staged<Made<M>>,
-    ) -> Staged<Entry<M>> {
+    ) -> Staged<CacheEntry<M>> {
         let mut damaged = None;
         if let Some(key) = find().await? {
             // On another thread: hashing a module of a gigabyte must not delay noticing that a compiler has ended.
@@ -257,7 +237,7 @@ impl Cache {
         }
         let staged = self.stage()?;
         let made = make(staged.path()).await?;
-        Ok(Entry { damaged, ..self.store(kind, staged, made)? })
+        Ok(CacheEntry { damaged, ..self.store(kind, staged, made)? })
     }
 
     /// Writes a package of Python files, once per content. Returns the folder to import it from.
@@ -307,7 +287,7 @@ impl Cache {
             }
             Err(error) => return Err(PipelineError::io("read", &manifest)(error)),
         };
-        let Ok(Manifest { files, meta }) = serde_json::from_slice::<Manifest<M>>(&bytes) else {
+        let Ok(EntryManifest { files, meta }) = serde_json::from_slice::<EntryManifest<M>>(&bytes) else {
             return self.discard(&folder, "its manifest is not readable");
         };
         for (name, expected) in &files {
@@ -320,7 +300,7 @@ impl Cache {
                 Err(error) => return self.discard(&folder, &error.to_string()),
             }
         }
-        Ok(Lookup::Hit(Entry { folder, files, meta, cached: true, damaged: None }))
+        Ok(Lookup::Hit(CacheEntry { folder, files, meta, cached: true, damaged: None }))
     }
 
     fn discard<M>(&self, folder: &Path, why: &str) -> Result<Lookup<M>, PipelineError> {
@@ -344,25 +324,25 @@ impl Cache {
         kind: &str,
         staged: Scratch,
         made: Made<M>,
-    ) -> Result<Entry<M>, PipelineError> {
+    ) -> Result<CacheEntry<M>, PipelineError> {
         let Made { key, files, meta } = made;
         let digest = |name: String| {
             let sha256 = file_sha256(&staged.path().join(&name))?;
             Ok::<_, PipelineError>((name, sha256))
         };
         let files = files.into_iter().map(digest).collect::<Result<BTreeMap<_, _>, _>>()?;
-        let manifest = Manifest { files, meta };
+        let manifest = EntryManifest { files, meta };
         write_json(&staged.path().join(MANIFEST), &manifest)?;
         let folder = self.folder(kind, &key);
         let parent = folder.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent).map_err(PipelineError::io("create", parent))?;
         let Err(error) = fs::rename(staged.path(), &folder) else {
-            let Manifest { files, meta } = manifest;
-            return Ok(Entry { folder, files, meta, cached: false, damaged: None });
+            let EntryManifest { files, meta } = manifest;
+            return Ok(CacheEntry { folder, files, meta, cached: false, damaged: None });
         };
         match self.lookup(kind, &key)? {
             // Another process was faster. Where its entry differs in a byte, its digests are the true ones.
-            Lookup::Hit(entry) => Ok(Entry { cached: false, ..entry }),
+            Lookup::Hit(entry) => Ok(CacheEntry { cached: false, ..entry }),
             Lookup::Miss | Lookup::Damaged(_) => Err(PipelineError::io("store", &folder)(error)),
         }
     }
@@ -377,7 +357,7 @@ pub(super) fn package_digest(kind: &str, files: &[(&str, &str)]) -> String {
 mod tests {
     use super::*;
 
-    fn entry_with(cache: &Cache, key: &str, content: &str) -> Entry<serde_json::Value> {
+    fn entry_with(cache: &Cache, key: &str, content: &str) -> CacheEntry<serde_json::Value> {
         let staged = cache.stage().unwrap();
         fs::write(staged.path().join("a.txt"), content).unwrap();
         let meta = serde_json::json!({"seconds": 1.5});

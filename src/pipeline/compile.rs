@@ -13,11 +13,11 @@ use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::{self, CompileSpec};
-use super::cache::{Entry, KeyBuilder, Made};
+use super::cache::{CacheEntry, KeyBuilder, Made};
 use super::diagnostics;
 use super::flags::Named;
 use super::host::Host;
-use super::slots::Urgency;
+use super::slots::Priority;
 use super::stage::{Compiled, StageFailure, StageReport, Staged};
 
 const KIND: &str = "compile";
@@ -69,8 +69,8 @@ pub(super) fn is_host_specific(spec: &CompileSpec, folder: &Path) -> bool {
 }
 
 /// How long a compilation may take is known roughly by the size of its source.
-pub(super) fn urgency(job: &CompileJob<'_>) -> Urgency {
-    Urgency::Compile { bytes: fs::metadata(job.source).map_or(0, |source| source.len()) }
+pub(super) fn urgency(job: &CompileJob<'_>) -> Priority {
+    Priority::Compile { bytes: fs::metadata(job.source).map_or(0, |source| source.len()) }
 }
 
 /// Compiles, or finds what an earlier run compiled.
@@ -113,7 +113,7 @@ async fn make(host: &Host<'_>, job: &CompileJob<'_>, key: &str, staged: &Path) -
 }
 
 /// A cached module's compiler ran another day: what it took is not what this run took.
-fn read(entry: Entry<CompileMeta>, found_in: Duration) -> Compiled {
+fn read(entry: CacheEntry<CompileMeta>, found_in: Duration) -> Compiled {
     let meta = &entry.meta;
     let (seconds, peak_memory_bytes) =
         if entry.cached { (found_in.as_secs_f64(), None) } else { (meta.seconds, meta.peak_memory_bytes) };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::config::Target;
 use crate::device::{
-    self, Choice, ClockHold, Foreign, GpuSeen, Gpus, HostLock, Limit, Reading, Seen, Vendor,
+    self, Choice, ClockHold, Foreign, GpuReading, GpuSeen, Gpus, HostLock, Limit, Seen, Vendor,
 };
 use crate::model::{DeviceKind, Event, GpuClock, Lint, LintCode, Progress};
 use crate::record::{
@@ -119,10 +119,11 @@ fn gpu_record(seen: &GpuSeen, id: &str, held: Option<bool>) -> GpuTelemetryRecor
     // In between, the chip works; before and after, it idles at a clock of its own choice. A process too
     // short to be read while it ran has nothing but its ends.
     let all = || std::iter::once(&seen.before).chain(&seen.during).chain([&seen.after]);
-    let at_work: Vec<&Reading> =
+    let at_work: Vec<&GpuReading> =
         if seen.during.is_empty() { all().collect() } else { seen.during.iter().collect() };
-    let range =
-        |value: &dyn Fn(&Reading) -> Option<f64>| range(at_work.iter().filter_map(|reading| value(reading)));
+    let range = |value: &dyn Fn(&GpuReading) -> Option<f64>| {
+        range(at_work.iter().filter_map(|reading| value(reading)))
+    };
     let limits: BTreeSet<Limit> =
         at_work.iter().flat_map(|reading| reading.limits.iter().flatten().copied()).collect();
     let counted = seen.before.held_down_ns.zip(seen.after.held_down_ns);

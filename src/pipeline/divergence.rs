@@ -11,14 +11,14 @@ use crate::numerics::{self, Tensor, TensorFile};
 use super::PipelineError;
 use super::argv::InputArg;
 use super::cache::{Digests, KeyBuilder};
-use super::stage::{Outputs, PreparedSide, Source, StageError, StageFailure, Staged};
+use super::stage::{Outputs, PreparedSide, PreparedSource, StageError, StageFailure, Staged};
 
 /// Keeps the outputs of one verified call until they are compared.
 pub(super) async fn keep(
     digests: &Digests,
     folder: Scratch,
     files: Vec<TensorFile>,
-    source: &Source,
+    source: &PreparedSource,
 ) -> Result<Outputs, PipelineError> {
     let inputs = add_inputs(KeyBuilder::new("inputs"), &source.inputs, digests).await?.finish();
     let mut question = KeyBuilder::new("question").text("inputs", &inputs).text("mlir", &source.mlir_sha256);

@@ -17,12 +17,12 @@ use crate::toolchain::Environment;
 
 use super::PipelineError;
 use super::argv::InputArg;
-use super::cache::{Entry, KeyBuilder, Made};
+use super::cache::{CacheEntry, KeyBuilder, Made};
 use super::host::Host;
 use super::interpreters::{ExporterSource, Exporters, crashed};
-use super::plan::Planned;
-use super::slots::Urgency;
-use super::stage::{Source, StageFailure, StageReport, Staged};
+use super::plan::PlannedBenchmark;
+use super::slots::Priority;
+use super::stage::{PreparedSource, StageFailure, StageReport, Staged};
 use super::trace::Heard;
 use super::tree;
 
@@ -39,14 +39,14 @@ struct ExportAnswer {
     trace: Option<String>,
     mlir: Option<PathBuf>,
     #[serde(default)]
-    inputs: Vec<Written>,
+    inputs: Vec<WrittenTensor>,
     #[serde(default)]
-    expected: Vec<Written>,
-    expected64: Option<Vec<Written>>,
+    expected: Vec<WrittenTensor>,
+    expected64: Option<Vec<WrittenTensor>>,
     #[serde(rename = "expected64-error")]
     expected64_error: Option<String>,
     #[serde(default)]
-    parameters: Vec<Archive>,
+    parameters: Vec<WrittenArchive>,
     #[serde(rename = "output-type")]
     output_type: Option<String>,
     /// By step, and `total`: without the wait for an interpreter.
@@ -61,12 +61,12 @@ struct ExportAnswer {
 }
 
 #[derive(Debug, Deserialize)]
-struct Written {
+struct WrittenTensor {
     path: PathBuf,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Archive {
+struct WrittenArchive {
     scope: String,
     path: PathBuf,
 }
@@ -87,14 +87,14 @@ struct ExportMeta {
     reference_problem: Option<(String, String)>,
 }
 
-fn source(entry: Entry<ExportMeta>) -> Source {
+fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
     let all = |names: &[String]| -> Vec<_> {
         names.iter().map(|name| TensorFile::named(entry.path(name))).collect()
     };
     let meta = &entry.meta;
     let parameters = meta.parameters.iter().map(|(scope, name)| (scope.clone(), entry.path(name)));
     let problem = meta.reference_problem.as_ref();
-    Source {
+    PreparedSource {
         mlir: entry.path(&meta.mlir),
         mlir_sha256: entry.files.get(&meta.mlir).cloned().unwrap_or_default(),
         inputs: all(&meta.inputs).into_iter().map(InputArg::File).collect(),
@@ -112,7 +112,7 @@ fn source(entry: Entry<ExportMeta>) -> Source {
 /// What is exported: the source, and what exports it.
 #[derive(Clone, Copy)]
 pub(super) struct ExportJob<'a> {
-    pub(super) planned: Planned<'a>,
+    pub(super) planned: PlannedBenchmark<'a>,
     pub(super) exporter: Exporter,
     pub(super) exporters: &'a Exporters,
 }
@@ -162,7 +162,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
 }
 
 /// Exports a model, or finds what an earlier run exported.
-pub(super) async fn export(host: &Host<'_>, job: ExportJob<'_>) -> Staged<Source> {
+pub(super) async fn export(host: &Host<'_>, job: ExportJob<'_>) -> Staged<PreparedSource> {
     let key = key(host, job).await?;
     // What one side can't export, the other may: what lies outside of its sources can differ.
     let attempt = KeyBuilder::new("attempt")
@@ -185,7 +185,7 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
     else {
         return Err(failure(host, &answer, key)?.into());
     };
-    let names = |tensors: &[Written]| tensors.iter().map(|t| file_name(&t.path)).collect::<Vec<_>>();
+    let names = |tensors: &[WrittenTensor]| tensors.iter().map(|t| file_name(&t.path)).collect::<Vec<_>>();
     let parameters =
         answer.parameters.iter().map(|archive| (archive.scope.clone(), file_name(&archive.path)));
     let meta = ExportMeta {
@@ -271,7 +271,7 @@ fn failure(host: &Host<'_>, answer: &ExportAnswer, key: &str) -> Result<StageFai
 async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAnswer> {
     let lease = job.exporters.lease(host, job.environment()).await?;
     // Exporting takes a processor as compiling does.
-    let _slot = host.slot(Urgency::Now).await?;
+    let _slot = host.slot(Priority::Now).await?;
     let timeout = job.planned.side.config.measure.export_timeout;
     fs::create_dir_all(&host.logs).map_err(PipelineError::io("create", &host.logs))?;
     let log = host.logs.join(format!("exporter-{}.log", job.environment().name()));

@@ -81,7 +81,7 @@ impl Named {
     /// # Errors
     /// A flag names a file that is not there, or files of flags have no end.
     pub(super) fn find(flags: &[String], folder: &Path) -> Result<Self, String> {
-        let mut search = Search {
+        let mut search = FlagSearch {
             folder,
             named: Self::default(),
             folders: Vec::new(),
@@ -89,7 +89,7 @@ impl Named {
             missing: Vec::new(),
         };
         search.all(flags, 0)?;
-        let Search { named, folders, missing, .. } = search;
+        let FlagSearch { named, folders, missing, .. } = search;
         // An object file may be found in a folder that another flag names.
         let lost = missing.iter().find(|(_, name)| !folders.iter().any(|folder| folder.join(name).exists()));
         match lost {
@@ -162,7 +162,7 @@ impl Named {
     }
 }
 
-struct Search<'a> {
+struct FlagSearch<'a> {
     folder: &'a Path,
     named: Named,
     folders: Vec<PathBuf>,
@@ -172,7 +172,7 @@ struct Search<'a> {
     missing: Vec<(String, String)>,
 }
 
-impl Search<'_> {
+impl FlagSearch<'_> {
     fn all(&mut self, flags: &[String], depth: usize) -> Result<(), String> {
         let mut before = "";
         for flag in flags {

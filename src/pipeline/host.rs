@@ -14,7 +14,7 @@ use super::PipelineError;
 use super::cache::{Cache, Digests};
 use super::devices;
 use super::memo::Memo;
-use super::slots::{Slots, Turn, Urgency};
+use super::slots::{Priority, SlotTurn, Slots};
 use super::trace::Sources;
 
 /// A disk with less room than this is full.
@@ -61,7 +61,7 @@ impl Host<'_> {
     }
 
     /// Waits for a turn to run a tool, or for an interrupt.
-    pub(super) async fn slot(&self, urgency: Urgency) -> Result<Turn, PipelineError> {
+    pub(super) async fn slot(&self, urgency: Priority) -> Result<SlotTurn, PipelineError> {
         tokio::select! {
             turn = self.slots.turn(urgency) => Ok(turn),
             () = self.cancel.requested() => Err(PipelineError::Interrupted),

@@ -13,13 +13,13 @@ use super::PipelineError;
 use super::argv;
 use super::compile::CompileJob;
 use super::host::Host;
-use super::plan::Planned;
+use super::plan::PlannedBenchmark;
 
 /// Writes the IR of one benchmark of one side below `root`: the source as the compiler gets it, and a file
 /// for every phase that it reaches. A compiler that fails leaves the phases before the one that failed.
 pub(super) async fn dump(
     host: &Host<'_>,
-    planned: Planned<'_>,
+    planned: PlannedBenchmark<'_>,
     job: &CompileJob<'_>,
     root: &Path,
 ) -> Result<(), PipelineError> {
@@ -57,6 +57,6 @@ pub(super) async fn dump(
 }
 
 /// Names of benchmarks begin with a letter, digit or `_` in each part, so they are paths that stay inside.
-fn folder(root: &Path, planned: Planned<'_>) -> PathBuf {
+fn folder(root: &Path, planned: PlannedBenchmark<'_>) -> PathBuf {
     root.join(planned.side.name.as_str()).join(planned.name().as_str())
 }

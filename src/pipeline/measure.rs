@@ -18,8 +18,8 @@ use super::candidates::{Candidate, Measurable};
 use super::design;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
-use super::schedule::{self, Step};
-use super::timed::{Measured, Start, Timed};
+use super::schedule::{self, ScheduledProcess};
+use super::timed::{MeasuredProcess, Start, Timed};
 use super::trials;
 
 /// Blocks of a row whose sides are identical, where nobody asked for more: enough for a free A/A sample
@@ -119,7 +119,11 @@ impl Measuring<'_, '_> {
                     }
                     Err(why) => {
                         let note = format!("failed: {why}");
-                        let step = Step { benchmark: 0, side: *side, slot: BlockSlot { block: 0, slot } };
+                        let step = ScheduledProcess {
+                            benchmark: 0,
+                            side: *side,
+                            slot: BlockSlot { block: 0, slot },
+                        };
                         let order = self.journal.next_order();
                         let entry = entry(name, step, order, candidate.is_paired(), timed, &log);
                         self.journal.add(*side, entry)?;
@@ -327,7 +331,7 @@ impl Measuring<'_, '_> {
         over
     }
 
-    async fn step(&mut self, step: Step) -> Result<(), PipelineError> {
+    async fn step(&mut self, step: ScheduledProcess) -> Result<(), PipelineError> {
         let candidate = &self.candidates[step.benchmark];
         if self.journal.contains(&candidate.name, step.side, step.slot)
             || self.journal.is_settled(&candidate.name, step.side)
@@ -359,7 +363,7 @@ impl Measuring<'_, '_> {
         &self,
         name: &BenchmarkName,
         ready: &Measurable<'_>,
-        step: Step,
+        step: ScheduledProcess,
         paired: bool,
     ) -> Result<JournalEntry, PipelineError> {
         let order = self.journal.next_order();
@@ -393,7 +397,7 @@ fn typical(entry: &JournalEntry) -> String {
 /// A process as the journal keeps it.
 fn entry(
     name: &BenchmarkName,
-    step: Step,
+    step: ScheduledProcess,
     order: u32,
     paired: bool,
     timed: Timed,
@@ -402,7 +406,7 @@ fn entry(
     let BlockSlot { block, slot } = step.slot;
     let (measured, failure) = match timed.result {
         Ok(measured) => (measured, None),
-        Err(why) => (Measured::default(), Some(why)),
+        Err(why) => (MeasuredProcess::default(), Some(why)),
     };
     JournalEntry {
         killed: timed.killed,

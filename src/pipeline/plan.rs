@@ -38,13 +38,13 @@ impl Filter {
 
 /// A benchmark that a side declares.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Planned<'a> {
+pub(super) struct PlannedBenchmark<'a> {
     pub(super) side: &'a SideInput,
     pub(super) model: &'a Model,
     pub(super) target: &'a Target,
 }
 
-impl Planned<'_> {
+impl PlannedBenchmark<'_> {
     pub(super) fn name(&self) -> BenchmarkName {
         name(self.model, self.target)
     }
@@ -72,16 +72,16 @@ pub fn expected(config: &Config) -> Vec<Expected> {
 }
 
 /// Every selected benchmark of a side, in the order of its configuration.
-pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<Planned<'a>> {
+pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBenchmark<'a>> {
     declared(&side.config)
-        .map(|(model, target)| Planned { side, model, target })
+        .map(|(model, target)| PlannedBenchmark { side, model, target })
         .filter(|planned| filter.selects(planned.name().as_str()))
         .collect()
 }
 
 /// The names of all benchmarks of a run: head's in their order, then what only base has.
 /// A selection that selects nothing is an error, because an empty suite would pass.
-pub(super) fn names(sides: &[Vec<Planned<'_>>]) -> Result<Vec<BenchmarkName>, PipelineError> {
+pub(super) fn names(sides: &[Vec<PlannedBenchmark<'_>>]) -> Result<Vec<BenchmarkName>, PipelineError> {
     let mut names: Vec<BenchmarkName> = Vec::new();
     let head_first = sides.iter().flatten().filter(|p| p.side.name == SideName::Head);
     let base_after = sides.iter().flatten().filter(|p| p.side.name == SideName::Base);

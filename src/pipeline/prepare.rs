@@ -1,6 +1,6 @@
 //! One benchmark of one side, from its source to a verified module that is ready to be measured.
 
-use crate::config::{Input, ModelSource, Parameters};
+use crate::config::{ModelInput, ModelSource, Parameters};
 use crate::model::{Artifact, Lint, LintCode, Outcome, Stage, Verification, VerifyCode};
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
@@ -13,8 +13,8 @@ use super::export::{self, ExportJob};
 use super::flags::Named;
 use super::host::Host;
 use super::interpreters::Exporters;
-use super::plan::Planned;
-use super::stage::{Compiled, Prepared, Source, StageError, StageFailure, StageReport, Staged};
+use super::plan::PlannedBenchmark;
+use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
 use super::{PipelineError, ir};
@@ -23,7 +23,7 @@ use super::{PipelineError, ir};
 pub(super) async fn build<'a>(
     host: &Host<'_>,
     exporters: &Exporters,
-    planned: Planned<'a>,
+    planned: PlannedBenchmark<'a>,
     tools: &Installed,
 ) -> Result<Prepared<'a>, PipelineError> {
     let mut prepared = Prepared::new(planned);
@@ -117,7 +117,7 @@ pub(super) async fn check<'a>(
     Ok(prepared)
 }
 
-pub(super) fn compile_spec(planned: Planned<'_>) -> CompileSpec {
+pub(super) fn compile_spec(planned: PlannedBenchmark<'_>) -> CompileSpec {
     let flags = [&planned.target.flags, &planned.model.flags, &planned.side.side.flags];
     CompileSpec {
         backend: planned.target.backend.clone(),
@@ -128,7 +128,11 @@ pub(super) fn compile_spec(planned: Planned<'_>) -> CompileSpec {
 }
 
 /// Finds a model's source, exporting it where it is Python.
-async fn source(host: &Host<'_>, exporters: &Exporters, planned: Planned<'_>) -> Staged<Source> {
+async fn source(
+    host: &Host<'_>,
+    exporters: &Exporters,
+    planned: PlannedBenchmark<'_>,
+) -> Staged<PreparedSource> {
     let folder = &planned.side.side.sources;
     let model = planned.model;
     let ModelSource::Mlir(path) = &model.source else {
@@ -140,10 +144,10 @@ async fn source(host: &Host<'_>, exporters: &Exporters, planned: Planned<'_>) ->
     let mlir = folder.join(path);
     let parameters = |archive: &Parameters| (archive.scope.clone(), folder.join(&archive.path));
     let inputs = model.inputs.iter().map(|input| match input {
-        Input::File(file) => InputArg::File(file.below(folder)),
-        Input::Literal(text) => InputArg::Literal(text.clone()),
+        ModelInput::File(file) => InputArg::File(file.below(folder)),
+        ModelInput::Literal(text) => InputArg::Literal(text.clone()),
     });
-    Ok(Source {
+    Ok(PreparedSource {
         mlir_sha256: host.digests.sha256(&mlir).await?,
         mlir,
         inputs: inputs.collect(),
@@ -158,7 +162,12 @@ async fn source(host: &Host<'_>, exporters: &Exporters, planned: Planned<'_>) ->
     })
 }
 
-fn execution(host: &Host<'_>, planned: Planned<'_>, source: &Source, compiled: &Compiled) -> Execution {
+fn execution(
+    host: &Host<'_>,
+    planned: PlannedBenchmark<'_>,
+    source: &PreparedSource,
+    compiled: &Compiled,
+) -> Execution {
     let run_flags = planned.target.run_flags.iter().chain(&planned.side.side.run_flags);
     Execution {
         module: compiled.module.clone(),
@@ -177,7 +186,7 @@ fn execution(host: &Host<'_>, planned: Planned<'_>, source: &Source, compiled: &
 async fn execution_sha256(
     host: &Host<'_>,
     execution: &Execution,
-    planned: Planned<'_>,
+    planned: PlannedBenchmark<'_>,
     tools: &Installed,
 ) -> Staged<String> {
     let folder = &planned.side.side.sources;

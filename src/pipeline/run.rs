@@ -28,7 +28,7 @@ use super::interpreters::{Environments, Exporters};
 use super::journal::Journal;
 use super::measure::{IDENTICAL_BLOCKS, Measuring};
 use super::memo::Memo;
-use super::plan::{self, Filter, Planned, SideInput};
+use super::plan::{self, Filter, PlannedBenchmark, SideInput};
 use super::prepare::{build, check};
 use super::profile::Profiler;
 use super::slots::Slots;
@@ -82,7 +82,7 @@ pub struct PreparedRun<'a> {
     from: PrepareFrom<'a>,
     /// The side whose settings and policy hold for both.
     lead: &'a SideInput,
-    plans: Vec<Vec<Planned<'a>>>,
+    plans: Vec<Vec<PlannedBenchmark<'a>>>,
     names: Vec<BenchmarkName>,
     /// Of each side.
     tools: Vec<Arc<Installed>>,
@@ -123,7 +123,7 @@ impl<'a> SuiteRun<'a> {
         let Some(lead) = sides.get(lead_at) else {
             return Err(PipelineError::Selection("there is no side to run".to_owned()));
         };
-        let mut plans: Vec<Vec<Planned<'_>>> =
+        let mut plans: Vec<Vec<PlannedBenchmark<'_>>> =
             sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
         if let PrepareFrom::Bundle(bundle) = from {
             for plan in &mut plans {
@@ -211,7 +211,7 @@ impl<'a> PreparedRun<'a> {
     /// # Errors
     /// What stops a whole run, and what can't be bundled. A model that fails is in the bundle as such.
     pub async fn pack(self, notices: &[String]) -> Result<PackedBundle, PipelineError> {
-        let host = self.host(Machine::without_devices());
+        let host = self.host(RunMachine::without_devices());
         let sides = self.each(&host, &[Stage::Export, Stage::Compile], false).await?;
         bundle::pack(&host, self.lead, &sides, notices, &self.run.options.output).await
     }
@@ -222,7 +222,7 @@ impl<'a> PreparedRun<'a> {
     /// What stops a whole run: tools that can't be verified, a disk without room, an interrupt. A model
     /// that fails is an outcome in the record.
     pub async fn measure(mut self) -> Result<MeasuredRun, PipelineError> {
-        let host = self.host(Machine::look(&self.plans, self.run.progress));
+        let host = self.host(RunMachine::look(&self.plans, self.run.progress));
         let stages: &[Stage] = match self.from {
             PrepareFrom::Sources => &[Stage::Export, Stage::Compile, Stage::Verify],
             PrepareFrom::Bundle(bundle) => {
@@ -256,7 +256,7 @@ impl<'a> PreparedRun<'a> {
             host.progress.on(Event::StageStarted { stage: *stage, steps });
         }
         let paired = self.run.sides.len() == 2;
-        let one = async |planned: Planned<'a>, tools: &Installed| {
+        let one = async |planned: PlannedBenchmark<'a>, tools: &Installed| {
             let prepared = match self.from {
                 PrepareFrom::Sources => build(host, &self.exporters, planned, tools).await?,
                 PrepareFrom::Bundle(bundle) => bundle.prepared(planned, &host.testbed),
@@ -279,12 +279,12 @@ impl<'a> PreparedRun<'a> {
         Ok(sides)
     }
 
-    fn host(&self, machine: Machine) -> Host<'a> {
+    fn host(&self, machine: RunMachine) -> Host<'a> {
         let SuiteRun { options, progress, cancel, .. } = self.run;
         let scratch = options.work.join("scratch");
         files::sweep_scratch(&scratch, "");
         let settings = &self.lead.config.measure;
-        let Machine { gpus, choices, testbed } = machine;
+        let RunMachine { gpus, choices, testbed } = machine;
         Host {
             cache: Cache::open(&options.cache),
             progress,
@@ -389,15 +389,15 @@ fn processors() -> usize {
 }
 
 /// The machine as a run finds it.
-struct Machine {
+struct RunMachine {
     gpus: Arc<Gpus>,
     choices: Vec<Choice>,
     testbed: Testbed,
 }
 
-impl Machine {
+impl RunMachine {
     /// Looks at it, and at the GPUs that these benchmarks need.
-    fn look(plans: &[Vec<Planned<'_>>], progress: &dyn Progress) -> Self {
+    fn look(plans: &[Vec<PlannedBenchmark<'_>>], progress: &dyn Progress) -> Self {
         let targets = || plans.iter().flatten().map(|planned| planned.target);
         let gpus = devices::gpus(targets());
         let choices = devices::choices(&gpus, targets());
@@ -429,7 +429,7 @@ fn exported_inputs(side: &PreparedSide<'_>, model: &str) -> Vec<PathBuf> {
 }
 
 /// How many models each environment has to export.
-fn exported_models(plans: &[Vec<Planned<'_>>]) -> BTreeMap<Environment, usize> {
+fn exported_models(plans: &[Vec<PlannedBenchmark<'_>>]) -> BTreeMap<Environment, usize> {
     let mut names: BTreeMap<Environment, BTreeSet<&str>> = BTreeMap::new();
     for planned in plans.iter().flatten() {
         if let Some(exporter) = planned.model.exporter {

@@ -9,7 +9,7 @@ use crate::model::{BlockSlot, SideName};
 
 /// One fresh start of the benchmark tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct ScheduledProcess {
     /// Index into the list of benchmarks.
     pub(super) benchmark: usize,
     pub(super) side: SideName,
@@ -28,13 +28,13 @@ fn generator(seed: u64, round: u32) -> ChaCha8Rng {
 /// ABBA cancels any linear drift inside a block; the random mirror image keeps a first-slot effect
 /// from favouring a side over many blocks. The order of one round does not depend on which
 /// benchmarks are still open, so stopping some of them early moves no other.
-pub(super) fn paired_round(benchmarks: &[usize], all: usize, round: u32, seed: u64) -> Vec<Step> {
+pub(super) fn paired_round(benchmarks: &[usize], all: usize, round: u32, seed: u64) -> Vec<ScheduledProcess> {
     let (order, sides) = drawn(all, round, seed);
     order
         .into_iter()
         .filter(|benchmark| benchmarks.contains(benchmark))
         .flat_map(|benchmark| {
-            sides[benchmark].into_iter().enumerate().map(move |(slot, side)| Step {
+            sides[benchmark].into_iter().enumerate().map(move |(slot, side)| ScheduledProcess {
                 benchmark,
                 side,
                 // A quadruple has slots 0 to 3.
@@ -63,12 +63,17 @@ fn drawn(all: usize, round: u32, seed: u64) -> (Vec<usize>, Vec<[SideName; 4]>) 
 }
 
 /// One process of every benchmark of a run with one side, in random order.
-pub(super) fn single_round(benchmarks: &[usize], side: SideName, round: u32, seed: u64) -> Vec<Step> {
+pub(super) fn single_round(
+    benchmarks: &[usize],
+    side: SideName,
+    round: u32,
+    seed: u64,
+) -> Vec<ScheduledProcess> {
     let mut order = benchmarks.to_vec();
     order.shuffle(&mut generator(seed, round));
     order
         .into_iter()
-        .map(|benchmark| Step { benchmark, side, slot: BlockSlot { block: round, slot: 0 } })
+        .map(|benchmark| ScheduledProcess { benchmark, side, slot: BlockSlot { block: round, slot: 0 } })
         .collect()
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 /// Who goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Urgency {
+pub(super) enum Priority {
     /// A compilation, by the size of its source: the longest first, so that the last ones are short.
     Compile { bytes: u64 },
     /// Whatever a benchmark needs before it is ready, or the next stage of it is.
@@ -21,10 +21,10 @@ pub(super) enum Urgency {
 
 /// The turns of a run.
 #[derive(Debug)]
-pub(super) struct Slots(Arc<Mutex<State>>);
+pub(super) struct Slots(Arc<Mutex<SlotState>>);
 
 #[derive(Debug)]
-struct State {
+struct SlotState {
     free: usize,
     waiting: BinaryHeap<Waiting>,
     next: u64,
@@ -32,14 +32,14 @@ struct State {
 
 #[derive(Debug)]
 struct Waiting {
-    urgency: Urgency,
+    urgency: Priority,
     /// Of equals, who came first.
     order: Reverse<u64>,
-    turn: oneshot::Sender<Turn>,
+    turn: oneshot::Sender<SlotTurn>,
 }
 
 impl Waiting {
-    fn rank(&self) -> (Urgency, Reverse<u64>) {
+    fn rank(&self) -> (Priority, Reverse<u64>) {
         (self.urgency, self.order)
     }
 }
@@ -66,9 +66,9 @@ impl Ord for Waiting {
 
 /// A turn; dropped, it is the next one's.
 #[derive(Debug)]
-pub(super) struct Turn(Arc<Mutex<State>>);
+pub(super) struct SlotTurn(Arc<Mutex<SlotState>>);
 
-impl Drop for Turn {
+impl Drop for SlotTurn {
     fn drop(&mut self) {
         let next = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,12 +87,12 @@ impl Drop for Turn {
 
 impl Slots {
     pub(super) fn new(count: usize) -> Self {
-        let state = State { free: count.max(1), waiting: BinaryHeap::new(), next: 0 };
+        let state = SlotState { free: count.max(1), waiting: BinaryHeap::new(), next: 0 };
         Self(Arc::new(Mutex::new(state)))
     }
 
     /// Waits for a turn.
-    pub(super) async fn turn(&self, urgency: Urgency) -> Turn {
+    pub(super) async fn turn(&self, urgency: Priority) -> SlotTurn {
         let waited = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if state.free > 0 {
@@ -112,7 +112,7 @@ impl Slots {
                 Ok(turn) => turn,
                 Err(_) => std::future::pending().await,
             },
-            None => Turn(Arc::clone(&self.0)),
+            None => SlotTurn(Arc::clone(&self.0)),
         }
     }
 }
@@ -130,12 +130,12 @@ mod tests {
     #[test]
     fn the_most_urgent_goes_first_and_of_equals_who_came_first() {
         let slots = Slots::new(1);
-        let held = slots.turn(Urgency::Now).now_or_never().unwrap();
+        let held = slots.turn(Priority::Now).now_or_never().unwrap();
         let mut waiting: Vec<_> = [
-            Urgency::Compile { bytes: 10 },
-            Urgency::Compile { bytes: 500 },
-            Urgency::Now,
-            Urgency::Compile { bytes: 500 },
+            Priority::Compile { bytes: 10 },
+            Priority::Compile { bytes: 500 },
+            Priority::Now,
+            Priority::Compile { bytes: 500 },
         ]
         .into_iter()
         .map(|urgency| Box::pin(slots.turn(urgency)))
@@ -161,15 +161,15 @@ mod tests {
     #[test]
     fn who_stops_waiting_loses_nobody_s_turn() {
         let slots = Slots::new(1);
-        let held = slots.turn(Urgency::Now).now_or_never().unwrap();
-        let mut gone = Box::pin(slots.turn(Urgency::Now));
-        let mut next = Box::pin(slots.turn(Urgency::Compile { bytes: 1 }));
+        let held = slots.turn(Priority::Now).now_or_never().unwrap();
+        let mut gone = Box::pin(slots.turn(Priority::Now));
+        let mut next = Box::pin(slots.turn(Priority::Compile { bytes: 1 }));
         assert!(ready(&mut gone).is_none() && ready(&mut next).is_none());
         drop(gone);
         drop(held);
         let turn = ready(&mut next);
         assert!(turn.is_some());
         drop(turn);
-        assert!(slots.turn(Urgency::Now).now_or_never().is_some());
+        assert!(slots.turn(Priority::Now).now_or_never().is_some());
     }
 }

@@ -15,7 +15,7 @@ use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::{Execution, InputArg};
-use super::plan::{Planned, SideInput};
+use super::plan::{PlannedBenchmark, SideInput};
 
 /// What a stage made of one benchmark, or why it made nothing.
 pub(super) type Staged<T> = Result<T, StageError>;
@@ -112,7 +112,7 @@ pub(super) trait StageOutput {
 
 /// What the compiler is given, and the data that comes with it.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct PreparedSource {
     pub(super) mlir: PathBuf,
     pub(super) mlir_sha256: String,
     pub(super) inputs: Vec<InputArg>,
@@ -131,7 +131,7 @@ pub(super) struct Source {
     pub(super) damaged: Option<String>,
 }
 
-impl StageOutput for Source {
+impl StageOutput for PreparedSource {
     fn report(&self) -> StageReport {
         self.report.clone()
     }
@@ -191,11 +191,11 @@ pub(super) struct Outputs {
 /// A benchmark of one side, with what each stage made of it so far.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared<'a> {
-    pub(super) planned: Planned<'a>,
+    pub(super) planned: PlannedBenchmark<'a>,
     pub(super) outcome: Outcome,
     pub(super) stages: Vec<StageReport>,
     pub(super) lints: Vec<Lint>,
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<PreparedSource>,
     pub(super) compiled: Option<Compiled>,
     pub(super) artifact: Option<Artifact>,
     pub(super) verification: Option<Verification>,
@@ -209,7 +209,7 @@ pub(super) struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     /// A benchmark before its first stage.
-    pub(super) fn new(planned: Planned<'a>) -> Self {
+    pub(super) fn new(planned: PlannedBenchmark<'a>) -> Self {
         Self {
             planned,
             outcome: Outcome::Ok,
@@ -230,7 +230,7 @@ impl<'a> Prepared<'a> {
     }
 
     pub(super) fn labels(&self) -> impl Iterator<Item = (String, String)> {
-        let Planned { model, target, .. } = self.planned;
+        let PlannedBenchmark { model, target, .. } = self.planned;
         let source = self.source.as_ref();
         let exporter = source.and(model.exporter).map(|exporter| exporter.into_str().to_owned());
         let always = [("model", &model.name), ("target", &target.name), ("function", &model.function)];

@@ -40,7 +40,7 @@ pub(super) struct Timed {
     pub(super) load_avg: Vec<f64>,
     pub(super) telemetry: Option<TelemetryRecord>,
     /// What it measured, or why it measured nothing.
-    pub(super) result: Result<Measured, String>,
+    pub(super) result: Result<MeasuredProcess, String>,
     /// It was ended from outside, which says nothing about the benchmark.
     pub(super) killed: bool,
 }
@@ -64,7 +64,8 @@ impl Start<'_> {
         let seen = watch.stop(finished.user + finished.system);
         let telemetry = devices::record(&seen, &host.gpus, self.clock_held);
         host.fail_on_full_disk(&finished, &self.raw)?;
-        let asked = Asked { function: &ready.execution.function, repetitions: self.timing.repetitions };
+        let asked =
+            TimedRequest { function: &ready.execution.function, repetitions: self.timing.repetitions };
         let result = match samples(&finished, &self.raw, &self.log, self.timeout, &asked) {
             Ok(measured) => Ok(measured),
             Err(StageError::Benchmark(failure)) => Err(failure.why),
@@ -78,7 +79,7 @@ impl Start<'_> {
 
 /// What a process measured.
 #[derive(Debug, Default)]
-pub(super) struct Measured {
+pub(super) struct MeasuredProcess {
     pub(super) samples: BTreeMap<String, Vec<Number>>,
     pub(super) context: Option<ContextRecord>,
     /// Of one repetition.
@@ -86,7 +87,7 @@ pub(super) struct Measured {
 }
 
 /// What the tool was asked to measure.
-struct Asked<'a> {
+struct TimedRequest<'a> {
     function: &'a str,
     repetitions: u32,
 }
@@ -99,8 +100,8 @@ fn samples(
     raw: &Path,
     log: &Path,
     timeout: Duration,
-    asked: &Asked<'_>,
-) -> Staged<Measured> {
+    asked: &TimedRequest<'_>,
+) -> Staged<MeasuredProcess> {
     let failed = |why: String| Err(StageFailure::new(why).into());
     if finished.exit != Exit::Success {
         // The file says more than stderr where the tool wrote one: the message of the failed row.
@@ -136,7 +137,7 @@ fn samples(
     if let Some(lint) = benchmark.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error) {
         return failed(lint.detail.clone());
     }
-    let mut measured = Measured {
+    let mut measured = MeasuredProcess {
         samples: BTreeMap::new(),
         context: Some(ContextRecord::from(&run.context)),
         iterations: iterations(&bytes),

@@ -7,14 +7,14 @@ use crate::model::Metric;
 
 use super::argv::Timing;
 use super::design::Trial;
-use super::timed::{Measured, Timed};
+use super::timed::{MeasuredProcess, Timed};
 
 /// Three single iterations: the first one touches memory for the first time, and of the others the quicker counts.
 pub(super) const TIMING: Timing =
     Timing { repetitions: 3, iterations: Some(1), min_time: Duration::ZERO, warmup: Duration::ZERO };
 
 /// What a trial found. `None` where the tool printed no time.
-pub(super) fn read(timed: &Timed, measured: &Measured) -> Option<Trial> {
+pub(super) fn read(timed: &Timed, measured: &MeasuredProcess) -> Option<Trial> {
     let samples = measured.samples.get(Metric::LATENCY.name.as_ref())?;
     let seconds = |nanoseconds: f64| Duration::try_from_secs_f64(nanoseconds * 1e-9).unwrap_or_default();
     let iteration = samples.iter().map(|sample| sample.0).min_by(f64::total_cmp)?;

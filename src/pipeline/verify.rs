@@ -15,23 +15,23 @@ use super::compile::{failure, printed_error};
 use super::diagnostics;
 use super::divergence::{self, tensors};
 use super::host::Host;
-use super::plan::Planned;
-use super::slots::Urgency;
-use super::stage::{Outputs, Source, StageError, StageFailure, StageOutput, StageReport, Staged};
+use super::plan::PlannedBenchmark;
+use super::slots::Priority;
+use super::stage::{Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged};
 
 /// One module to verify.
 pub(super) struct VerifyJob<'a> {
-    pub(super) planned: Planned<'a>,
+    pub(super) planned: PlannedBenchmark<'a>,
     pub(super) tools: &'a Installed,
     pub(super) execution: &'a Execution,
-    pub(super) source: &'a Source,
+    pub(super) source: &'a PreparedSource,
     /// Whether there is another side, whose outputs these are compared with.
     pub(super) paired: bool,
 }
 
 /// A module that ran, and what its outputs are worth.
 #[derive(Debug)]
-pub(super) struct Verified {
+pub(super) struct VerifiedModule {
     pub(super) verification: Verification,
     report: StageReport,
     /// Of the one call that was verified.
@@ -40,7 +40,7 @@ pub(super) struct Verified {
     pub(super) outputs: Option<Outputs>,
 }
 
-impl StageOutput for Verified {
+impl StageOutput for VerifiedModule {
     fn report(&self) -> StageReport {
         self.report.clone()
     }
@@ -52,7 +52,7 @@ impl StageOutput for Verified {
 
 /// Runs the module once and compares every output. A module that does not run is a failure of the
 /// stage; wrong outputs are a [`Verification`] with its code.
-pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verified> {
+pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<VerifiedModule> {
     let VerifyJob { planned, source, .. } = *job;
     let folder = host.scratch()?;
     let types: Vec<Option<String>> =
@@ -68,7 +68,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
             .log(&log)
             .cpus(host.cpus_for(&job.execution.device))
     };
-    let _slot = host.slot(Urgency::Now).await?;
+    let _slot = host.slot(Priority::Now).await?;
     let started = Instant::now();
     let call = command(&outputs);
     let finished = host.run(&call).await?;
@@ -115,7 +115,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     let kept =
         if kept { Some(divergence::keep(&host.digests, folder, outputs, source).await?) } else { None };
     let report = StageReport::new(Stage::Verify, StageStatus::Ok, started.elapsed().as_secs_f64());
-    Ok(Verified {
+    Ok(VerifiedModule {
         verification,
         report: StageReport { peak_memory_bytes: finished.peak_memory_bytes, ..report },
         peak_device_memory: super::statistics::peak_device_memory(&finished.stderr_tail),
@@ -178,7 +178,7 @@ async fn again(host: &Host<'_>, call: &Command, folder: &Path) -> Staged<Finishe
 /// nothing about a change; then there are none.
 async fn steady_outputs(
     host: &Host<'_>,
-    planned: Planned<'_>,
+    planned: PlannedBenchmark<'_>,
     known: Option<Vec<Option<String>>>,
     first: &Finished,
     folder: &Path,
@@ -208,7 +208,11 @@ async fn steady_outputs(
 
 /// A reference that can't be read is the suite's own mistake and fails the stage: with it, nothing would
 /// ever be verified, and a gate that checks no output must not look like one that does.
-fn compare(planned: Planned<'_>, outputs: &[TensorFile], source: &Source) -> Staged<Verification> {
+fn compare(
+    planned: PlannedBenchmark<'_>,
+    outputs: &[TensorFile],
+    source: &PreparedSource,
+) -> Staged<Verification> {
     let tolerances = &planned.side.config.numerics;
     let unreadable =
         |what: &'static str| move |error: StageError| error.about(&format!("the {what} can't be read"));

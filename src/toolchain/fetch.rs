@@ -41,8 +41,8 @@ pub(super) async fn wheel(
     let work = download(url, &path);
     let found = tokio::select! {
         found = work => found.map_err(|failure| match failure {
-            Failure::Network(error) => failed(reason(&error)),
-            Failure::Disk(source) => ToolchainError::io("write", &path)(source),
+            DownloadFailure::Network(error) => failed(reason(&error)),
+            DownloadFailure::Disk(source) => ToolchainError::io("write", &path)(source),
         })?,
         () = cancel.requested() => return Err(ToolchainError::Interrupted),
     };
@@ -54,22 +54,23 @@ pub(super) async fn wheel(
     Err(ToolchainError::WrongHash { what: name, expected: sha256.to_owned(), found })
 }
 
-enum Failure {
+enum DownloadFailure {
     Network(reqwest::Error),
     Disk(std::io::Error),
 }
 
-async fn download(url: &str, path: &Path) -> Result<String, Failure> {
+async fn download(url: &str, path: &Path) -> Result<String, DownloadFailure> {
     // Set once for the process; that it is set already is what is wanted.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE).build();
-    let response = client.map_err(Failure::Network)?.get(url).send().await;
-    let mut response = response.and_then(reqwest::Response::error_for_status).map_err(Failure::Network)?;
-    let mut file = File::create(path).map_err(Failure::Disk)?;
+    let response = client.map_err(DownloadFailure::Network)?.get(url).send().await;
+    let mut response =
+        response.and_then(reqwest::Response::error_for_status).map_err(DownloadFailure::Network)?;
+    let mut file = File::create(path).map_err(DownloadFailure::Disk)?;
     let mut hash = Sha256::new();
-    while let Some(chunk) = response.chunk().await.map_err(Failure::Network)? {
+    while let Some(chunk) = response.chunk().await.map_err(DownloadFailure::Network)? {
         hash.update(&chunk);
-        file.write_all(&chunk).map_err(Failure::Disk)?;
+        file.write_all(&chunk).map_err(DownloadFailure::Disk)?;
     }
     Ok(hex(&hash.finalize()))
 }

@@ -1,21 +1,12 @@
 //! SHA-256 of files and of small facts.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sha2::{Digest, Sha256};
 
-/// Lowercase hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
+pub(super) use crate::files::{hex, sha256_of};
 
 /// The digest of one text.
 pub(super) fn text_digest(text: &str) -> String {
@@ -30,18 +21,6 @@ pub(super) fn digest_of<'a>(parts: impl IntoIterator<Item = &'a str>) -> String 
         hash.update(part);
     }
     hex(&hash.finalize())
-}
-
-pub(super) fn sha256_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(&hash.finalize())),
-            length => hash.update(&buffer[..length]),
-        }
-    }
 }
 
 /// The digests of many files, in their order, with every processor busy.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::ToolchainError;
-use super::manifest::Manifest;
+use super::manifest::ToolManifest;
 use crate::model::{Event, Progress};
 use crate::process::Cancel;
 
@@ -22,18 +22,18 @@ const POLL: Duration = Duration::from_millis(100);
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Where one tree is installed, and the right to do so.
-pub(super) struct Place {
+pub(super) struct ToolPlace {
     /// The final folder.
     pub(super) root: PathBuf,
     part: PathBuf,
 }
 
 /// The exclusive right to stage a tree. Given back when dropped, also by a kill.
-pub(super) struct Turn {
+pub(super) struct InstallTurn {
     _lock: File,
 }
 
-impl Place {
+impl ToolPlace {
     pub(super) fn new(cache: &Path, kind: &str, digest: &str) -> Self {
         let root = cache.join(kind).join(digest);
         Self { part: root.with_extension("part"), root }
@@ -58,7 +58,7 @@ impl Place {
         &self,
         progress: &dyn Progress,
         cancel: &Cancel,
-    ) -> Result<Turn, ToolchainError> {
+    ) -> Result<InstallTurn, ToolchainError> {
         let kind = self.root.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(kind).map_err(ToolchainError::io("make", kind))?;
         sweep(kind);
@@ -68,7 +68,7 @@ impl Place {
         let mut announced = false;
         loop {
             match lock.try_lock() {
-                Ok(()) => return Ok(Turn { _lock: lock }),
+                Ok(()) => return Ok(InstallTurn { _lock: lock }),
                 Err(TryLockError::Error(source)) => return Err(ToolchainError::io("lock", &path)(source)),
                 Err(TryLockError::WouldBlock) => {}
             }
@@ -84,14 +84,14 @@ impl Place {
     }
 
     /// An empty tree to fill. What a killed attempt had downloaded is kept, its half of a tree is not.
-    pub(super) fn begin(&self, _turn: &Turn) -> Result<(), ToolchainError> {
+    pub(super) fn begin(&self, _turn: &InstallTurn) -> Result<(), ToolchainError> {
         self.discard_tree();
         let tree = self.tree();
         fs::create_dir_all(&tree).map_err(ToolchainError::io("make", &tree))
     }
 
     /// Makes the staged tree the installed one.
-    pub(super) fn commit(&self, _turn: Turn) -> Result<(), ToolchainError> {
+    pub(super) fn commit(&self, _turn: InstallTurn) -> Result<(), ToolchainError> {
         fs::rename(self.tree(), &self.root).map_err(ToolchainError::io("rename to", &self.root))?;
         remove(&self.part);
         Ok(())
@@ -160,7 +160,7 @@ pub fn list(cache: &Path) -> Vec<InstalledTree> {
             if !is_tree {
                 continue;
             }
-            let (what, compiler_commit, bytes, problem) = match Manifest::read(&root) {
+            let (what, compiler_commit, bytes, problem) = match ToolManifest::read(&root) {
                 Ok(Some(manifest)) => {
                     (manifest.what.clone(), manifest.compiler_commit.clone(), manifest.size(), None)
                 }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::hash::digest_of;
-use super::install::{Place, Turn};
+use super::install::{InstallTurn, ToolPlace};
 use super::installed::{
     COMPILER_FOLDER, Installed, RUNTIME_FOLDER, blocking, compare_commits, compiler_commit, runtime_commit,
 };
-use super::manifest::{Look, Manifest, Scope};
+use super::manifest::{Look, Scope, ToolManifest};
 use super::pip::{Pip, write_requirements};
 use super::wheel::{Name, Wheel};
 use super::{Lock, ToolchainError, fetch, interpreter, local};
@@ -82,7 +82,7 @@ pub async fn ensure(
         return Ok(installed);
     }
     let wanted = Wanted::of(pin, lock)?;
-    let place = Place::new(cache, "tools", &wanted.digest());
+    let place = ToolPlace::new(cache, "tools", &wanted.digest());
     let note = if place.is_installed() { "verified" } else { "installed" };
     progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &wanted.what });
     if !place.is_installed() {
@@ -109,7 +109,7 @@ pub async fn verify(
         return local::tools(pin, &beside(lock, root), progress, cancel).await;
     }
     let wanted = Wanted::of(pin, lock)?;
-    let place = Place::new(cache, "tools", &wanted.digest());
+    let place = ToolPlace::new(cache, "tools", &wanted.digest());
     if !place.is_installed() {
         return Err(ToolchainError::NotInstalled { what: wanted.what });
     }
@@ -122,10 +122,10 @@ fn beside(lock: &Lock, path: &Path) -> PathBuf {
 }
 
 /// Hashes what is installed and compares its commits with the pin.
-async fn check(pin: &Pin, wanted: &Wanted, place: &Place) -> Result<Installed, ToolchainError> {
+async fn check(pin: &Pin, wanted: &Wanted, place: &ToolPlace) -> Result<Installed, ToolchainError> {
     let root = place.root.clone();
     let look = move || {
-        let manifest = Manifest::read(&root)?
+        let manifest = ToolManifest::read(&root)?
             .ok_or_else(|| ToolchainError::MissingTool { tool: "a manifest".into(), root: root.clone() })?;
         manifest.check(&root, Look::Closely, Scope::Binaries)?;
         Ok::<_, ToolchainError>(manifest)
@@ -156,7 +156,7 @@ async fn check(pin: &Pin, wanted: &Wanted, place: &Place) -> Result<Installed, T
 async fn install(
     wanted: &Wanted,
     pin: &Pin,
-    place: &Place,
+    place: &ToolPlace,
     cache: &Path,
     progress: &dyn Progress,
     cancel: &Cancel,
@@ -180,8 +180,8 @@ async fn install(
 async fn stage(
     wanted: &Wanted,
     pin: &Pin,
-    place: &Place,
-    turn: &Turn,
+    place: &ToolPlace,
+    turn: &InstallTurn,
     cache: &Path,
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
@@ -219,7 +219,7 @@ async fn stage(
     compare_commits(pin, &tree, &compiler_commit, &runtime_commit)?;
     let what = wanted.what.clone();
     blocking(&place.root, move || {
-        let mut manifest = Manifest::take(&tree, what, Scope::Binaries)?;
+        let mut manifest = ToolManifest::take(&tree, what, Scope::Binaries)?;
         manifest.compiler_commit = Some(compiler_commit);
         manifest.runtime_commit = Some(runtime_commit);
         manifest.write(&tree)

@@ -19,17 +19,17 @@ const FORMAT: u32 = 1;
 
 /// An installed tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(super) struct ToolManifest {
     format: u32,
     /// For people: `IREE 3.13.0`.
     pub(super) what: String,
     pub(super) compiler_commit: Option<String>,
     pub(super) runtime_commit: Option<String>,
-    files: Vec<Entry>,
+    files: Vec<ManifestEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
+struct ManifestEntry {
     path: PathBuf,
     sha256: String,
     stamp: Stamp,
@@ -75,7 +75,7 @@ pub(super) enum Scope {
     Everything,
 }
 
-impl Manifest {
+impl ToolManifest {
     /// Hashes the files below `root`.
     pub(super) fn take(root: &Path, what: String, scope: Scope) -> Result<Self, ToolchainError> {
         let mut met = Vec::new();
@@ -92,7 +92,7 @@ impl Manifest {
             let sha256 = digest.map_err(ToolchainError::io("hash", &path))?;
             let metadata = fs::metadata(&path).map_err(ToolchainError::io("look at", &path))?;
             let inside = path.strip_prefix(root).unwrap_or(&path).to_owned();
-            files.push(Entry { path: inside, sha256, stamp: Stamp::of(&metadata) });
+            files.push(ManifestEntry { path: inside, sha256, stamp: Stamp::of(&metadata) });
         }
         Ok(Self { format: FORMAT, what, compiler_commit: None, runtime_commit: None, files })
     }
@@ -232,9 +232,9 @@ mod tests {
     fn a_changed_binary_is_noticed_by_either_look() {
         let folder = tree();
         let root = folder.path();
-        let manifest = Manifest::take(root, "tools".into(), Scope::Binaries).unwrap();
+        let manifest = ToolManifest::take(root, "tools".into(), Scope::Binaries).unwrap();
         manifest.write(root).unwrap();
-        assert_eq!(Manifest::read(root).unwrap().as_ref(), Some(&manifest));
+        assert_eq!(ToolManifest::read(root).unwrap().as_ref(), Some(&manifest));
         for look in [Look::Closely, Look::AtStamps] {
             manifest.check(root, look, Scope::Binaries).unwrap();
         }
@@ -261,7 +261,7 @@ mod tests {
         ] {
             let folder = tree();
             let root = folder.path();
-            let manifest = Manifest::take(root, "tools".into(), scope).unwrap();
+            let manifest = ToolManifest::take(root, "tools".into(), scope).unwrap();
             manifest.write(root).unwrap();
             fs::write(root.join("kernels.cache"), "data").unwrap();
             manifest.check(root, Look::AtStamps, scope).unwrap();
@@ -286,12 +286,12 @@ mod tests {
     fn a_removed_file_and_a_damaged_manifest_are_noticed() {
         let folder = tree();
         let root = folder.path();
-        let manifest = Manifest::take(root, "tools".into(), Scope::Everything).unwrap();
+        let manifest = ToolManifest::take(root, "tools".into(), Scope::Everything).unwrap();
         fs::remove_file(root.join("lib.so")).unwrap();
         let error = manifest.check(root, Look::AtStamps, Scope::Everything).unwrap_err();
         assert!(error.to_string().contains("no readable file"));
         fs::write(root.join(FILE), "{").unwrap();
-        assert!(matches!(Manifest::read(root), Err(ToolchainError::Tampered { .. })));
-        assert_eq!(Manifest::read(&root.join("nothing")).unwrap(), None);
+        assert!(matches!(ToolManifest::read(root), Err(ToolchainError::Tampered { .. })));
+        assert_eq!(ToolManifest::read(&root.join("nothing")).unwrap(), None);
     }
 }

@@ -169,7 +169,7 @@ fn workspace(cache: &Path) -> Result<Scratch, ToolchainError> {
 
 /// What pip would install, by its report (the installation report of pip 22.2 and later).
 #[derive(Debug, Deserialize)]
-struct Report {
+struct PipReport {
     install: Vec<Item>,
 }
 
@@ -181,11 +181,11 @@ struct Item {
 #[derive(Debug, Deserialize)]
 struct Download {
     url: String,
-    archive_info: Option<Archive>,
+    archive_info: Option<PipArchive>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Archive {
+struct PipArchive {
     /// `sha256=…`, in reports of older versions.
     hash: Option<String>,
     hashes: Option<std::collections::BTreeMap<String, String>>,
@@ -210,7 +210,8 @@ async fn resolve(
 }
 
 fn wheels_of(report: &[u8]) -> Result<Vec<Wheel>, String> {
-    let report: Report = serde_json::from_slice(report).map_err(|error| format!("pip's report: {error}"))?;
+    let report: PipReport =
+        serde_json::from_slice(report).map_err(|error| format!("pip's report: {error}"))?;
     let mut wheels = Vec::new();
     for Item { download_info: Download { url, archive_info } } in report.install {
         let file = super::fetch::file_name(&url).ok_or_else(|| {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::hash::{digest_of, text_digest};
-use super::install::{Place, Turn};
+use super::install::{InstallTurn, ToolPlace};
 use super::installed::blocking;
 use super::interpreter::{self, Interpreter};
-use super::manifest::{Look, Manifest, Scope};
+use super::manifest::{Look, Scope, ToolManifest};
 use super::pip::{Pip, write_requirements};
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
@@ -133,7 +133,7 @@ pub async fn ensure_python(
     let root = place.root.clone();
     blocking(&place.root, move || {
         let missing = || ToolchainError::MissingTool { tool: "a manifest".into(), root: root.clone() };
-        Manifest::read(&root)?.ok_or_else(missing)?.check(&root, Look::AtStamps, Scope::Everything)
+        ToolManifest::read(&root)?.ok_or_else(missing)?.check(&root, Look::AtStamps, Scope::Everything)
     })
     .await?;
     let note = if interpreter.is_some() { "installed" } else { "verified" };
@@ -160,8 +160,8 @@ async fn pick<'a>(
     }
 }
 
-fn place_of(env: &LockedPython, cache: &Path) -> Place {
-    Place::new(cache, "python", &digest(env))
+fn place_of(env: &LockedPython, cache: &Path) -> ToolPlace {
+    ToolPlace::new(cache, "python", &digest(env))
 }
 
 fn digest(env: &LockedPython) -> String {
@@ -193,7 +193,7 @@ async fn install(
     env: &LockedPython,
     interpreter: &Interpreter,
     what: &str,
-    place: &Place,
+    place: &ToolPlace,
     cache: &Path,
     progress: &dyn Progress,
     cancel: &Cancel,
@@ -215,8 +215,8 @@ async fn stage(
     env: &LockedPython,
     interpreter: &Interpreter,
     what: &str,
-    place: &Place,
-    turn: &Turn,
+    place: &ToolPlace,
+    turn: &InstallTurn,
     cache: &Path,
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
@@ -264,7 +264,7 @@ async fn stage(
     arguments.push(requirements.into());
     pip.run(what, arguments, cancel).await?;
     let what = what.to_owned();
-    blocking(&place.root, move || Manifest::take(&tree, what, Scope::Everything)?.write(&tree)).await
+    blocking(&place.root, move || ToolManifest::take(&tree, what, Scope::Everything)?.write(&tree)).await
 }
 
 #[cfg(test)]

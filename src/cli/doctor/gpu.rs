@@ -1,7 +1,7 @@
 //! The GPUs of the machine, and what their drivers say of them now.
 
 use crate::config::Config;
-use crate::device::{self, Gpu, Gpus, Limit, Reading};
+use crate::device::{self, Gpu, GpuReading, Gpus, Limit};
 
 use super::finding::Finding;
 
@@ -47,7 +47,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
 }
 
 /// One line with what the driver tells.
-fn described(gpu: &Gpu, now: &Reading) -> String {
+fn described(gpu: &Gpu, now: &GpuReading) -> String {
     let mut parts = vec![format!("{} ({}, {})", gpu.name, gpu.id, gpu.pci)];
     let mut add = |part: Option<String>| parts.extend(part);
     add(gpu.driver.as_ref().map(|driver| format!("driver {driver}")));
@@ -61,7 +61,7 @@ fn described(gpu: &Gpu, now: &Reading) -> String {
     parts.join(", ")
 }
 
-fn about(gpu: &Gpu, now: &Reading) -> Vec<Finding> {
+fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
     let mut found = Vec::new();
     if gpu.mig == Some(true) {
         found.push(Finding::warning(
@@ -129,16 +129,16 @@ mod tests {
             power_limit_watts: Some(400.0),
             max_clock_mhz: Some(1410),
         };
-        let now = Reading {
+        let now = GpuReading {
             clock_mhz: Some(1095),
             power_watts: Some(61.4),
             limits: Some(vec![Limit::Power, Limit::Thermal]),
             processes: Some(vec![1]),
-            ..Reading::default()
+            ..GpuReading::default()
         };
         let ids: Vec<&str> = about(&gpu, &now).iter().map(|finding| finding.id).collect();
         assert_eq!(ids, ["gpu-shared", "gpu-throttled", "gpu-foreign-process"]);
-        let calm = Reading { limits: Some(vec![Limit::Power]), ..Reading::default() };
+        let calm = GpuReading { limits: Some(vec![Limit::Power]), ..GpuReading::default() };
         assert!(about(&Gpu { mig: None, ..gpu.clone() }, &calm).is_empty());
         let line = "A100 (GPU-1, 0000:3b:00.0), driver 570, ECC on, 1095 of 1410 MHz, 61 of 400 W";
         assert_eq!(described(&gpu, &now), line);

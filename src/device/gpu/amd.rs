@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Gpu, Limit, Reading, Vendor};
+use super::{Gpu, GpuReading, Limit, Vendor};
 
 /// AMD's number among the makers of PCI devices.
 const AMD: &str = "0x1002";
@@ -81,11 +81,11 @@ impl Card {
         text(&self.hwmon.as_ref()?.join(name))?.parse().ok()
     }
 
-    pub(super) fn read(&self) -> Reading {
+    pub(super) fn read(&self) -> GpuReading {
         let says = |name: &str| text(&self.device.join(name));
         let metrics = fs::read(self.device.join("gpu_metrics")).unwrap_or_default();
         let level = says("power_dpm_force_performance_level");
-        Reading {
+        GpuReading {
             clock_mhz: says("pp_dpm_sclk").and_then(|states| current_state(&states)),
             memory_clock_mhz: says("pp_dpm_mclk").and_then(|states| current_state(&states)),
             temperature_celsius: self.temperature(),
@@ -163,7 +163,7 @@ fn throttled(metrics: &[u8]) -> Option<Vec<Limit>> {
 mod tests {
     use super::*;
 
-    fn captured(card: &str) -> (Reading, Gpu) {
+    fn captured(card: &str) -> (GpuReading, Gpu) {
         let sysfs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sysfs/amd").join(card);
         let mut cards = cards(&sysfs);
         assert_eq!(cards.len(), 1);
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(gpu.memory_bytes, Some(17_163_091_968));
         assert_eq!(gpu.power_limit_watts, Some(289.0));
         assert_eq!(gpu.max_clock_mhz, Some(2660));
-        let expected = Reading {
+        let expected = GpuReading {
             clock_mhz: Some(500),
             memory_clock_mhz: Some(1000),
             temperature_celsius: Some(59.0),
@@ -188,7 +188,7 @@ mod tests {
             memory_used_bytes: Some(668_274_688),
             limits: Some(Vec::new()),
             clock_locked: Some(false),
-            ..Reading::default()
+            ..GpuReading::default()
         };
         assert_eq!(reading, expected);
     }

@@ -41,7 +41,7 @@ pub enum Limit {
 
 /// A GPU at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Reading {
+pub struct GpuReading {
     pub clock_mhz: Option<u32>,
     pub memory_clock_mhz: Option<u32>,
     pub temperature_celsius: Option<f64>,

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::model::GpuClock;
 
-pub use chip::{Gpu, Limit, Reading, Vendor};
+pub use chip::{Gpu, GpuReading, Limit, Vendor};
 pub use select::{Choice, choose, visible};
 
 use nvidia::Nvidia;
@@ -71,11 +71,11 @@ impl Gpus {
     }
 
     /// The state of the GPU at this place of the list, now.
-    pub fn read(&self, index: usize) -> Reading {
+    pub fn read(&self, index: usize) -> GpuReading {
         match (self.handles.get(index), &self.nvidia) {
             (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.read(*number),
             (Some(Handle::Amd(card)), _) => card.read(),
-            _ => Reading::default(),
+            _ => GpuReading::default(),
         }
     }
 

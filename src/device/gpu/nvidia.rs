@@ -9,7 +9,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use crate::model::GpuClock;
 
-use super::chip::{Gpu, Limit, Reading, Vendor};
+use super::chip::{Gpu, GpuReading, Limit, Vendor};
 
 const MILLIWATTS: f64 = 1000.0;
 
@@ -59,13 +59,13 @@ impl Nvidia {
         })
     }
 
-    pub(super) fn read(&self, index: u32) -> Reading {
-        let Ok(device) = self.nvml.device_by_index(index) else { return Reading::default() };
+    pub(super) fn read(&self, index: u32) -> GpuReading {
+        let Ok(device) = self.nvml.device_by_index(index) else { return GpuReading::default() };
         let reasons = device.current_throttle_reasons().ok();
         let held_down = |policy| device.violation_status(policy).ok().map(|held| held.violation_time);
         let power = held_down(PerformancePolicy::Power);
         let thermal = held_down(PerformancePolicy::Thermal);
-        Reading {
+        GpuReading {
             clock_mhz: device.clock_info(Clock::Graphics).ok(),
             memory_clock_mhz: device.clock_info(Clock::Memory).ok(),
             temperature_celsius: device.temperature(TemperatureSensor::Gpu).ok().map(f64::from),

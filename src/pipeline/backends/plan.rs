@@ -7,7 +7,7 @@ use crate::config::{Backend, BackendTest, Model};
 use crate::model::{DeviceKind, device_driver};
 
 use super::super::PipelineError;
-use super::super::plan::Planned;
+use super::super::plan::PlannedBenchmark;
 use super::Axes;
 
 /// One row: a model on a backend, with a value for each axis. `None` is the model's own.
@@ -57,7 +57,7 @@ impl fmt::Display for Experiment<'_> {
 /// # Errors
 /// Axes that select nothing, as a filter that does.
 pub(in crate::pipeline) fn experiments<'a>(
-    plan: &[Planned<'a>],
+    plan: &[PlannedBenchmark<'a>],
     backends: &'a [Backend],
     axes: &Axes,
 ) -> Result<Vec<Experiment<'a>>, PipelineError> {

@@ -14,7 +14,7 @@ use crate::toolchain::{Environment, Lock, PythonEnv};
 use super::super::host::Host;
 use super::super::interpreters::Environments;
 use super::super::journal::{Journal, Opening};
-use super::super::plan::{Filter, Planned, plan};
+use super::super::plan::{Filter, PlannedBenchmark, plan};
 use super::*;
 
 /// Plays `python -m benchgate_backends REQUEST ANSWER`; what it plays is the model's symbol.
@@ -84,7 +84,7 @@ fn records_in(
     let cancel = Cancel::new();
     let host = Host::in_folder(folder, &cancel);
     let axes: Vec<String> = axes.iter().map(|&axis| axis.to_owned()).collect();
-    let planned: Vec<Planned<'_>> = plan(side, &Filter::default());
+    let planned: Vec<PlannedBenchmark<'_>> = plan(side, &Filter::default());
     let experiments = experiments(&planned, &side.config.backends, &Axes::new(&axes).unwrap()).unwrap();
     let sessions = folder.join("sessions");
     let Opening::Opened(journal) =

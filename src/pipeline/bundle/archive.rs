@@ -13,12 +13,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::device;
-use crate::files::Draft;
+use crate::files::{Draft, hex};
 use crate::process::Cancel;
 use crate::record::{BundleFile, BundledFile};
 
 use super::super::PipelineError;
-use super::super::cache::hex;
 
 /// The first entry.
 pub(super) const MANIFEST: &str = "bundle.json";

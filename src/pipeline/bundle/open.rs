@@ -18,8 +18,8 @@ use crate::toolchain::{Installed, Lock};
 use super::super::PipelineError;
 use super::super::argv::InputArg;
 use super::super::cache::{Cache, Digests, aside};
-use super::super::plan::{self, Filter, Planned, SideInput};
-use super::super::stage::{Compiled, Prepared, Source, StageFailure, StageReport};
+use super::super::plan::{self, Filter, PlannedBenchmark, SideInput};
+use super::super::stage::{Compiled, Prepared, PreparedSource, StageFailure, StageReport};
 use super::archive;
 
 /// A bundle, unpacked and found whole. Dropped, its files are gone.
@@ -112,12 +112,12 @@ impl OpenBundle {
         self.contents.sides.iter().find(|side| side.name.0 == name)
     }
 
-    fn benchmark(&self, planned: Planned<'_>) -> Option<&BundledBenchmark> {
+    fn benchmark(&self, planned: PlannedBenchmark<'_>) -> Option<&BundledBenchmark> {
         let name = planned.name();
         self.side(planned.side.name)?.benchmarks.iter().find(|benchmark| benchmark.name == name.as_str())
     }
 
-    pub(in crate::pipeline) fn has(&self, planned: Planned<'_>) -> bool {
+    pub(in crate::pipeline) fn has(&self, planned: PlannedBenchmark<'_>) -> bool {
         self.benchmark(planned).is_some()
     }
 
@@ -138,7 +138,11 @@ impl OpenBundle {
     }
 
     /// A benchmark in the state in which it was packed, on this machine.
-    pub(in crate::pipeline) fn prepared<'a>(&self, planned: Planned<'a>, testbed: &Testbed) -> Prepared<'a> {
+    pub(in crate::pipeline) fn prepared<'a>(
+        &self,
+        planned: PlannedBenchmark<'a>,
+        testbed: &Testbed,
+    ) -> Prepared<'a> {
         let mut prepared = Prepared::new(planned);
         let Some(packed) = self.benchmark(planned) else {
             prepared.fail(Stage::Export, StageFailure::new("the bundle does not have it"));
@@ -161,7 +165,7 @@ impl OpenBundle {
         prepared
     }
 
-    fn source(&self, module: &BundledModule) -> Source {
+    fn source(&self, module: &BundledModule) -> PreparedSource {
         let all = |names: &[String]| names.iter().map(|name| TensorFile::named(self.path(name))).collect();
         let inputs = module.inputs.iter().map(|input| match input {
             BundledInput::Npy(name) => InputArg::File(TensorFile::named(self.path(name))),
@@ -169,7 +173,7 @@ impl OpenBundle {
         });
         let parameters = module.parameters.iter().map(|named| (named.scope.clone(), self.path(&named.path)));
         let problem = module.reference_problem.as_ref();
-        Source {
+        PreparedSource {
             // Nothing is compiled here.
             mlir: PathBuf::new(),
             mlir_sha256: String::new(),

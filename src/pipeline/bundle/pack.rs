@@ -21,7 +21,7 @@ use super::super::flags::Named;
 use super::super::host::Host;
 use super::super::plan::SideInput;
 use super::super::prepare::compile_spec;
-use super::super::stage::{Compiled, Prepared, PreparedSide, Source, StageReport};
+use super::super::stage::{Compiled, Prepared, PreparedSide, PreparedSource, StageReport};
 use super::archive::{self, TOOLS};
 
 /// A bundle that was written.
@@ -195,7 +195,7 @@ impl Packing<'_, '_> {
     async fn module(
         &mut self,
         prepared: &Prepared<'_>,
-        source: &Source,
+        source: &PreparedSource,
         compiled: &Compiled,
     ) -> Result<BundledModule, PipelineError> {
         let planned = prepared.planned;

@@ -1,0 +1,34 @@
+//! SHA-256 of a file, and how a digest is written.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+/// Lowercase hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// SHA-256 of a file's content, read in pieces.
+///
+/// # Errors
+/// The file can't be opened or read.
+pub fn sha256_of(path: &Path) -> io::Result<String> {
+    struct Hashing(Sha256);
+    impl io::Write for Hashing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    const PIECE: usize = 1 << 20;
+    let mut hash = Hashing(Sha256::new());
+    io::copy(&mut io::BufReader::with_capacity(PIECE, File::open(path)?), &mut hash)?;
+    Ok(hex(&hash.0.finalize()))
+}
