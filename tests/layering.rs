@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("record", &["model"]),
     ("ingest", &["model", "record"]),
     ("gate", &["model", "exit_code", "stats", "numerics"]),
-    ("config", &["model", "numerics", "gate"]),
+    ("config", &["model", "numerics", "gate", "files"]),
     ("report", &["model", "exit_code", "gate", "record"]),
     ("site", &["model", "stats", "record", "report", "files"]),
     ("files", &[]),

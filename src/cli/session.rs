@@ -14,7 +14,12 @@ use crate::pipeline::{
 use crate::toolchain::Lock;
 
 use super::beside::BesideArgs;
+use super::terminal::is_ci;
 use super::{CliError, Terminal};
+
+/// Any user of a machine can hold its lock for as long as they like, and a job that nobody watches would wait for them
+/// until the runner ends it, without a message.
+const LOCK_TIMEOUT_IN_CI: Duration = Duration::from_secs(30 * 60);
 
 /// Options of every command that measures.
 #[derive(Debug, Clone, clap::Args)]
@@ -40,8 +45,9 @@ pub struct MeasureArgs {
     /// A calibration that `benchgate noise` wrote [default: the one it kept for this suite and machine]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
-    /// Longest wait for another job that measures on this machine, for example 30m [default: no limit]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Longest wait for another job that measures on this machine, for example 2h [default: 30m where CI is set, no
+    /// limit elsewhere]
+    #[arg(long, value_name = "TIME", value_parser = duration, env = "BENCHGATE_LOCK_TIMEOUT")]
     pub lock_timeout: Option<Duration>,
     /// Most blocks (ABBA quadruples) of a benchmark; fewer where the answer is clear
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
@@ -237,7 +243,7 @@ impl MeasureArgs {
             work,
             output: output.to_owned(),
             filter,
-            lock_timeout: self.lock_timeout,
+            lock_timeout: self.lock_timeout.or_else(|| is_ci().then_some(LOCK_TIMEOUT_IN_CI)),
             identical_blocks,
             calibration,
             dump_ir: self.dump_ir,

@@ -21,6 +21,11 @@ pub struct Terminal {
     lost: AtomicBool,
 }
 
+/// Whether this is a job of CI: every service sets the variable.
+pub fn is_ci() -> bool {
+    std::env::var_os("CI").is_some()
+}
+
 impl Terminal {
     pub fn new(global: &Global) -> Self {
         let color = match global.color {
@@ -28,7 +33,7 @@ impl Terminal {
             ColorWhen::Always => anstream::ColorChoice::Always,
             ColorWhen::Never => anstream::ColorChoice::Never,
         };
-        let ci = std::env::var_os("CI").is_some();
+        let ci = is_ci();
         let interactive = std::io::stderr().is_terminal() && !ci;
         Self { color, quiet: global.quiet, interactive, lost: AtomicBool::new(false) }
     }

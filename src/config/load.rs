@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+use crate::files;
 
 use super::build::Built;
 use super::parse::{collect, collect_policy, collect_policy_of_config};
@@ -145,14 +147,10 @@ fn canonical(folder: &Path) -> Result<PathBuf, ConfigError> {
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {
-    let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
-    let file = fs::File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    // One byte more than allowed tells a file of the limit from a longer one, /dev/zero included.
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(ConfigError::TooLarge { path: path.to_owned(), limit: LARGEST });
-    }
+    let bytes = files::read_bounded(path, LARGEST).map_err(|source| match source.kind() {
+        ErrorKind::FileTooLarge => ConfigError::TooLarge { path: path.to_owned(), limit: LARGEST },
+        _ => ConfigError::Unreadable { path: path.to_owned(), source },
+    })?;
     String::from_utf8(bytes)
         .map_err(|error| ConfigError::NotText { path: path.to_owned(), at: error.utf8_error().valid_up_to() })
 }
@@ -163,7 +161,7 @@ fn unreachable_file(path: &Path, boundary: &Path) -> Option<String> {
         Ok(real) if !real.starts_with(boundary) => Some("lies outside the repository".to_owned()),
         Ok(real) if real.is_file() => None,
         Ok(_) => Some("is not a file".to_owned()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("no such file".to_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Some("no such file".to_owned()),
         Err(error) => Some(shown(&error.to_string())),
     }
 }

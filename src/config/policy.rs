@@ -155,7 +155,7 @@ fn magnitude(view: ConfigView<'_, '_>, metric: Option<&str>, problems: &mut Coll
                 format!("`floor-absolute`: `{}` is not a time; write a number", shown(metric)),
             );
         }
-        return Some(nanoseconds(duration));
+        return within(nanoseconds(duration), metric, view.at(), problems);
     }
     if is_time == Some(true) {
         problems.add(
@@ -163,7 +163,25 @@ fn magnitude(view: ConfigView<'_, '_>, metric: Option<&str>, problems: &mut Coll
             format!("`floor-absolute`: `{}` is a time; write a duration such as \"5us\"", shown(metric)),
         );
     }
-    view.number()
+    within(view.number()?, metric, view.at(), problems)
+}
+
+/// Refuses floors that would hide anything: from ten seconds of latency on, the relative floor of 1 % is larger.
+fn within(floor: f64, metric: &str, at: usize, problems: &mut Collector) -> Option<f64> {
+    let unit = KNOWN.iter().find(|known| known.name == metric).map(|known| &known.unit);
+    let (most, shown) = match unit {
+        Some(Unit::Nanoseconds) if metric.ends_with("compile-time") => (60e9, "1m"),
+        Some(Unit::Nanoseconds) => (100e6, "100ms"),
+        Some(Unit::Bytes) => (64.0 * 1024.0 * 1024.0, "67108864 (64 MiB)"),
+        Some(_) => (1_000.0, "1000"),
+        // The unit of a foreign metric is its tool's own.
+        None => return Some(floor),
+    };
+    if floor <= most {
+        return Some(floor);
+    }
+    problems.add(at, format!("`floor-absolute`: expected at most {shown}: a larger one hides any change"));
+    None
 }
 
 fn nanoseconds(duration: Duration) -> f64 {

@@ -9,7 +9,8 @@ use super::types::{BackendKind, BackendTest, CommentWhen, Exporter, OutputType, 
 const COUNT: ValueKind = ValueKind::Integer { min: 1, max: 100_000 };
 /// A part of the reference's magnitude: from 1 on, an output of zeros would agree with everything.
 const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
-const NUMBER: ValueKind = ValueKind::Number { min: 0.0, max: f64::MAX };
+/// No output that a larger bound is right for needs one: `rtol` grows with the elements.
+const ATOL: ValueKind = ValueKind::Number { min: 0.0, max: 1_000.0 };
 const LINES: ValueKind = ValueKind::List(&ValueKind::Line);
 const NAMES: ValueKind = ValueKind::List(&ValueKind::Name);
 
@@ -484,7 +485,7 @@ static NUMERICS: Section = Section {
           typical magnitude of the reference, every element must satisfy |a − b| ≤ atol + rtol·|b| + stol·m. \
           Defaults depend on the type; integers must be equal.",
     fields: &[
-        optional("atol", NUMBER, "Absolute part of an element's bound."),
+        optional("atol", ATOL, "Absolute part of an element's bound."),
         optional("rtol", PART, "Part relative to the reference's element."),
         optional("stol", PART, "Part relative to the reference's typical magnitude."),
         optional("max-error", PART, "Bound of the root mean square of |a − b| / (|b| + m)."),

@@ -372,6 +372,11 @@ fn bytes_that_are_not_text_are_refused_with_their_place() {
 #[test]
 fn an_endless_file_is_refused() {
     let error = load(Path::new("/dev/zero")).unwrap_err();
+    assert!(error.to_string().contains("not a regular file"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let large = folder.path().join("benchgate.toml");
+    std::fs::File::create(&large).unwrap().set_len(3 << 30).unwrap();
+    let error = load(&large).unwrap_err();
     assert!(error.to_string().contains("larger than"), "{error}");
 }
 

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::files;
 use crate::model::{Event, Progress, Testbed};
 use crate::record::{CalibrationRecord, RunFile};
 
@@ -15,6 +16,9 @@ use super::cache::{KeyBuilder, write_atomically};
 /// A calibration older than this is left alone. Drivers, kernels and settings show in the testbed's
 /// fingerprint; dust, thermal paste and noisier neighbours don't, and they take months.
 const OLDEST_DAYS: i64 = 90;
+
+/// Bytes of a calibration, which is a run like any other.
+const MOST_BYTES: u64 = 512 << 20;
 
 /// Where the calibration of a run comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,7 +86,7 @@ pub(super) fn find(
 }
 
 fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord, String> {
-    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let bytes = files::read_bounded(path, MOST_BYTES).map_err(|error| error.to_string())?;
     let file = RunFile::from_slice(&bytes).map_err(|error| error.to_string())?;
     if file.suite != suite {
         return Err(format!("it is of the suite {:?}, and this is {suite:?}", file.suite));

@@ -8,6 +8,9 @@ use crate::files::{self, Draft};
 
 use super::{Change, Files, StoreError};
 
+/// Bytes of a stored session: one summary a process, so a suite of 20,000 benchmarks takes a fraction of it.
+const MOST_BYTES: u64 = 256 << 20;
+
 /// A folder, usually `baselines/` in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
@@ -69,7 +72,7 @@ impl Files for Directory {
 
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
         let file = self.root.join(path);
-        fs::read(&file).map_err(|source| match source.kind() {
+        files::read_bounded(&file, MOST_BYTES).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => StoreError::NoSuchFile { path: path.to_owned() },
             _ => StoreError::Io { action: "read", path: file, source },
         })

@@ -1,7 +1,6 @@
 //! A lock as a file next to the configuration: TOML, one wheel a line, sorted, so that a review shows what moved.
 
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml_span::Value;
@@ -12,6 +11,9 @@ use super::ToolchainError;
 use super::hash::is_sha256;
 use super::lock::{Lock, LockedPython, LockedTools};
 use super::wheel::{Name, Wheel, is_plain_version};
+
+/// Bytes of a lock: a line for each wheel and platform.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// The file next to benchgate.toml.
 pub const LOCK_FILE: &str = "benchgate.lock";
@@ -42,7 +44,9 @@ impl Lock {
     /// # Errors
     /// It exists and can't be read, or is not a lock file.
     pub fn read(file: &Path) -> Result<Self, ToolchainError> {
-        let text = match fs::read_to_string(file) {
+        let read = files::read_bounded(file, MOST_BYTES)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
+        let text = match read {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => {

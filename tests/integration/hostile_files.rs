@@ -53,6 +53,38 @@ fn what_is_not_a_regular_file_of_a_sensible_size_is_refused_at_once() {
 }
 
 #[test]
+fn what_a_suite_reads_next_to_its_configuration_is_bounded_too() {
+    let cases: [(&str, &[&str], i32); 4] = [
+        ("benchgate.lock", &["run"], 20),
+        ("benchgate.toml", &["run"], 2),
+        ("calibration.json", &["run", "--calibration", "calibration.json"], 2),
+        ("baselines", &["baseline", "show"], 0),
+    ];
+    for (name, args, code) in cases {
+        for kind in ["sparse", "pipe", "endless"] {
+            let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+            let mut place = suite.world.work().join(name);
+            if name == "baselines" {
+                place = place.join("fake/0123456789ab/2026-01-01T00-00-00Z-0123456789ab-0.json");
+            }
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            drop(std::fs::remove_file(&place));
+            match kind {
+                "sparse" => std::fs::File::create(&place).unwrap().set_len(3 << 30).unwrap(),
+                "pipe" => assert!(Command::new("mkfifo").arg(&place).status().unwrap().success()),
+                _ => symlink("/dev/zero", &place).unwrap(),
+            }
+            let started = Instant::now();
+            let outcome = suite.world.run(args);
+            assert!(started.elapsed() < Duration::from_secs(60), "{name} {kind}");
+            if name != "baselines" {
+                assert_eq!(outcome.code, Some(code), "{name} {kind}: {}", outcome.stderr);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_result_of_more_benchmarks_than_a_suite_can_have_is_refused() {
     let world = world();
     let mut run: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();

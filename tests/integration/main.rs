@@ -22,6 +22,7 @@ mod ingest;
 mod init;
 mod inputs;
 mod killed;
+mod large_files;
 mod leftovers;
 mod limits;
 mod no_false_green;

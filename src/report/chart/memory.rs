@@ -1,9 +1,10 @@
 //! Memory over the run: each process as a hill, where it stood in time.
 //!
 //! A process that noted its memory stage by stage is drawn so; of the others the peak is known, and drawn as a
-//! plateau for as long as they ran.
+//! plateau for as long as they ran. Colours tell backends apart or, where there is only one, a few models; models whose
+//! processes follow one another are named below the axis too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::RunFile;
 use crate::report::DrawnRun;
@@ -31,16 +32,22 @@ const MANY: usize = 40;
 /// One process in time: seconds since the first began, and bytes.
 struct Hill {
     who: String,
+    model: String,
     host: Vec<(f64, f64)>,
     device: Vec<(f64, f64)>,
 }
 
 pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
+    let palette = Svg::new(HEIGHT, theme).palette;
     let mut hills: Vec<Hill> = Vec::new();
+    let benchmarks = runs.iter().flat_map(|run| &run.file.sides).flat_map(|side| &side.benchmarks);
+    let models: BTreeSet<&str> = benchmarks.map(|benchmark| model_of(&benchmark.name)).collect();
+    let has_backends = runs.iter().any(|run| !run.file.backends.is_empty());
+    let by_model = !has_backends && models.len() <= palette.lines.len();
     // Runs of other hours follow one another, without the hours between them.
     let mut offset = 0.0;
     for run in runs {
-        let of_run = hills_of(&run.file, offset);
+        let of_run = hills_of(&run.file, offset, by_model);
         offset = of_run
             .iter()
             .flat_map(|hill| hill.host.iter().chain(&hill.device))
@@ -48,6 +55,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
             .fold(offset, f64::max);
         hills.extend(of_run);
     }
+    let spans = spans(&hills);
     if hills.len() > MOST_HILLS {
         hills = envelopes(&hills, offset);
     }
@@ -60,7 +68,6 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
         return None;
     }
     let mut svg = Svg::new(HEIGHT, theme);
-    let palette = svg.palette;
     let title = "Memory over the run";
     let subtitle =
         "of each process in turn, by its stages where it noted them, else its peak where that is known";
@@ -92,6 +99,14 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
         second += step;
     }
     svg.line((LEFT, floor), (WIDTH - MARGIN, floor), palette.muted, 1.0);
+    for Span { model, from, to } in &spans {
+        let room = x(*to) - x(*from);
+        let text = fitted(model, 11.0, room);
+        // Less than a few letters says nothing.
+        if room >= width_of("mmm…", 11.0) {
+            svg.text(((x(*from) + x(*to)) / 2.0, floor + 38.0), 11.0, Anchor::Middle, palette.muted, &text);
+        }
+    }
     // Beside a hundred others a process is a few pixels wide: a thick line would be all of it.
     let stroke = if hills.len() > MANY { 1.0 } else { 2.0 };
     let mut colours: BTreeMap<&str, &str> = BTreeMap::new();
@@ -122,6 +137,32 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
         at += 16.0 + width_of(&text, 12.0) + 18.0;
     }
     Some(svg.finish(&format!("{title}: {subtitle}")))
+}
+
+/// The first part of `model/target/function`.
+fn model_of(benchmark: &str) -> &str {
+    benchmark.split('/').next().unwrap_or(benchmark)
+}
+
+/// Processes of one model, one after the other.
+struct Span {
+    model: String,
+    from: f64,
+    to: f64,
+}
+
+/// Where the processes of each model stand in time; the hills are in their order.
+fn spans(hills: &[Hill]) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for hill in hills {
+        let points = || hill.host.iter().chain(&hill.device).map(|(at, _)| *at);
+        let (from, to) = (points().fold(f64::INFINITY, f64::min), points().fold(0.0, f64::max));
+        match spans.last_mut() {
+            Some(last) if last.model == hill.model => last.to = last.to.max(to),
+            _ => spans.push(Span { model: hill.model.clone(), from, to }),
+        }
+    }
+    spans
 }
 
 /// The highest of each kind in every column of the picture: more processes than that are not seen singly.
@@ -160,13 +201,14 @@ fn envelopes(hills: &[Hill], end: f64) -> Vec<Hill> {
     };
     let hill = |(who, host, device): (&str, Vec<f64>, Vec<f64>)| Hill {
         who: who.to_owned(),
+        model: String::new(),
         host: outline(host),
         device: outline(device),
     };
     kinds.into_iter().map(hill).collect()
 }
 
-fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
+fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> {
     let seconds = |text: &str| {
         text.parse::<jiff::Timestamp>()
             .ok()
@@ -176,13 +218,19 @@ fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
     #[expect(clippy::cast_precision_loss, reason = "bytes of memory are below 2^53")]
     let float = |bytes: u64| bytes as f64;
     for side in &run.sides {
-        for process in side.benchmarks.iter().flat_map(|benchmark| &benchmark.processes) {
+        let processes = side
+            .benchmarks
+            .iter()
+            .flat_map(|benchmark| benchmark.processes.iter().map(move |p| (benchmark, p)));
+        for (benchmark, process) in processes {
             let Some(began) = seconds(&process.started) else { continue };
+            let model = model_of(&benchmark.name);
             let gpus = process.telemetry.iter().flat_map(|telemetry| &telemetry.gpus);
             found.push(Found {
                 began,
                 lasted: process.seconds.0,
-                who: IREE,
+                who: if by_model { model } else { IREE },
+                model,
                 host_peak: process.peak_memory_bytes.map(float),
                 device_peak: gpus.filter_map(|gpu| gpu.memory_used_bytes).max().map(float),
                 noted: Vec::new(),
@@ -200,6 +248,7 @@ fn hills_of(run: &RunFile, offset: f64) -> Vec<Hill> {
                 began,
                 lasted: process.seconds.0,
                 who: &record.backend,
+                model: &record.model,
                 host_peak: process.peak_memory_bytes.map(float),
                 device_peak: None,
                 noted: noted.collect(),
@@ -225,6 +274,7 @@ struct Found<'a> {
     began: f64,
     lasted: f64,
     who: &'a str,
+    model: &'a str,
     host_peak: Option<f64>,
     device_peak: Option<f64>,
     /// By itself: when, host, device.
@@ -246,7 +296,7 @@ impl Found<'_> {
             let noted = self.noted.iter().filter_map(|(seconds, _, bytes)| Some((at + seconds, (*bytes)?)));
             device = noted.collect();
         }
-        Hill { who: self.who.to_owned(), host, device }
+        Hill { who: self.who.to_owned(), model: self.model.to_owned(), host, device }
     }
 }
 
@@ -304,6 +354,19 @@ mod tests {
         process.telemetry = Some(TelemetryRecord { cpu: None, gpus: vec![gpu] });
         let svg = draw(&runs(&run), Theme::Light).unwrap();
         assert!(svg.contains("device memory") && svg.contains("3 GiB"), "{svg}");
+    }
+
+    #[test]
+    fn the_models_are_named() {
+        let text = include_str!("../../../tests/fixtures/record/backends-v1.json");
+        let mut run = RunFile::from_slice(text.as_bytes()).unwrap();
+        let model = run.backends[0].model.clone();
+        let label = format!(">{model}</text>");
+        let drawn = |run: &RunFile| draw(&[DrawnRun::new("run", run.clone(), None)], Theme::Light).unwrap();
+        assert!(drawn(&run).contains(&label), "next to other backends");
+        run.backends.clear();
+        let alone = drawn(&run);
+        assert!(alone.contains(&label) && !alone.contains(">iree</text>"), "{alone}");
     }
 
     #[test]
