@@ -17,7 +17,7 @@ use super::beside::BesideArgs;
 use super::terminal::is_ci;
 use super::{CliError, Terminal};
 
-/// Any user of a machine can hold its lock for as long as they like, and a job that nobody watches would wait for them
+/// Any user of a machine can hold its lock for as long as they like, and an unattended job would wait for them
 /// until the runner ends it, without a message.
 const LOCK_TIMEOUT_IN_CI: Duration = Duration::from_secs(30 * 60);
 
