@@ -35,7 +35,7 @@ impl Input {
     /// The file has no such side.
     pub fn keep_side(&self, file: &mut RunFile) -> Result<(), CliError> {
         let Some(wanted) = self.side else { return Ok(()) };
-        file.sides.retain(|side| side.name.0 == wanted);
+        file.sides.retain(|side| side.name == wanted);
         if file.sides.is_empty() { Err(self.no_side(wanted)) } else { Ok(()) }
     }
 

@@ -173,7 +173,7 @@ fn on_schedule(file: &RunFile) -> Result<(), CliError> {
                     .entry(slot.block)
                     .or_insert_with(|| pipeline::sides_of_round(names.len(), slot.block, file.seed));
                 let expected = round.get(at).and_then(|sides| sides.get(usize::from(slot.slot)));
-                if expected != Some(&side.name.0) {
+                if expected != Some(&side.name) {
                     return Err(refused(format!(
                         "block {} of {:?} is not in the order that the seed gives: the sides were exchanged",
                         slot.block, benchmark.name

@@ -1,6 +1,9 @@
 //! Findings about the data. Lints are data with stable codes, never errors.
 
-use std::fmt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::word::stored_word;
 
 /// What a lint does to the row it stands beside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,7 +17,8 @@ pub enum Consequence {
 }
 
 /// A finding: a stable code and the detail of this one case.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Lint {
     pub code: LintCode,
     /// What was seen, in one lowercase fragment: `load average 125.1 on 128 processors`.
@@ -219,8 +223,6 @@ impl LintCode {
     }
 }
 
-impl fmt::Display for LintCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+// The set grows with every release, so schemas have an open string: a file with a new code is still valid for
+// programs that only pass it on.
+stored_word!(LintCode, "lint code", schemars::json_schema!({ "type": "string" }));

@@ -3,16 +3,24 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Which direction of change is an improvement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Better {
-    Lower,
-    Higher,
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::word::words;
+
+words! {
+    /// Which direction of change is an improvement.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Better: "direction" {
+        Lower = "lower",
+        Higher = "higher",
+    }
 }
 
 /// The unit that values are held in. Every duration is held in nanoseconds, whatever unit a tool
 /// printed it in, so that two files can only differ in unit when they differ in dimension.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
 pub enum Unit {
     Nanoseconds,
     Bytes,
@@ -50,25 +58,42 @@ impl Unit {
     }
 }
 
+impl From<String> for Unit {
+    fn from(name: String) -> Self {
+        Self::parse(&name)
+    }
+}
+
+impl From<Unit> for String {
+    fn from(unit: Unit) -> Self {
+        unit.as_str().to_owned()
+    }
+}
+
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// How a metric behaves when nothing changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MetricKind {
-    /// Varies from process to process; compared by statistics.
-    Noisy,
-    /// The same bytes give the same number; compared exactly.
-    Exact,
+words! {
+    /// How a metric behaves when nothing changed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum MetricKind: "metric kind" {
+        /// Varies from process to process; compared by statistics.
+        Noisy = "noisy",
+        /// The same bytes give the same number; compared exactly.
+        Exact = "exact",
+    }
 }
 
 /// A measured quantity. Two metrics are the same when their names are.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Metric {
     pub name: Cow<'static, str>,
+    /// `ns`, `bytes`, `count`, `1/s`, `fraction`, or a tool's own unit.
+    #[schemars(with = "String")]
     pub unit: Unit,
     pub better: Better,
     pub kind: MetricKind,

@@ -1,38 +1,16 @@
 //! What became of a benchmark. Outcomes are data, not errors.
 
-use std::fmt;
+use super::word::words;
 
-/// The steps a model goes through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Stage {
-    Toolchain,
-    Export,
-    Compile,
-    Verify,
-    Benchmark,
-}
-
-impl Stage {
-    pub const ALL: [Self; 5] = [Self::Toolchain, Self::Export, Self::Compile, Self::Verify, Self::Benchmark];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Toolchain => "toolchain",
-            Self::Export => "export",
-            Self::Compile => "compile",
-            Self::Verify => "verify",
-            Self::Benchmark => "benchmark",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|stage| stage.as_str() == name)
-    }
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words! {
+    /// The steps a model goes through.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Stage: "stage" {
+        Toolchain = "toolchain",
+        Export = "export",
+        Compile = "compile",
+        Verify = "verify",
+        Benchmark = "benchmark",
     }
 }
 

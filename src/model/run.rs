@@ -1,32 +1,25 @@
 //! One execution of a suite on one testbed, seen from one side.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::number::{self, Number};
+use super::word::words;
 use super::{Benchmark, BenchmarkName, Lint, Toolchain};
 
-/// Base or head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SideName {
-    Base,
-    Head,
+words! {
+    /// Base or head.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum SideName: "side" {
+        Base = "base",
+        Head = "head",
+    }
 }
 
 impl SideName {
-    pub const BOTH: [Self; 2] = [Self::Base, Self::Head];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Base => "base",
-            Self::Head => "head",
-        }
-    }
-}
-
-impl fmt::Display for SideName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+    pub const BOTH: [Self; 2] = Self::ALL;
 }
 
 /// Where a run came from.
@@ -39,30 +32,45 @@ pub struct Origin {
 }
 
 /// What the tool printed about the host while it measured.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Context {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executable: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_cpus: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
     pub mhz_per_cpu: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_scaling_enabled: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aslr_enabled: Option<bool>,
     /// `release` or `debug`, as the benchmark library was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library_build_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library_version: Option<String>,
     /// 1, 5 and 15 minute load averages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "number::list")]
+    #[schemars(with = "Vec<Number>")]
     pub load_avg: Vec<f64>,
 }
 
 /// The fingerprint of a machine: what must be equal before two runs may be compared.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Testbed {
     /// Short stable digest of `facts`.
     pub id: String,
     /// Every fact that entered the fingerprint: processor model, core count, GPU, driver, kernel …
     pub facts: BTreeMap<String, String>,
     /// Facts that are recorded but may differ: host name, boot time, load.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, String>,
 }
 

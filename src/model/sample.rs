@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Where a process stood in an ABBA schedule: `block` counts the quadruples of one benchmark,
 /// `slot` is its place (0 to 3) in the quadruple. Base and head share block numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct BlockSlot {
     pub block: u32,
     pub slot: u8,

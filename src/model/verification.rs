@@ -1,65 +1,48 @@
 //! Whether a compiled module computes what the model computes.
 
-use std::fmt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// The verification codes of the PyTorch/XLA torchbench runner, which the field already reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum VerifyCode {
-    Pass,
-    Fail,
-    EagerFailed,
-    ExceptionRaised,
-    NondeterministicEagerRun,
-    VerifierSkipped,
-    VerifierDidntRun,
-}
+use super::number::{self, Number};
+use super::word::words;
 
-impl VerifyCode {
-    pub const ALL: [Self; 7] = [
-        Self::Pass,
-        Self::Fail,
-        Self::EagerFailed,
-        Self::ExceptionRaised,
-        Self::NondeterministicEagerRun,
-        Self::VerifierSkipped,
-        Self::VerifierDidntRun,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "PASS",
-            Self::Fail => "FAIL",
-            Self::EagerFailed => "EAGER_FAILED",
-            Self::ExceptionRaised => "EXCEPTION_RAISED",
-            Self::NondeterministicEagerRun => "NONDETERMINISTIC_EAGER_RUN",
-            Self::VerifierSkipped => "VERIFIER_SKIPPED",
-            Self::VerifierDidntRun => "VERIFIER_DIDNT_RUN",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|code| code.as_str() == name)
-    }
-}
-
-impl fmt::Display for VerifyCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words! {
+    /// The verification codes of the PyTorch/XLA torchbench runner, which the field already reads.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum VerifyCode: "verification code" {
+        Pass = "PASS",
+        Fail = "FAIL",
+        EagerFailed = "EAGER_FAILED",
+        ExceptionRaised = "EXCEPTION_RAISED",
+        NondeterministicEagerRun = "NONDETERMINISTIC_EAGER_RUN",
+        VerifierSkipped = "VERIFIER_SKIPPED",
+        VerifierDidntRun = "VERIFIER_DIDNT_RUN",
     }
 }
 
 /// The numerical distance between an output and its reference.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Divergence {
     /// Largest |a − b|.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
     pub max_abs: f64,
     /// Largest |a − b| / |b| over elements with b ≠ 0.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
     pub max_rel: f64,
     /// Largest distance in units in the last place of the output's type.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
     pub max_ulp: f64,
     /// Cosine similarity of the flattened tensors; 1 for equal directions.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
     pub cosine: f64,
     /// Root mean square of a − b.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
     pub rmse: f64,
     /// Elements outside the tolerance, of `elements`.
     pub mismatched: u64,
@@ -68,35 +51,52 @@ pub struct Divergence {
     pub non_finite: u64,
     /// Root mean square of |a − b| / (|b| + m), where m is the reference's typical magnitude: the distance
     /// that says how accurate an output is. Absent where nothing finite was compared, and in old files.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
     pub error: Option<f64>,
     /// The most of it that was allowed; absent for types that have no rounding.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
     pub allowed_error: Option<f64>,
     /// The same distance from the fp64 reference, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
     pub error_fp64: Option<f64>,
     /// The reference's own distance from the fp64 reference: what rounding alone costs.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
     pub reference_error_fp64: Option<f64>,
 }
 
 /// One output of one function, checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct OutputCheck {
+    #[schemars(with = "u32")]
     pub index: usize,
     pub code: VerifyCode,
-    /// Absent where shapes or types differ, or nothing was compared.
-    pub divergence: Option<Divergence>,
     /// Why, in words, where the code is not PASS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Absent where shapes or types differ, or nothing was compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divergence: Option<Divergence>,
 }
 
 /// All outputs of one benchmark, checked against the reference.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Verification {
     pub code: VerifyCode,
-    pub outputs: Vec<OutputCheck>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputCheck>,
     /// Head's outputs against base's, where both computed the same from the same inputs; empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub against_base: Vec<OutputCheck>,
     /// Why there is no fp64 reference, where one was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_fp64: Option<String>,
 }
 

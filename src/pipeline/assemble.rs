@@ -6,9 +6,8 @@ use crate::config::Measure;
 use crate::gate::Policy;
 use crate::model::{Lint, LintCode, Metric, Outcome, Run, SideName, Stage, Testbed};
 use crate::record::{
-    ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, LintRecord, MeasureRecord, MetricRecord,
-    Number, OutcomeRecord, RunFile, RunSchema, SideRecord, StageRecord, TestbedRecord, ToolchainRecord,
-    ValueRecord, VerificationRecord,
+    ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
+    RunFile, RunSchema, SideRecord, StageRecord, ValueRecord,
 };
 
 use super::journal::{Journal, JournalEntry};
@@ -44,14 +43,14 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         design: if paired { Design::Abba } else { Design::Single },
         seed: seed(frame, journal),
         measure: measure_record(frame),
-        testbed: TestbedRecord::from(frame.testbed),
-        metrics: described(frame).iter().map(MetricRecord::from).collect(),
+        testbed: frame.testbed.clone(),
+        metrics: described(frame),
         sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
         backends: Vec::new(),
         bundle: None,
         gate: Some(recorded_policy::record(frame.policy)),
         calibration: frame.calibration.cloned(),
-        lints: frame.lints.iter().map(LintRecord::from).collect(),
+        lints: frame.lints.to_vec(),
     }
 }
 
@@ -100,10 +99,10 @@ fn side_record(frame: &Frame<'_>, side: &PreparedSide<'_>, journal: &Journal) ->
         context.load_avg = typical_load(entries());
     }
     SideRecord {
-        name: name.into(),
+        name,
         commit: side.input.commit.clone(),
         dirty: side.input.dirty,
-        toolchain: Some(ToolchainRecord::from(&side.tools.identity)),
+        toolchain: Some(side.tools.identity.clone()),
         flags: side.input.side.flags.clone(),
         run_flags: side.input.side.run_flags.clone(),
         context,
@@ -117,7 +116,7 @@ fn side_record(frame: &Frame<'_>, side: &PreparedSide<'_>, journal: &Journal) ->
 
 /// The median of each load average over the processes. A single one would be the load of the moment
 /// before measuring, which on a cold cache is that of our own compilers.
-fn typical_load<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<Number> {
+fn typical_load<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<f64> {
     let mut by_window: [Vec<f64>; 3] = Default::default();
     for entry in entries {
         for (window, load) in by_window.iter_mut().zip(&entry.process.load_avg) {
@@ -129,7 +128,7 @@ fn typical_load<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<Numb
         .filter(|loads| !loads.is_empty())
         .map(|mut loads| {
             loads.sort_by(f64::total_cmp);
-            Number(loads[loads.len() / 2])
+            loads[loads.len() / 2]
         })
         .collect()
 }
@@ -162,7 +161,7 @@ fn benchmark(
             dispatch_count: compiled.dispatch_count,
         }),
         stages: prepared.stages.iter().map(|stage| stage_record(frame, stage)).collect(),
-        verification: prepared.verification.as_ref().map(VerificationRecord::from),
+        verification: prepared.verification.clone(),
         timing: journal.timings.record(&prepared.name()).filter(|_| !entries.is_empty()),
         processes: entries
             .iter()
@@ -176,7 +175,7 @@ fn benchmark(
         // Taken after everything is measured.
         profile: None,
         compiler: prepared.compiled.as_ref().map(|compiled| compiled.statistics.clone()).unwrap_or_default(),
-        lints: lints.iter().map(LintRecord::from).collect(),
+        lints: lints.to_vec(),
     }
 }
 
@@ -201,7 +200,7 @@ fn values(prepared: &Prepared<'_>) -> Vec<ValueRecord> {
 
 fn stage_record(frame: &Frame<'_>, stage: &StageReport) -> StageRecord {
     StageRecord {
-        stage: stage.stage.into(),
+        stage: stage.stage,
         status: stage.status,
         seconds: Number(stage.seconds),
         peak_memory_bytes: stage.peak_memory_bytes,

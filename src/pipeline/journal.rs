@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::files::{self, Attempt, LockFile, Owner};
-use crate::model::{BenchmarkName, BlockSlot, Event, Progress, SideName};
+use crate::model::{BenchmarkName, BlockSlot, Context, Event, Progress, SideName};
 use crate::process::Cancel;
-use crate::record::{ContextRecord, ProcessRecord};
+use crate::record::ProcessRecord;
 
 use super::PipelineError;
 use super::argv::Timing;
@@ -27,7 +27,7 @@ pub(super) struct JournalEntry {
     pub(super) block: u32,
     pub(super) slot: u8,
     pub(super) process: ProcessRecord,
-    pub(super) context: Option<ContextRecord>,
+    pub(super) context: Option<Context>,
     /// Its failure came from outside and says nothing about the benchmark.
     #[serde(default)]
     pub(super) killed: bool,

@@ -9,7 +9,7 @@ use crate::config::Measure;
 use crate::gate;
 use crate::gate::{CompareOptions, Comparison, Outlook};
 use crate::model::{BenchmarkName, BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
-use crate::record::{Number, ProcessRecord, SlotRecord};
+use crate::record::{Number, ProcessRecord};
 
 use super::PipelineError;
 use super::argv::Timing;
@@ -416,7 +416,7 @@ fn entry(
         slot,
         context: measured.context,
         process: ProcessRecord {
-            slot: paired.then_some(SlotRecord { block, slot }),
+            slot: paired.then_some(BlockSlot { block, slot }),
             order,
             started: timed.started,
             seconds: Number(timed.wall.as_secs_f64()),

@@ -51,7 +51,7 @@ impl Profiler<'_, '_> {
                     let text = format!("no time per kernel of {} {side}: {problem}", candidate.name);
                     self.host.progress.on(Event::Note(&text));
                 }
-                let sides = file.sides.iter_mut().filter(|record| record.name.0 == side);
+                let sides = file.sides.iter_mut().filter(|record| record.name == side);
                 let mut benchmarks = sides.flat_map(|record| &mut record.benchmarks);
                 if let Some(record) = benchmarks.find(|record| record.name == candidate.name.as_str()) {
                     record.profile = Some(result);

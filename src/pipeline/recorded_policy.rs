@@ -2,14 +2,14 @@
 
 use crate::gate::{FailOn, Floor, MetricPolicy, Override, Policy, SequentialPolicy, TestKind, Waiver};
 use crate::record::{
-    FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, RunFile, Word,
+    FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, RunFile,
 };
 
 pub(super) fn record(policy: &Policy) -> GateRecord {
     GateRecord {
         alpha: Number(policy.alpha),
         test: policy.test.as_str().to_owned(),
-        fail_on: policy.fail_on.0.iter().map(|verdict| Word(*verdict)).collect(),
+        fail_on: policy.fail_on.0.to_vec(),
         between_cv: policy.between_cv.map(Number),
         metrics: policy
             .metrics
@@ -99,7 +99,7 @@ pub fn recorded_policy(file: &RunFile) -> Result<Policy, String> {
             .collect(),
         alpha: record.alpha.0,
         sequential: policy.sequential,
-        fail_on: FailOn(record.fail_on.iter().map(|Word(verdict)| *verdict).collect()),
+        fail_on: FailOn(record.fail_on.to_vec()),
         test,
         between_cv: number(&record.between_cv),
     })

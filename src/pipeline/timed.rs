@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::device::Watch;
 use crate::files;
 use crate::ingest;
-use crate::model::{Consequence, Metric, Outcome, Run, Series};
+use crate::model::{Consequence, Context, Metric, Outcome, Run, Series};
 use crate::process::{Command, Exit, Finished};
-use crate::record::{ContextRecord, Number, TelemetryRecord};
+use crate::record::{Number, TelemetryRecord};
 
 use super::PipelineError;
 use super::argv::Timing;
@@ -82,7 +82,7 @@ impl Start<'_> {
 #[derive(Debug, Default)]
 pub(super) struct MeasuredProcess {
     pub(super) samples: BTreeMap<String, Vec<Number>>,
-    pub(super) context: Option<ContextRecord>,
+    pub(super) context: Option<Context>,
     /// Of one repetition.
     pub(super) iterations: Option<u64>,
 }
@@ -143,7 +143,7 @@ fn samples(
     }
     let mut measured = MeasuredProcess {
         samples: BTreeMap::new(),
-        context: Some(ContextRecord::from(&run.context)),
+        context: Some(run.context.clone()),
         iterations: iterations(&bytes),
     };
     for metric in [Metric::LATENCY, Metric::CPU_TIME] {

@@ -1,11 +1,13 @@
 //! Experiments on backends beside IREE, as `run.json` holds them: context for people, never judged.
 
+use crate::model::Verification;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Number, OutcomeRecord, VerificationRecord};
+use super::{Number, OutcomeRecord};
 
 /// One experiment: a model on a backend, with its axes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +36,7 @@ pub struct BackendRecord {
     pub outcome: OutcomeRecord,
     /// Outputs, or the loss and every gradient, against eager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verification: Option<VerificationRecord>,
+    pub verification: Option<Verification>,
     /// What was imported, by package.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Artifact, Benchmark, BenchmarkName, Lint, MetricKind, MetricSeries, Origin, Outcome, Run, Series,
-    Summary, Testbed, Toolchain, Verification,
+    Artifact, Benchmark, BenchmarkName, Lint, Metric, MetricKind, MetricSeries, Origin, Outcome, Run, Series,
+    Summary, Verification,
 };
 
-use super::{BaselineBenchmark, BaselineFile, BaselineSchema, MetricRecord, SummaryRecord, Word};
+use super::{BaselineBenchmark, BaselineFile, BaselineSchema, SummaryRecord};
 
 impl BaselineFile {
     /// The session as a [`Run`]. `label` is how the reader names the file.
@@ -16,19 +16,19 @@ impl BaselineFile {
             suite: Some(self.suite.clone()),
             session: Some(self.session.clone()),
             origin: Origin { format: BaselineSchema::NAME.to_owned(), label: label.to_owned() },
-            testbed: Some(Testbed::from(&self.testbed)),
-            toolchain: self.toolchain.as_ref().map(Toolchain::from),
+            testbed: Some(self.testbed.clone()),
+            toolchain: self.toolchain.clone(),
             commit: self.commit.clone(),
             benchmarks: self.benchmarks.iter().map(|record| words(record, &self.metrics)).collect(),
-            lints: self.lints.iter().map(Lint::from).collect(),
+            lints: self.lints.to_vec(),
             ..Run::default()
         }
     }
 }
 
-fn words(record: &BaselineBenchmark, metrics: &[MetricRecord]) -> Benchmark {
+fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {
     let metrics = metrics.iter().filter_map(|metric| {
-        Some(MetricSeries { series: series(record, &metric.name, metric.kind.0)?, metric: metric.into() })
+        Some(MetricSeries { series: series(record, &metric.name, metric.kind)?, metric: metric.clone() })
     });
     Benchmark {
         name: BenchmarkName::new(&record.name),
@@ -36,8 +36,8 @@ fn words(record: &BaselineBenchmark, metrics: &[MetricRecord]) -> Benchmark {
         outcome: Outcome::from(&record.outcome),
         metrics: metrics.collect(),
         artifact: record.artifact.as_ref().map(Artifact::from),
-        verification: record.verification.map(|Word(code)| Verification::bare(code, None)),
-        lints: record.lints.iter().map(|Word(code)| Lint::new(*code, "when it was stored")).collect(),
+        verification: record.verification.map(|code| Verification::bare(code, None)),
+        lints: record.lints.iter().map(|code| Lint::new(*code, "when it was stored")).collect(),
         telemetry: Vec::new(),
         profile: None,
         compiler: BTreeMap::new(),

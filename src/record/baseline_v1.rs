@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::{LintCode, VerifyCode};
+use crate::model::{Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
 
 use super::{
-    AcceptanceSchema, ArtifactRecord, BaselineSchema, LintRecord, MetricRecord, Number, OutcomeRecord,
-    RecordError, TestbedRecord, ToolchainRecord, ValueRecord, Word, check, lines, schema,
+    AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord, check,
+    lines, schema,
 };
 
 /// One session of a suite on one testbed, as a baseline keeps it: one summary per process. The samples
@@ -31,18 +31,18 @@ pub struct BaselineFile {
     /// The commit of the measured sources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    pub testbed: TestbedRecord,
+    pub testbed: Testbed,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub toolchain: Option<ToolchainRecord>,
+    pub toolchain: Option<Toolchain>,
     /// Why the run, or a benchmark of it, is not learned from until accepted. Empty where all of it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantine: Vec<QuarantineRecord>,
     /// Every metric that is named below, once.
-    pub metrics: Vec<MetricRecord>,
+    pub metrics: Vec<Metric>,
     pub benchmarks: Vec<BaselineBenchmark>,
     /// Findings about the whole run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lints: Vec<LintRecord>,
+    pub lints: Vec<Lint>,
 }
 
 /// Model × target × function in one session.
@@ -58,7 +58,7 @@ pub struct BaselineBenchmark {
     pub artifact: Option<ArtifactRecord>,
     /// What checking the outputs found; absent where nothing was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verification: Option<Word<VerifyCode>>,
+    pub verification: Option<VerifyCode>,
     /// Every process that worked, in the order they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<BaselineProcess>,
@@ -67,7 +67,7 @@ pub struct BaselineBenchmark {
     pub values: Vec<ValueRecord>,
     /// Codes of the findings about this benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lints: Vec<Word<LintCode>>,
+    pub lints: Vec<LintCode>,
 }
 
 /// One fresh start of the benchmark tool.

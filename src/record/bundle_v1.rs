@@ -9,12 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{SideName, VerifyCode};
+use crate::model::{Lint, SideName, Toolchain, VerifyCode};
 
-use super::{
-    BundleSchema, LintRecord, OutcomeRecord, OutcomeStatus, RecordError, StageRecord, ToolchainRecord, Word,
-    check, schema,
-};
+use super::{BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, StageRecord, check, schema};
 
 /// Everything that verifying and measuring need, by the name of a file in the archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +24,7 @@ pub struct BundleFile {
     /// RFC 3339.
     pub created: String,
     /// The side whose configuration judges: thresholds, tolerances, waivers.
-    pub judged_by: Word<SideName>,
+    pub judged_by: SideName,
     /// Facts of the machine that compiled.
     pub made_on: BTreeMap<String, String>,
     /// Every other file of the archive, in the order they follow.
@@ -65,16 +62,16 @@ pub struct BundledFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BundledSide {
-    pub name: Word<SideName>,
+    pub name: SideName,
     /// Its configuration, as a file of the archive. A policy of its own and the lock lie beside it.
     pub config: String,
     /// What that configuration calls this side: the base of a pull request is the head of its own.
-    pub declared: Word<SideName>,
+    pub declared: SideName,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<bool>,
-    pub toolchain: ToolchainRecord,
+    pub toolchain: Toolchain,
     /// `iree-run-module` of the pin.
     pub run_module: String,
     /// `iree-benchmark-module` of the pin. Where the pin has `iree-profile`, it lies beside.
@@ -92,7 +89,7 @@ pub struct BundledBenchmark {
     pub outcome: OutcomeRecord,
     pub stages: Vec<StageRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lints: Vec<LintRecord>,
+    pub lints: Vec<Lint>,
     /// Present exactly where the outcome is `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<BundledModule>,
@@ -149,7 +146,7 @@ pub struct BundledParameters {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceProblem {
-    pub code: Word<VerifyCode>,
+    pub code: VerifyCode,
     pub why: String,
 }
 
@@ -222,7 +219,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
     let there = |at: &str, path: &str| {
         if paths.contains(path) { Ok(()) } else { Err(wrong(at, format!("{path:?} is not in `files`"))) }
     };
-    match file.sides.iter().map(|side| side.name.0).collect::<Vec<_>>().as_slice() {
+    match file.sides.iter().map(|side| side.name).collect::<Vec<_>>().as_slice() {
         [_] | [SideName::Base, SideName::Head] => {}
         _ => return Err(wrong("sides", "neither one side nor base followed by head")),
     }

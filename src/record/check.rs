@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{Metric, SideName, Stage};
 
 use super::{
-    BackendRecord, BaselineFile, BenchmarkRecord, MetricRecord, OutcomeRecord, OutcomeStatus, ProcessRecord,
-    RecordError, RunFile,
+    BackendRecord, BaselineFile, BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord, RecordError,
+    RunFile,
 };
 
 fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
@@ -20,7 +20,7 @@ const SLOTS: u8 = 4;
 pub(super) fn run(file: &RunFile) -> Result<(), RecordError> {
     timestamp("created", &file.created)?;
     let metrics = described(&file.metrics)?;
-    match file.sides.iter().map(|side| side.name.0).collect::<Vec<_>>().as_slice() {
+    match file.sides.iter().map(|side| side.name).collect::<Vec<_>>().as_slice() {
         [_] | [SideName::Base, SideName::Head] => {}
         _ => return Err(wrong("sides", "neither one side nor base followed by head")),
     }
@@ -55,14 +55,14 @@ pub(super) fn run(file: &RunFile) -> Result<(), RecordError> {
 
 /// The names of the metrics that a file describes. A file that calls latency a throughput would turn a
 /// regression into an improvement.
-fn described(metrics: &[MetricRecord]) -> Result<BTreeSet<&str>, RecordError> {
+fn described(metrics: &[Metric]) -> Result<BTreeSet<&str>, RecordError> {
     let mut names = BTreeSet::new();
     for metric in metrics {
-        if !names.insert(metric.name.as_str()) {
+        if !names.insert(metric.name.as_ref()) {
             return Err(wrong("metrics", format!("{:?} is described twice", metric.name)));
         }
         if let Some(known) = Metric::built_in(&metric.name)
-            && known != Metric::from(metric)
+            && known != *metric
         {
             let what = format!(
                 "{:?} is a built-in metric in {}, and the file describes it differently",

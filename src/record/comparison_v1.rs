@@ -3,12 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{SideName, Verdict};
+use crate::model::{Context, Lint, Metric, SideName, Testbed, Toolchain, Verdict, Verification};
 
-use super::{
-    ComparisonSchema, ContextRecord, LintRecord, MetricRecord, Number, RecordError, TestbedRecord,
-    ToolchainRecord, VerificationRecord, Word, schema,
-};
+use super::{ComparisonSchema, Number, RecordError, schema};
 
 /// The answer about two runs, row by row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +16,7 @@ pub struct ComparisonFile {
     pub benchgate: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
-    pub verdict: Word<Verdict>,
+    pub verdict: Verdict,
     pub exit_code: u8,
     /// The verdict in one sentence.
     pub headline: String,
@@ -31,7 +28,7 @@ pub struct ComparisonFile {
     pub geomeans: Vec<GeomeanRecord>,
     pub policy: PolicyRecord,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lints: Vec<LintRecord>,
+    pub lints: Vec<Lint>,
     /// Assumptions the reader should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -73,10 +70,10 @@ pub struct RunSummaryRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub toolchain: Option<ToolchainRecord>,
+    pub toolchain: Option<Toolchain>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub testbed: Option<TestbedRecord>,
-    pub context: ContextRecord,
+    pub testbed: Option<Testbed>,
+    pub context: Context,
     pub benchmarks: u32,
 }
 
@@ -87,10 +84,10 @@ pub struct RowRecord {
     pub benchmark: String,
     /// Absent where the row is about the benchmark as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metric: Option<MetricRecord>,
+    pub metric: Option<Metric>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    pub verdict: Word<Verdict>,
+    pub verdict: Verdict,
     pub reason: ReasonRecord,
     /// Whether this row counts towards the whole verdict.
     pub fatal: bool,
@@ -110,11 +107,11 @@ pub struct RowRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Number>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_verification: Option<VerificationRecord>,
+    pub base_verification: Option<Verification>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head_verification: Option<VerificationRecord>,
+    pub head_verification: Option<Verification>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lints: Vec<LintRecord>,
+    pub lints: Vec<Lint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiver: Option<WaiverRecord>,
 }
@@ -131,7 +128,7 @@ pub struct ReasonRecord {
     pub detail: Option<String>,
     /// The side it is about, where it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub side: Option<Word<SideName>>,
+    pub side: Option<SideName>,
 }
 
 /// The reasons a row can have.
@@ -279,7 +276,7 @@ pub struct PolicyRecord {
     /// `auto`, `welch` or `mann-whitney`.
     pub test: String,
     /// Verdicts that make the exit code non-zero.
-    pub fail_on: Vec<Word<Verdict>>,
+    pub fail_on: Vec<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_cv: Option<Number>,
 }

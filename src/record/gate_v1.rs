@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Verdict;
 
-use super::{FloorRecord, Number, Word};
+use super::{FloorRecord, Number};
 
 /// What judges the run where nothing else is asked for, so that judging in a second step gives the verdict of doing it
 /// in one. A published verdict never comes from it: the base's own configuration judges there.
@@ -17,7 +17,7 @@ pub struct GateRecord {
     /// `auto`, `welch` or `mann-whitney`.
     pub test: String,
     /// Verdicts that make the exit code non-zero.
-    pub fail_on: Vec<Word<Verdict>>,
+    pub fail_on: Vec<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_cv: Option<Number>,
     pub metrics: Vec<GateMetricRecord>,

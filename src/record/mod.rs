@@ -16,15 +16,14 @@ mod convert;
 mod error;
 mod gate_v1;
 mod lines;
-mod number;
 mod profile_v1;
 mod run_v1;
 mod schema;
 mod telemetry_v1;
 #[cfg(test)]
 mod tests;
-mod word;
 
+pub use crate::model::Number;
 pub use backend_v1::{BackendProcessRecord, BackendRecord, MemoryRecord};
 pub use baseline_v1::{
     AcceptanceFile, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause, QuarantineRecord,
@@ -40,17 +39,13 @@ pub use comparison_v1::{
 };
 pub use error::RecordError;
 pub use gate_v1::{GateMetricRecord, GateRecord, GateWaiverRecord, OverrideRecord};
-pub use number::Number;
 pub use profile_v1::{KernelRecord, ProfileRecord};
 pub use run_v1::{
-    ArtifactRecord, BenchmarkRecord, CalibrationRecord, ContextRecord, Design, DivergenceRecord, LintRecord,
-    MeasureRecord, MetricRecord, OutcomeRecord, OutcomeStatus, OutputRecord, ProcessRecord, RunFile,
-    SideRecord, SlotRecord, SpreadRecord, StageRecord, StageStatus, TestbedRecord, TimingRecord,
-    ToolchainRecord, ValueRecord, VerificationRecord,
+    ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, OutcomeRecord, OutcomeStatus,
+    ProcessRecord, RunFile, SideRecord, SpreadRecord, StageRecord, StageStatus, TimingRecord, ValueRecord,
 };
 pub use schema::{
     AcceptanceSchema, BaselineSchema, BundleSchema, ComparisonSchema, RunSchema, acceptance_json_schema,
     baseline_json_schema, bundle_json_schema, comparison_json_schema, run_json_schema,
 };
 pub use telemetry_v1::{CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, RangeRecord, TelemetryRecord};
-pub use word::Word;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Better, LintCode, MetricKind, SideName, Stage, VerifyCode};
+use crate::model::{BlockSlot, Context, Lint, Metric, SideName, Stage, Testbed, Toolchain, Verification};
 
 use super::{
     BackendRecord, BundleOrigin, GateRecord, Number, ProfileRecord, RecordError, RunSchema, TelemetryRecord,
-    Word, check, schema,
+    check, schema,
 };
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
@@ -30,9 +30,9 @@ pub struct RunFile {
     /// Seed of the schedule's order.
     pub seed: u64,
     pub measure: MeasureRecord,
-    pub testbed: TestbedRecord,
+    pub testbed: Testbed,
     /// Every metric that is named below, once.
-    pub metrics: Vec<MetricRecord>,
+    pub metrics: Vec<Metric>,
     /// One (head) or two (base, head).
     pub sides: Vec<SideRecord>,
     /// The same models on backends beside IREE: context for people, never judged.
@@ -49,7 +49,7 @@ pub struct RunFile {
     pub calibration: Option<CalibrationRecord>,
     /// Findings about the whole run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lints: Vec<LintRecord>,
+    pub lints: Vec<Lint>,
 }
 
 impl RunFile {
@@ -74,7 +74,7 @@ impl RunFile {
 
     /// The side of this name.
     pub fn side(&self, name: SideName) -> Option<&SideRecord> {
-        self.sides.iter().find(|side| side.name.0 == name)
+        self.sides.iter().find(|side| side.name == name)
     }
 }
 
@@ -133,35 +133,11 @@ pub struct TimingRecord {
     pub warmup_ns: u64,
 }
 
-/// The fingerprint of the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TestbedRecord {
-    /// Short stable digest of `facts`.
-    pub id: String,
-    /// What must be equal before two runs may be compared.
-    pub facts: BTreeMap<String, String>,
-    /// What is recorded and may differ.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub notes: BTreeMap<String, String>,
-}
-
-/// A measured quantity.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MetricRecord {
-    pub name: String,
-    /// `ns`, `bytes`, `count`, `1/s`, `fraction`, or a tool's own unit.
-    pub unit: String,
-    pub better: Word<Better>,
-    pub kind: Word<MetricKind>,
-}
-
 /// One side of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SideRecord {
-    pub name: Word<SideName>,
+    pub name: SideName,
     /// The commit of the measured sources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -170,7 +146,7 @@ pub struct SideRecord {
     pub dirty: Option<bool>,
     /// Absent only where the tools could not be had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub toolchain: Option<ToolchainRecord>,
+    pub toolchain: Option<Toolchain>,
     /// Compile flags of this side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
@@ -179,46 +155,8 @@ pub struct SideRecord {
     pub run_flags: Vec<String>,
     /// What the benchmark tool printed about the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<ContextRecord>,
+    pub context: Option<Context>,
     pub benchmarks: Vec<BenchmarkRecord>,
-}
-
-/// Tools as they identified themselves after installation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ToolchainRecord {
-    pub version: String,
-    pub compiler_commit: String,
-    pub runtime_commit: String,
-    /// `pypi`, `url` or `path`.
-    pub source: String,
-}
-
-/// What the benchmark tool printed about the host while it measured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ContextRecord {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub date: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub executable: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub num_cpus: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mhz_per_cpu: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_scaling_enabled: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub aslr_enabled: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub library_build_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub library_version: Option<String>,
-    /// 1, 5 and 15 minute load averages.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub load_avg: Vec<Number>,
 }
 
 /// Model × target × function on this side.
@@ -235,7 +173,7 @@ pub struct BenchmarkRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verification: Option<VerificationRecord>,
+    pub verification: Option<Verification>,
     /// How long its processes measured; absent where none was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<TimingRecord>,
@@ -252,7 +190,7 @@ pub struct BenchmarkRecord {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lints: Vec<LintRecord>,
+    pub lints: Vec<Lint>,
 }
 
 /// What became of the benchmark.
@@ -262,7 +200,7 @@ pub struct OutcomeRecord {
     pub status: OutcomeStatus,
     /// The stage that failed; present exactly for `failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stage: Option<Word<Stage>>,
+    pub stage: Option<Stage>,
     /// In words; present for everything but `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -295,7 +233,7 @@ pub struct ArtifactRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageRecord {
-    pub stage: Word<Stage>,
+    pub stage: Stage,
     pub status: StageStatus,
     /// Wall-clock time it took in this run; for `cached`, the time to find it.
     pub seconds: Number,
@@ -316,69 +254,13 @@ pub enum StageStatus {
     Skipped,
 }
 
-/// Outputs checked against the reference.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct VerificationRecord {
-    pub code: Word<VerifyCode>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outputs: Vec<OutputRecord>,
-    /// Head's outputs against base's, where both computed the same from the same inputs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub against_base: Vec<OutputRecord>,
-    /// Why there is no fp64 reference, where one was tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub no_fp64: Option<String>,
-}
-
-/// One output, checked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OutputRecord {
-    pub index: u32,
-    pub code: Word<VerifyCode>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// Absent where shapes or types differ, or nothing was compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub divergence: Option<DivergenceRecord>,
-}
-
-/// The numerical distance between an output and its reference.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DivergenceRecord {
-    pub max_abs: Number,
-    pub max_rel: Number,
-    pub max_ulp: Number,
-    pub cosine: Number,
-    pub rmse: Number,
-    pub mismatched: u64,
-    pub elements: u64,
-    pub non_finite: u64,
-    /// Root mean square of |a − b| / (|b| + m), with m the reference's typical magnitude.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Number>,
-    /// The most of it that was allowed; absent for types that have no rounding.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed_error: Option<Number>,
-    /// The same distance from the fp64 reference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error_fp64: Option<Number>,
-    /// The reference's own distance from the fp64 reference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference_error_fp64: Option<Number>,
-}
-
 /// One fresh start of the benchmark tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessRecord {
     /// Place in the paired schedule; absent for `single`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slot: Option<SlotRecord>,
+    pub slot: Option<BlockSlot>,
     /// Position among all processes of the session, from 0.
     pub order: u32,
     /// RFC 3339.
@@ -407,15 +289,6 @@ pub struct ProcessRecord {
     pub samples: BTreeMap<String, Vec<Number>>,
 }
 
-/// Place in an ABBA schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SlotRecord {
-    pub block: u32,
-    /// 0 to 3.
-    pub slot: u8,
-}
-
 /// A metric with one value for the benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -423,14 +296,6 @@ pub struct ValueRecord {
     /// Name of an entry of `metrics`.
     pub metric: String,
     pub value: Number,
-}
-
-/// A finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LintRecord {
-    pub code: Word<LintCode>,
-    pub detail: String,
 }
 
 /// An A/A calibration.

@@ -4,10 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::gate::Latency;
-use crate::model::{SideName, Stage, Unit};
-use crate::record::{
-    BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus, StageStatus, VerificationRecord,
-};
+use crate::model::{SideName, Stage, Unit, Verification};
+use crate::record::{BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus, StageStatus};
 
 use super::DrawnRun;
 use super::drawn::latency_of;
@@ -53,7 +51,7 @@ impl Beside {
         let side = file.side(SideName::Head).or(file.sides.first());
         let place: HashMap<&str, (SideName, &BenchmarkRecord)> = side
             .into_iter()
-            .flat_map(|side| side.benchmarks.iter().map(|it| (it.name.as_str(), (side.name.0, it))))
+            .flat_map(|side| side.benchmarks.iter().map(|it| (it.name.as_str(), (side.name, it))))
             .collect();
         // Groups in the order of their first record.
         let mut groups: Vec<Vec<&BackendRecord>> = Vec::new();
@@ -94,7 +92,7 @@ fn iree_row(benchmark: &BenchmarkRecord, latency: Option<Latency>, group: &[&Bac
     let compiled = benchmark
         .stages
         .iter()
-        .find(|stage| stage.stage.0 == Stage::Compile && stage.status == StageStatus::Ok);
+        .find(|stage| stage.stage == Stage::Compile && stage.status == StageStatus::Ok);
     let eager = group.iter().find(|record| record.backend == "eager" && is_same_work(record));
     BesideRow {
         model: label("model"),
@@ -158,8 +156,8 @@ fn ratio(over: Option<Latency>, under: Option<Latency>) -> Option<f64> {
     Some(over?.typical / under?.typical)
 }
 
-fn code(verification: Option<&VerificationRecord>) -> Option<&'static str> {
-    verification.map(|verification| verification.code.0.as_str())
+fn code(verification: Option<&Verification>) -> Option<&'static str> {
+    verification.map(|verification| verification.code.as_str())
 }
 
 fn why(outcome: &OutcomeRecord) -> Option<String> {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::gate::{Explanation, KernelChange, Machine, Reason, Row};
 use crate::model::{Metric, MetricKind, Unit, Verdict, counted};
-use crate::record::{Number, Word};
+use crate::record::Number;
 
 use super::grid::{BARE, Column, Grid};
 use super::human::change_of;
@@ -213,7 +213,7 @@ struct BenchmarkJson<'a> {
 struct MetricJson<'a> {
     metric: &'a str,
     unit: &'a str,
-    verdict: Word<Verdict>,
+    verdict: Verdict,
     base: Option<Number>,
     head: Option<Number>,
     ratio: Option<Number>,
@@ -266,14 +266,7 @@ fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {
     let metrics = explanation.rows.iter().filter_map(|row| {
         let (base, head, ratio) = metric(row)?;
         let of = row.metric.as_ref()?;
-        Some(MetricJson {
-            metric: &of.name,
-            unit: of.unit.as_str(),
-            verdict: row.verdict.into(),
-            base,
-            head,
-            ratio,
-        })
+        Some(MetricJson { metric: &of.name, unit: of.unit.as_str(), verdict: row.verdict, base, head, ratio })
     });
     let kernels = explanation.kernels.iter().map(|kernel| KernelJson {
         kernel: kernel.name(),

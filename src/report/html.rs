@@ -122,11 +122,11 @@ fn benchmarks(run: &DrawnRun, page: &mut String) {
     let _ = writeln!(page, "<h2>Benchmarks of {}</h2>", escape(&run.name));
     let rows = run.file.sides.iter().flat_map(|side| {
         side.benchmarks.iter().map(move |benchmark| {
-            let latency = run.latency(side.name.0, benchmark);
+            let latency = run.latency(side.name, benchmark);
             let spread = latency.and_then(Latency::half_range);
             let outcome = match (&benchmark.outcome.status, &benchmark.outcome.why) {
                 (OutcomeStatus::Ok, _) => {
-                    let code = benchmark.verification.as_ref().map(|v| v.code.0.as_str());
+                    let code = benchmark.verification.as_ref().map(|v| v.code.as_str());
                     plain(code.unwrap_or("not verified"))
                 }
                 (OutcomeStatus::Failed, why) => bad(why.clone().unwrap_or_default()),
@@ -134,7 +134,7 @@ fn benchmarks(run: &DrawnRun, page: &mut String) {
             };
             vec![
                 plain(&benchmark.name),
-                plain(side.name.0.as_str()),
+                plain(side.name.as_str()),
                 number(latency.map(|l| quantity(l.typical, &Unit::Nanoseconds)).unwrap_or_default()),
                 number(spread.map(|spread| format!("± {}", percent(spread))).unwrap_or_default()),
                 number(benchmark.processes.len().to_string()),
@@ -188,7 +188,7 @@ fn machine(run: &RunFile, page: &mut String) {
     for side in &run.sides {
         if let Some(tools) = &side.toolchain {
             let text = format!("IREE {} ({})", tools.version, tools.compiler_commit);
-            rows.push(vec![plain(side.name.0.as_str()), plain(text)]);
+            rows.push(vec![plain(side.name.as_str()), plain(text)]);
         }
     }
     table(page, &["", ""], rows.into_iter());

@@ -3,10 +3,9 @@
 use crate::gate::{Comparison, Estimate, Interval, Method, Reason, Row, RunSummary, SideStats, Typical};
 use crate::model::SideName;
 use crate::record::{
-    ComparisonFile, ComparisonSchema, ContextRecord, EstimateRecord, FloorRecord, GeomeanRecord,
-    IntervalRecord, LintRecord, MethodCode, MetricRecord, Number, PolicyRecord, ReasonCode, ReasonRecord,
-    RowRecord, RunSummaryRecord, SideStatsRecord, TestbedRecord, ToolchainRecord, TypicalRecord,
-    VerificationRecord, WaiverRecord,
+    ComparisonFile, ComparisonSchema, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode,
+    Number, PolicyRecord, ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord,
+    TypicalRecord, WaiverRecord,
 };
 
 use super::{View, words};
@@ -29,7 +28,7 @@ pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
         schema: ComparisonSchema,
         benchgate: env!("CARGO_PKG_VERSION").to_owned(),
         suite: comparison.suite.clone(),
-        verdict: comparison.verdict.into(),
+        verdict: comparison.verdict,
         exit_code: comparison.exit_code.code(),
         headline: view.headline.clone(),
         base: run_summary(&comparison.base),
@@ -49,10 +48,10 @@ pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
         policy: PolicyRecord {
             alpha: Number(policy.alpha),
             test: policy.test.as_str().to_owned(),
-            fail_on: policy.fail_on.0.iter().map(|verdict| (*verdict).into()).collect(),
+            fail_on: policy.fail_on.0.to_vec(),
             between_cv: policy.between_cv.map(Number),
         },
-        lints: comparison.lints.iter().map(LintRecord::from).collect(),
+        lints: comparison.lints.to_vec(),
         notes: comparison.notes.clone(),
     }
 }
@@ -62,9 +61,9 @@ fn run_summary(run: &RunSummary) -> RunSummaryRecord {
         label: run.label.clone(),
         format: run.format.clone(),
         commit: run.commit.clone(),
-        toolchain: run.toolchain.as_ref().map(ToolchainRecord::from),
-        testbed: run.testbed.as_ref().map(TestbedRecord::from),
-        context: ContextRecord::from(&run.context),
+        toolchain: run.toolchain.clone(),
+        testbed: run.testbed.clone(),
+        context: run.context.clone(),
         benchmarks: run.benchmarks,
     }
 }
@@ -72,9 +71,9 @@ fn run_summary(run: &RunSummary) -> RunSummaryRecord {
 fn row(row: &Row) -> RowRecord {
     RowRecord {
         benchmark: row.benchmark.to_string(),
-        metric: row.metric.as_ref().map(MetricRecord::from),
+        metric: row.metric.clone(),
         target: row.target.clone(),
-        verdict: row.verdict.into(),
+        verdict: row.verdict,
         reason: reason(row),
         fatal: row.fatal,
         estimate: row.estimate.as_ref().map(estimate),
@@ -86,9 +85,9 @@ fn row(row: &Row) -> RowRecord {
             absolute: Number(policy.floor.absolute),
         }),
         tolerance: row.policy.as_ref().map(|policy| Number(policy.tolerance)),
-        base_verification: row.base_verification.as_ref().map(VerificationRecord::from),
-        head_verification: row.head_verification.as_ref().map(VerificationRecord::from),
-        lints: row.lints.iter().map(LintRecord::from).collect(),
+        base_verification: row.base_verification.clone(),
+        head_verification: row.head_verification.clone(),
+        lints: row.lints.to_vec(),
         waiver: row.waiver.as_ref().map(|waiver| WaiverRecord {
             owner: waiver.owner.clone(),
             reason: waiver.reason.clone(),
@@ -106,12 +105,7 @@ fn reason(row: &Row) -> ReasonRecord {
         Reason::FailsAtBase { .. } | Reason::WrongOutputOnBase => Some(SideName::Base),
         _ => None,
     };
-    ReasonRecord {
-        code: code(&row.reason),
-        text: words.sentence,
-        detail: words.detail,
-        side: side.map(Into::into),
-    }
+    ReasonRecord { code: code(&row.reason), text: words.sentence, detail: words.detail, side }
 }
 
 pub(super) fn code(reason: &Reason) -> ReasonCode {

@@ -4,7 +4,7 @@ use comfy_table::Color;
 
 use crate::gate::{Comparison, SideStats, Typical, described};
 use crate::model::{Benchmark, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode, counted};
-use crate::record::{Number, Word};
+use crate::record::Number;
 
 use super::drawn::shown_latencies;
 use super::grid::{Column, Grid, GridCell, PLAIN};
@@ -15,17 +15,17 @@ use super::{TerminalOptions, clean, percent, quantity};
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct OutcomeRow {
     pub benchmark: String,
-    pub side: Word<SideName>,
+    pub side: SideName,
     pub labels: std::collections::BTreeMap<String, String>,
     pub status: Status,
     /// The stage that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage: Option<Word<Stage>>,
+    pub stage: Option<Stage>,
     /// Why it is not `ok`, or why its outputs are not known to be right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verification: Option<Word<VerifyCode>>,
+    pub verification: Option<VerifyCode>,
     pub processes: u32,
     /// Every metric that the run has of it: the typical value, in the metric's unit.
     pub metrics: Vec<MetricValue>,
@@ -144,12 +144,12 @@ impl OutcomeRow {
         };
         Self {
             benchmark: benchmark.name.as_str().to_owned(),
-            side: Word(side),
+            side,
             labels: benchmark.labels.clone(),
             status,
-            stage: stage.map(Word),
+            stage,
             why,
-            verification: code.map(Word),
+            verification: code,
             processes: latency.as_ref().map_or(0, |stats| stats.processes),
             metrics: benchmark.metrics.iter().filter_map(|series| value(&series.metric)).collect(),
             log: None,
@@ -161,9 +161,9 @@ impl OutcomeRow {
     /// The last cell: `ok, PASS`, `unsupported: no CUDA device (compiled only)`, `failed: compile: …`.
     fn outcome(&self) -> String {
         let why = self.why.as_deref().map(|why| format!(": {}", clean(why))).unwrap_or_default();
-        let code = self.verification.map_or("not verified", |code| code.0.as_str());
+        let code = self.verification.map_or("not verified", |code| code.as_str());
         match (self.status, self.stage) {
-            (Status::Failed, Some(stage)) => format!("failed: {}{why}", stage.0),
+            (Status::Failed, Some(stage)) => format!("failed: {}{why}", stage),
             (Status::Ok, _) => format!("ok, {code}{why}"),
             (Status::Wrong, _) => format!("{code}{why}"),
             (status, _) => format!("{}{why}", status.as_str()),
@@ -211,7 +211,7 @@ pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
         page.title("In full");
     }
     for row in whole {
-        let side = if two_sides { format!(" {}", row.side.0) } else { String::new() };
+        let side = if two_sides { format!(" {}", row.side) } else { String::new() };
         page.prose(&format!("{}{side}: {}", clean(&row.benchmark), row.outcome()), "  ", "      ");
         if let Some(log) = &row.log {
             // Not wrapped: it is there to be copied.
@@ -239,7 +239,7 @@ fn table(outcomes: &Outcomes, width: u16, two_sides: bool) -> Grid {
         };
         let mut cells = vec![clean(&row.benchmark).into()];
         if two_sides {
-            cells.push(row.side.0.as_str().into());
+            cells.push(row.side.as_str().into());
         }
         let text = shortened(&text, width).unwrap_or(text);
         cells.extend([row.latency().into(), row.cv().into(), GridCell { text, color, bold: false }]);

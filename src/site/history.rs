@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::model::{Better, MetricKind, Unit};
-use crate::record::{
-    AcceptanceFile, BaselineBenchmark, BaselineFile, MetricRecord, OutcomeStatus, QuarantineRecord,
-    TestbedRecord, ToolchainRecord,
-};
+use crate::model::{Better, Metric, MetricKind, Testbed, Toolchain, Unit};
+use crate::record::{AcceptanceFile, BaselineBenchmark, BaselineFile, OutcomeStatus, QuarantineRecord};
 use crate::stats::describe;
 use crate::stats::median::median_with_interval;
 
@@ -18,7 +15,7 @@ use crate::stats::median::median_with_interval;
 pub struct Timeline {
     pub suite: String,
     /// As the newest session has it.
-    pub testbed: TestbedRecord,
+    pub testbed: Testbed,
     /// Oldest first.
     pub sessions: Vec<Session>,
     pub acceptances: Vec<AcceptanceFile>,
@@ -34,7 +31,7 @@ pub struct Session {
     pub name: String,
     pub began: Timestamp,
     pub commit: Option<String>,
-    pub toolchain: Option<ToolchainRecord>,
+    pub toolchain: Option<Toolchain>,
     /// What is recorded of the machine and may differ between sessions.
     pub notes: BTreeMap<String, String>,
     /// Why it, or a benchmark of it, is still excluded.
@@ -80,7 +77,7 @@ impl Timeline {
     pub fn new(suite: &str, testbed: &str) -> Self {
         Self {
             suite: suite.to_owned(),
-            testbed: TestbedRecord { id: testbed.to_owned(), ..TestbedRecord::default() },
+            testbed: Testbed { id: testbed.to_owned(), ..Testbed::default() },
             sessions: Vec::new(),
             acceptances: Vec::new(),
             benchmarks: BTreeMap::new(),
@@ -91,8 +88,8 @@ impl Timeline {
     /// Adds the next session; the oldest comes first. `held`: why it, or a benchmark of it, is still excluded.
     pub fn add(&mut self, name: &str, began: Timestamp, file: BaselineFile, held: Vec<QuarantineRecord>) {
         let at = self.sessions.len();
-        let metrics: BTreeMap<&str, &MetricRecord> =
-            file.metrics.iter().map(|metric| (metric.name.as_str(), metric)).collect();
+        let metrics: BTreeMap<&str, &Metric> =
+            file.metrics.iter().map(|metric| (metric.name.as_ref(), metric)).collect();
         for benchmark in &file.benchmarks {
             let is_held = held
                 .iter()
@@ -109,7 +106,7 @@ impl Timeline {
                     continue;
                 }
                 let track = history.tracks.entry(metric.to_owned()).or_insert_with(|| Track::of(record));
-                if track.unit.as_str() != record.unit {
+                if track.unit != record.unit {
                     // Another unit is another quantity; the newest one is shown.
                     *track = Track::of(record);
                 }
@@ -168,13 +165,8 @@ fn state(benchmarks: &[BaselineBenchmark]) -> BTreeMap<String, f64> {
 }
 
 impl Track {
-    fn of(record: &MetricRecord) -> Self {
-        Self {
-            unit: Unit::parse(&record.unit),
-            better: record.better.0,
-            kind: record.kind.0,
-            points: Vec::new(),
-        }
+    fn of(record: &Metric) -> Self {
+        Self { unit: record.unit.clone(), better: record.better, kind: record.kind, points: Vec::new() }
     }
 
     /// The value that every session has; `None` where they differ, or where there are none.

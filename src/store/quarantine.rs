@@ -40,7 +40,7 @@ pub(super) fn reasons(
             let why = benchmark.outcome.why.as_deref().unwrap_or("it failed");
             found.add(QuarantineCause::Errored, name, why);
         }
-        match benchmark.verification.as_ref().map(|verification| verification.code.0) {
+        match benchmark.verification.as_ref().map(|verification| verification.code) {
             Some(VerifyCode::Fail) => found.add(QuarantineCause::Diverged, name, "its outputs are wrong"),
             Some(VerifyCode::ExceptionRaised) => {
                 found.add(QuarantineCause::Errored, name, "checking its outputs failed");

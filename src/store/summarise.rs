@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Benchmark, Better, Metric, Series, SideName};
 use crate::record::{
-    BaselineBenchmark, BaselineFile, BaselineProcess, BaselineSchema, BenchmarkRecord, MetricRecord, Number,
-    ProcessRecord, QuarantineRecord, RunFile, SummaryRecord, ValueRecord,
+    BaselineBenchmark, BaselineFile, BaselineProcess, BaselineSchema, BenchmarkRecord, Number, ProcessRecord,
+    QuarantineRecord, RunFile, SummaryRecord, ValueRecord,
 };
 use crate::stats::describe;
 
@@ -16,14 +16,14 @@ const DIGITS: usize = 9;
 pub fn summarise(run: &RunFile, side: SideName, quarantine: Vec<QuarantineRecord>) -> Option<BaselineFile> {
     let record = run.side(side)?;
     let (_, words) = run.runs("").into_iter().find(|(name, _)| *name == side)?;
-    let mut metrics: Vec<MetricRecord> = Vec::new();
+    let mut metrics: Vec<Metric> = Vec::new();
     for series in words.benchmarks.iter().flat_map(|benchmark| &benchmark.metrics) {
         if metrics.iter().all(|known| known.name != series.metric.name) {
-            metrics.push(MetricRecord::from(&series.metric));
+            metrics.push(series.metric.clone());
         }
     }
     let better: BTreeMap<&str, Better> =
-        metrics.iter().map(|metric| (metric.name.as_str(), metric.better.0)).collect();
+        metrics.iter().map(|metric| (metric.name.as_ref(), metric.better)).collect();
     let benchmarks = record.benchmarks.iter().zip(&words.benchmarks);
     let benchmarks = benchmarks.map(|(record, words)| benchmark(record, words, &better)).collect();
     let mut file = BaselineFile {

@@ -28,7 +28,7 @@ fn commit(letter: char) -> String {
 fn run(day: u8, letter: char, latency: f64) -> RunFile {
     let mut run = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
     run.sides.truncate(1);
-    run.sides[0].name = SideName::Head.into();
+    run.sides[0].name = SideName::Head;
     run.sides[0].commit = Some(commit(letter));
     run.sides[0].benchmarks.truncate(1);
     run.session = format!("session-{day}");
@@ -79,7 +79,7 @@ fn select(files: &dyn Files, testbed: &Testbed, lineage: &dyn Fn(&str) -> Lineag
 }
 
 fn testbed() -> Testbed {
-    Testbed::from(&run(1, 'a', 1.0).testbed)
+    run(1, 'a', 1.0).testbed
 }
 
 fn found(files: &dyn Files) -> History {
@@ -385,7 +385,7 @@ fn a_run_without_a_fingerprint_is_refused() {
 fn overloaded(mut run: RunFile) -> RunFile {
     let context = run.sides[0].context.get_or_insert_default();
     context.num_cpus = Some(2);
-    context.load_avg = vec![9.8.into()];
+    context.load_avg = vec![9.8];
     run
 }
 

@@ -1,7 +1,7 @@
 //! Adds a session to a baseline.
 
 use crate::gate::{self, CompareOptions, Comparison, Policy};
-use crate::model::{SideName, Testbed};
+use crate::model::SideName;
 use crate::record::{BaselineFile, QuarantineRecord, RunFile};
 
 use super::select::{HistoryQuery, Selection, history_for_gate};
@@ -53,7 +53,7 @@ pub fn update(
     let unusable = |what: &str| StoreError::Unusable(what.to_owned());
     let head = run.runs("run.json").into_iter().find(|(name, _)| *name == side).map(|(_, head)| head);
     let head = head.ok_or_else(|| StoreError::Unusable(format!("it has no side {side}")))?;
-    let testbed = Testbed::from(&run.testbed);
+    let testbed = run.testbed.clone();
     if testbed.id.is_empty() {
         return Err(unusable("its testbed has no fingerprint, so nothing could be compared with it"));
     }

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use benchgate::model::{Metric, SideName};
+use benchgate::model::{BlockSlot, Metric, SideName, Testbed};
 use benchgate::record::{
-    BenchmarkRecord, Design, MeasureRecord, MetricRecord, Number, OutcomeRecord, OutcomeStatus,
-    ProcessRecord, RunFile, RunSchema, SideRecord, SlotRecord, TestbedRecord,
+    BenchmarkRecord, Design, MeasureRecord, Number, OutcomeRecord, OutcomeStatus, ProcessRecord, RunFile,
+    RunSchema, SideRecord,
 };
 
 use crate::harness::World;
@@ -35,7 +35,7 @@ fn paired(ratio: f64) -> RunFile {
                         Number(1e6 * ratio * (1.0 + noise) + f64::from(repetition % 3) * 100.0)
                     };
                     ProcessRecord {
-                        slot: Some(SlotRecord { block, slot }),
+                        slot: Some(BlockSlot { block, slot }),
                         order,
                         started: "2026-11-20T21:00:00Z".to_owned(),
                         seconds: Number(0.3),
@@ -64,7 +64,7 @@ fn paired(ratio: f64) -> RunFile {
             }
         });
         SideRecord {
-            name: name.into(),
+            name,
             commit: None,
             dirty: None,
             toolchain: None,
@@ -93,8 +93,8 @@ fn paired(ratio: f64) -> RunFile {
             max_blocks: Some(12),
             cpus: None,
         },
-        testbed: TestbedRecord { id: "t1".to_owned(), ..TestbedRecord::default() },
-        metrics: vec![MetricRecord::from(&Metric::LATENCY)],
+        testbed: Testbed { id: "t1".to_owned(), ..Testbed::default() },
+        metrics: vec![Metric::LATENCY.clone()],
         sides: SideName::BOTH.map(side).into(),
         backends: Vec::new(),
         bundle: None,
@@ -140,7 +140,7 @@ fn two_files_of_one_side_compare_like_one_file_of_two() {
     (both.measure.min_blocks, both.measure.max_blocks) = (None, None);
     for (name, side) in [("base.json", SideName::Base), ("head.json", SideName::Head)] {
         let mut one = both.clone();
-        one.sides.retain(|record| record.name.0 == side);
+        one.sides.retain(|record| record.name == side);
         world.write(name, one.to_json());
     }
     world.write("both.json", both.to_json());
@@ -454,7 +454,7 @@ fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
     run.gate = Some(benchgate::record::GateRecord {
         alpha: Number(0.01),
         test: "auto".to_owned(),
-        fail_on: vec![benchgate::model::Verdict::Regressed.into()],
+        fail_on: vec![benchgate::model::Verdict::Regressed],
         between_cv: None,
         metrics: vec![metric],
         overrides: Vec::new(),

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use benchgate::model::{Better, MetricKind};
+use benchgate::model::{Better, Metric, MetricKind, Testbed, Toolchain};
 use benchgate::record::{
     AcceptanceFile, AcceptanceSchema, BaselineBenchmark, BaselineFile, BaselineProcess, BaselineSchema,
-    MetricRecord, Number, OutcomeRecord, OutcomeStatus, QuarantineCause, QuarantineRecord, SummaryRecord,
-    TestbedRecord, ToolchainRecord, ValueRecord, Word,
+    Number, OutcomeRecord, OutcomeStatus, QuarantineCause, QuarantineRecord, SummaryRecord, ValueRecord,
 };
 use benchgate::store::{Change, Directory, Files, RunName, folder_name};
 use jiff::{SignedDuration, Timestamp};
@@ -199,7 +198,7 @@ fn session(plan: &Plan, planted: &[Planted], testbed: &str, night: usize, noise:
         session: format!("night-{night}-{testbed}"),
         created: began(night).to_string(),
         commit: Some(commit(night)),
-        testbed: TestbedRecord {
+        testbed: Testbed {
             id: testbed.to_owned(),
             facts: BTreeMap::from([
                 ("os".to_owned(), "linux".to_owned()),
@@ -210,7 +209,7 @@ fn session(plan: &Plan, planted: &[Planted], testbed: &str, night: usize, noise:
             ]),
             notes: BTreeMap::from([("kernel".to_owned(), format!("6.{}", night / 200))]),
         },
-        toolchain: Some(ToolchainRecord {
+        toolchain: Some(Toolchain {
             version,
             compiler_commit: format!("{:040x}", 0xc0de_0000_u64 + (night / 90) as u64),
             runtime_commit: format!("{:040x}", 0xc0de_0000_u64 + (night / 90) as u64),
@@ -233,13 +232,8 @@ fn session(plan: &Plan, planted: &[Planted], testbed: &str, night: usize, noise:
     file
 }
 
-fn metric(name: &str, unit: &str, kind: MetricKind) -> MetricRecord {
-    MetricRecord {
-        name: name.to_owned(),
-        unit: unit.to_owned(),
-        better: Word(Better::Lower),
-        kind: Word(kind),
-    }
+fn metric(name: &str, unit: &str, kind: MetricKind) -> Metric {
+    Metric { name: name.to_owned().into(), unit: unit.to_owned().into(), better: Better::Lower, kind }
 }
 
 fn benchmark(plan: &Plan, at: usize, tonight: f64, noise: &mut Noise) -> BaselineBenchmark {

@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::SideName;
+use crate::model::{SideName, Verification};
 use crate::record::{
     BackendProcessRecord, BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus,
-    ProcessRecord, RunFile, VerificationRecord,
+    ProcessRecord, RunFile,
 };
 
 const SECONDS: f64 = 1e-9;
@@ -132,7 +132,7 @@ struct Line<'a> {
     iterations: u64,
     metrics: Map<String, Value>,
     started: &'a str,
-    verification: Option<&'a VerificationRecord>,
+    verification: Option<&'a Verification>,
 }
 
 impl Line<'_> {
@@ -161,7 +161,7 @@ impl Line<'_> {
             "warmup_repetitions": 0,
             "metrics": self.metrics,
             "timestamp": seconds,
-            "verification_code": self.verification.map_or("VERIFIER_SKIPPED", |v| v.code.0.as_str()),
+            "verification_code": self.verification.map_or("VERIFIER_SKIPPED", |v| v.code.as_str()),
         })
     }
 }

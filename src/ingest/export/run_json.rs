@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Benchmark, LintCode, MetricKind, Run, Series, SideName};
+use crate::model::{
+    Benchmark, BlockSlot, Lint, LintCode, Metric, MetricKind, Run, Series, SideName, Testbed,
+};
 use crate::record::{
-    ArtifactRecord, BenchmarkRecord, CalibrationRecord, ContextRecord, Design, LintRecord, MeasureRecord,
-    MetricRecord, Number, OutcomeRecord, ProcessRecord, RunFile, RunSchema, SideRecord, SlotRecord,
-    TestbedRecord, ToolchainRecord, ValueRecord, VerificationRecord, Word,
+    ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
+    ProcessRecord, RunFile, RunSchema, SideRecord, ValueRecord,
 };
 
 use super::{Exported, count_benchmarks, only_summaries};
 
 pub(super) fn write(run: &Run, now: &str) -> Exported {
     let created = measured_at(run, now);
-    let mut metrics: Vec<MetricRecord> = Vec::new();
+    let mut metrics: Vec<Metric> = Vec::new();
     let mut order = 0;
     let benchmarks: Vec<BenchmarkRecord> = run
         .benchmarks
@@ -21,7 +22,7 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
         .map(|benchmark| {
             for series in &benchmark.metrics {
                 if metrics.iter().all(|known| known.name != series.metric.name) {
-                    metrics.push(MetricRecord::from(&series.metric));
+                    metrics.push(series.metric.clone());
                 }
             }
             record(benchmark, &created, &mut order)
@@ -52,20 +53,20 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
         testbed: testbed(run),
         metrics,
         sides: vec![SideRecord {
-            name: Word(SideName::Head),
+            name: SideName::Head,
             commit: run.commit.clone(),
             dirty: None,
-            toolchain: run.toolchain.as_ref().map(ToolchainRecord::from),
+            toolchain: run.toolchain.clone(),
             flags: Vec::new(),
             run_flags: Vec::new(),
-            context: Some(ContextRecord::from(&run.context)),
+            context: Some(run.context.clone()),
             benchmarks,
         }],
         backends: Vec::new(),
         bundle: None,
         gate: None,
         calibration: run.calibration.as_ref().map(CalibrationRecord::from),
-        lints: run.lints.iter().map(LintRecord::from).collect(),
+        lints: run.lints.to_vec(),
     };
     let mut lost = Vec::new();
     if let Some((count, first)) = count_benchmarks(run, only_summaries) {
@@ -83,16 +84,16 @@ fn measured_at(run: &Run, now: &str) -> String {
 }
 
 /// The host's name is the only fact that most tools tell.
-fn testbed(run: &Run) -> TestbedRecord {
+fn testbed(run: &Run) -> Testbed {
     if let Some(testbed) = &run.testbed {
-        return TestbedRecord::from(testbed);
+        return testbed.clone();
     }
     let id = run.context.host_name.clone().unwrap_or_else(|| "unknown".to_owned());
     let mut facts = BTreeMap::new();
     if let Some(host) = &run.context.host_name {
         facts.insert("host-name".to_owned(), host.clone());
     }
-    TestbedRecord { id, facts, notes: BTreeMap::new() }
+    Testbed { id, facts, notes: BTreeMap::new() }
 }
 
 fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRecord {
@@ -101,7 +102,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
     for series in &benchmark.metrics {
         let name = series.metric.name.to_string();
         // By process: samples, slot, start.
-        let taken: Vec<(Vec<f64>, Option<SlotRecord>, Option<&str>)> = match &series.series {
+        let taken: Vec<(Vec<f64>, Option<BlockSlot>, Option<&str>)> = match &series.series {
             Series::Exact(value) => {
                 values.push(ValueRecord { metric: name, value: Number(*value) });
                 continue;
@@ -113,7 +114,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
             Series::Processes(all) => all
                 .iter()
                 .map(|process| {
-                    let slot = process.slot.map(|slot| SlotRecord { block: slot.block, slot: slot.slot });
+                    let slot = process.slot;
                     (process.samples.clone(), slot, process.started.as_deref())
                 })
                 .collect(),
@@ -126,7 +127,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
             processes[at].samples.insert(name.clone(), samples.into_iter().map(Number).collect());
         }
     }
-    let mut lints: Vec<LintRecord> = benchmark.lints.iter().map(LintRecord::from).collect();
+    let mut lints: Vec<Lint> = benchmark.lints.to_vec();
     let noisy_summary = benchmark.metrics.iter().any(|series| {
         series.metric.kind == MetricKind::Noisy
             && matches!(&series.series, Series::Summaries(s) if s.len() == 1)
@@ -134,7 +135,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
     // A mean that stands for many repetitions must not be taken for one that was measured once and well.
     if noisy_summary && benchmark.lints.iter().all(|lint| lint.code != LintCode::SingleRepetition) {
         let detail = "one mean stands for the repetitions it was taken of".to_owned();
-        lints.push(LintRecord { code: Word(LintCode::SingleRepetition), detail });
+        lints.push(Lint { code: LintCode::SingleRepetition, detail });
     }
     BenchmarkRecord {
         name: benchmark.name.to_string(),
@@ -147,7 +148,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
             dispatch_count: exact(benchmark, "dispatch-count"),
         }),
         stages: Vec::new(),
-        verification: benchmark.verification.as_ref().map(VerificationRecord::from),
+        verification: benchmark.verification.clone(),
         processes,
         values,
         profile: None,
@@ -164,7 +165,7 @@ fn exact(benchmark: &Benchmark, metric: &str) -> Option<u64> {
     }
 }
 
-fn process(order: u32, started: &str, slot: Option<SlotRecord>) -> ProcessRecord {
+fn process(order: u32, started: &str, slot: Option<BlockSlot>) -> ProcessRecord {
     ProcessRecord {
         slot,
         order,

@@ -11,7 +11,7 @@ use crate::config::ModelSource;
 use crate::model::{Outcome, Stage, Verification, VerifyCode};
 use crate::numerics::{self, TensorFile};
 use crate::process::{Command, Exit, Finished};
-use crate::record::{BackendProcessRecord, MemoryRecord, Number, OutcomeRecord, VerificationRecord};
+use crate::record::{BackendProcessRecord, MemoryRecord, Number, OutcomeRecord};
 
 use super::super::PipelineError;
 use super::super::cache::{KeyBuilder, write_atomically, write_json};
@@ -48,7 +48,7 @@ pub(super) struct BackendProcess<'a, 'b> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::pipeline) struct Kept {
     pub(super) outcome: OutcomeRecord,
-    pub(super) verification: Option<VerificationRecord>,
+    pub(super) verification: Option<Verification>,
     pub(super) versions: BTreeMap<String, String>,
     /// Absent where nothing was started.
     pub(super) process: Option<BackendProcessRecord>,
@@ -77,7 +77,7 @@ impl Kept {
                 let mut values: Vec<f64> =
                     self.process.iter().flat_map(|process| &process.latency).map(|value| value.0).collect();
                 values.sort_by(f64::total_cmp);
-                let code = self.verification.as_ref().map(|v| format!(", {}", v.code.0)).unwrap_or_default();
+                let code = self.verification.as_ref().map(|v| format!(", {}", v.code)).unwrap_or_default();
                 values
                     .get(values.len() / 2)
                     .map_or_else(String::new, |value| format!("{:.3} ms{code}", value / 1e6))
@@ -235,7 +235,7 @@ async fn started(
     };
     Ok(Kept {
         outcome: OutcomeRecord::from(&answer.outcome()),
-        verification: verification.as_ref().map(VerificationRecord::from),
+        verification: verification.clone(),
         versions: answer.versions,
         process: Some(process),
     })

@@ -124,7 +124,7 @@ fn each_process_is_fresh_and_only_the_first_verifies_and_compiles_cold() {
     let side = suite(folder.path(), "works", "iterations-per-run = 5\n");
     let record = records(folder.path(), &side, &[]).remove(0);
     assert_eq!(Outcome::from(&record.outcome), Outcome::Ok);
-    assert_eq!(record.verification.unwrap().code.0, VerifyCode::Pass);
+    assert_eq!(record.verification.unwrap().code, VerifyCode::Pass);
     assert_eq!((record.beside, record.versions["torch"].as_str()), (vec!["m/cpu/main".to_owned()], "9"));
     let [first, second] = record.processes.as_slice() else { panic!("two processes") };
     assert_eq!((first.latency.len(), first.iterations), (2, Some(5)));
@@ -154,7 +154,7 @@ fn what_an_interrupted_session_finished_is_not_run_again() {
 fn a_wrong_output_is_measured_and_said() {
     let record = one("wrong");
     assert_eq!(Outcome::from(&record.outcome), Outcome::Ok);
-    assert_eq!(record.verification.unwrap().code.0, VerifyCode::Fail);
+    assert_eq!(record.verification.unwrap().code, VerifyCode::Fail);
     assert_eq!(record.processes.len(), 2);
 }
 
@@ -175,7 +175,7 @@ fn every_way_to_fail_is_a_row_with_its_reason_after_one_process() {
         assert!(why.contains(part), "{symbol}: {why}");
         assert_eq!(record.processes.len(), 1, "{symbol}");
     }
-    assert_eq!(one("eager").verification.unwrap().code.0, VerifyCode::EagerFailed);
+    assert_eq!(one("eager").verification.unwrap().code, VerifyCode::EagerFailed);
     let Outcome::Unsupported { reason } = Outcome::from(&one("unsupported").outcome) else { panic!() };
     assert_eq!(reason, "no such thing here");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::config;
 use crate::files::Scratch;
-use crate::model::{Outcome, SideName, Stage, Testbed, Toolchain};
+use crate::model::{Outcome, SideName, Stage, Testbed};
 use crate::numerics::TensorFile;
 use crate::process::Cancel;
 use crate::record::{
@@ -63,13 +63,13 @@ pub async fn open_bundle(
     let mut sides = Vec::with_capacity(contents.sides.len());
     let mut tools = Vec::with_capacity(contents.sides.len());
     for side in &contents.sides {
-        let name = side.name.0;
+        let name = side.name;
         let mut config = read(side)?;
         if let Some(judge) = &judge {
             config.judge_by(judge);
         }
-        let Some(mut declared) = config.side(side.declared.0).cloned() else {
-            return Err(refused(format!("its configuration has no side {}", side.declared.0)));
+        let Some(mut declared) = config.side(side.declared).cloned() else {
+            return Err(refused(format!("its configuration has no side {}", side.declared)));
         };
         declared.sources = folder.path().join(super::sources(name));
         fs::create_dir_all(&declared.sources).map_err(PipelineError::io("create", &declared.sources))?;
@@ -77,7 +77,7 @@ pub async fn open_bundle(
         if [&side.run_module, &side.benchmark_module].iter().any(|tool| !tool.starts_with(archive::TOOLS)) {
             return Err(refused("its tools do not lie in `tools`".to_owned()));
         }
-        let identity = Toolchain::from(&side.toolchain);
+        let identity = side.toolchain.clone();
         tools.push(Arc::new(Installed::runtime_alone(&declared.pin, identity, folder.path(), paths).await?));
         sides.push(SideInput {
             name,
@@ -109,7 +109,7 @@ impl OpenBundle {
     }
 
     fn side(&self, name: SideName) -> Option<&BundledSide> {
-        self.contents.sides.iter().find(|side| side.name.0 == name)
+        self.contents.sides.iter().find(|side| side.name == name)
     }
 
     fn benchmark(&self, planned: PlannedBenchmark<'_>) -> Option<&BundledBenchmark> {
@@ -149,10 +149,10 @@ impl OpenBundle {
             return prepared;
         };
         prepared.outcome = Outcome::from(&packed.outcome);
-        prepared.lints = packed.lints.iter().map(Into::into).collect();
+        prepared.lints = packed.lints.clone();
         let stages = packed.stages.iter().map(|stage| StageReport {
             peak_memory_bytes: stage.peak_memory_bytes,
-            ..StageReport::new(stage.stage.0, stage.status, stage.seconds.0)
+            ..StageReport::new(stage.stage, stage.status, stage.seconds.0)
         });
         prepared.stages = stages.collect();
         let Some(module) = &packed.module else { return prepared };
@@ -182,7 +182,7 @@ impl OpenBundle {
             parameters: parameters.collect(),
             expected64: all(&module.expected64),
             expected64_problem: None,
-            reference_problem: problem.map(|problem| (problem.code.0, problem.why.clone())),
+            reference_problem: problem.map(|problem| (problem.code, problem.why.clone())),
             report: StageReport::new(Stage::Export, StageStatus::Skipped, 0.0),
             lowering: module.lowering.clone(),
             damaged: None,

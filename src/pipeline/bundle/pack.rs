@@ -8,8 +8,7 @@ use crate::model::{Outcome, SideName};
 use crate::numerics::TensorFile;
 use crate::record::{
     BundleFile, BundleSchema, BundledBenchmark, BundledFile, BundledInput, BundledModule, BundledParameters,
-    BundledSide, LintRecord, Number, OutcomeRecord, ReferenceProblem, StageRecord, ToolchainRecord,
-    is_plain_path,
+    BundledSide, Number, OutcomeRecord, ReferenceProblem, StageRecord, is_plain_path,
 };
 use crate::toolchain::Lock;
 
@@ -63,7 +62,7 @@ pub(in crate::pipeline) async fn pack(
         benchgate: env!("CARGO_PKG_VERSION").to_owned(),
         suite: lead.config.suite.clone(),
         created: jiff::Timestamp::now().to_string(),
-        judged_by: sides.iter().find(judges).map_or(lead.name, |base| base.input.name).into(),
+        judged_by: sides.iter().find(judges).map_or(lead.name, |base| base.input.name),
         made_on: host.testbed.facts.clone(),
         files,
         sides: records,
@@ -161,12 +160,12 @@ impl Packing<'_, '_> {
             benchmarks.push(record(prepared, module));
         }
         Ok(BundledSide {
-            name: input.name.into(),
+            name: input.name,
             config,
-            declared: declared.into(),
+            declared,
             commit: input.commit.clone(),
             dirty: input.dirty,
-            toolchain: ToolchainRecord::from(&tools.identity),
+            toolchain: tools.identity.clone(),
             run_module,
             benchmark_module,
             benchmarks,
@@ -226,14 +225,14 @@ impl Packing<'_, '_> {
             expected64: self.all(&source.expected64).await?,
             parameters,
             reference_problem: problem
-                .map(|(code, why)| ReferenceProblem { code: (*code).into(), why: why.clone() }),
+                .map(|(code, why)| ReferenceProblem { code: (*code), why: why.clone() }),
         })
     }
 }
 
 fn record(prepared: &Prepared<'_>, module: Option<BundledModule>) -> BundledBenchmark {
     let stage = |report: &StageReport| StageRecord {
-        stage: report.stage.into(),
+        stage: report.stage,
         status: report.status,
         seconds: Number(report.seconds),
         peak_memory_bytes: report.peak_memory_bytes,
@@ -244,7 +243,7 @@ fn record(prepared: &Prepared<'_>, module: Option<BundledModule>) -> BundledBenc
         name: prepared.name().as_str().to_owned(),
         outcome: OutcomeRecord::from(&prepared.outcome),
         stages: prepared.stages.iter().map(stage).collect(),
-        lints: prepared.lints.iter().map(LintRecord::from).collect(),
+        lints: prepared.lints.to_vec(),
         module,
     }
 }

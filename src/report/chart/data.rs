@@ -75,7 +75,7 @@ fn own(drawn: &DrawnRun, several: bool) -> Vec<Own> {
             if place.is_empty() {
                 order.push(&benchmark.name);
             }
-            place.push((side.name.0, benchmark));
+            place.push((side.name, benchmark));
         }
     }
     for benchmark_name in order {
@@ -91,7 +91,7 @@ fn own(drawn: &DrawnRun, several: bool) -> Vec<Own> {
             let compiled = benchmark
                 .stages
                 .iter()
-                .find(|stage| stage.stage.0 == Stage::Compile && stage.status == StageStatus::Ok);
+                .find(|stage| stage.stage == Stage::Compile && stage.status == StageStatus::Ok);
             rows.push(Own {
                 group,
                 label,

@@ -128,7 +128,7 @@ fn paired(benchmarks: usize) -> RunFile {
                     .map(|turn: u8| {
                         let mut process = process.clone();
                         let slot = if at == 0 { [0, 3] } else { [1, 2] }[usize::from(turn % 2)];
-                        process.slot = Some(crate::record::SlotRecord { block: u32::from(turn / 2), slot });
+                        process.slot = Some(crate::model::BlockSlot { block: u32::from(turn / 2), slot });
                         process.failure = None;
                         process.peak_memory_bytes = Some(10 << 20);
                         process.seconds = Number(1.0);

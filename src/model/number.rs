@@ -107,6 +107,51 @@ impl JsonSchema for Number {
     }
 }
 
+/// For fields that are plain numbers in the program: `#[serde(with = "number")]`.
+pub(super) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    Number(*value).serialize(serializer)
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Number::deserialize(deserializer).map(f64::from)
+}
+
+/// The same for numbers that may be absent.
+pub(super) mod optional {
+    use super::{Deserialize, Deserializer, Number, Serialize, Serializer};
+
+    pub(in crate::model) fn serialize<S: Serializer>(
+        value: &Option<f64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.map(Number).serialize(serializer)
+    }
+
+    pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<f64>, D::Error> {
+        Ok(Option::<Number>::deserialize(deserializer)?.map(f64::from))
+    }
+}
+
+/// The same for lists.
+pub(super) mod list {
+    use super::{Deserialize, Deserializer, Number, Serializer};
+
+    pub(in crate::model) fn serialize<S: Serializer>(
+        values: &[f64],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().copied().map(Number))
+    }
+
+    pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<f64>, D::Error> {
+        Ok(Vec::<Number>::deserialize(deserializer)?.into_iter().map(f64::from).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Number;
