@@ -4,6 +4,9 @@
 //! given another meaning; what must change gets a new version beside the old one and a migration.
 //! Readers know every field of their version and refuse others: a file that says something this
 //! program does not understand must not be judged by it.
+//!
+//! Leaf types of the model (lints, metrics, testbeds, verifications …) are their own stored form in version 1. The
+//! schemas and golden files guard them; one whose shape has to differ in a version 2 gets a mirror here.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod backend_v1;

@@ -157,7 +157,9 @@ proptest! {
         if let Ok(file) = RunFile::from_slice(&bytes) {
             let runs = file.runs("damaged");
             prop_assert!(!runs.is_empty());
-            prop_assert_eq!(RunFile::from_slice(&file.to_json()).unwrap(), file);
+            // Bytes, because a number that is NaN is not equal to itself.
+            let written = file.to_json();
+            prop_assert_eq!(RunFile::from_slice(&written).unwrap().to_json(), written);
         }
     }
 }
