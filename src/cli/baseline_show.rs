@@ -29,7 +29,7 @@ pub struct List {
 pub struct Show {
     #[command(flatten)]
     shelf: ShelfArgs,
-    /// How many of the newest sessions to read; the newest 40 of them are drawn as a line
+    /// Newest sessions to read; the newest 40 of them are drawn as a line
     #[arg(long, value_name = "N", default_value_t = 100)]
     sessions: usize,
     /// Only benchmarks that match

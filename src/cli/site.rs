@@ -43,14 +43,14 @@ pub struct Args {
 /// What is read of the stored history, and when it counts as silent.
 #[derive(Debug, Clone, clap::Args)]
 pub struct HistoryArgs {
-    /// Newest sessions to read of each suite and testbed [default: all]
+    /// Newest sessions to read; of each suite and testbed [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sessions: Option<u32>,
     /// Days without a session after which a testbed or benchmark is missing
     #[arg(long, value_name = "DAYS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     silent_after: u32,
-    /// What fails the command, after everything was written
-    #[arg(long, value_name = "WHAT")]
+    /// Verdicts that end in a non-zero exit code; only missing, after everything was written
+    #[arg(long, value_name = "VERDICTS")]
     fail_on: Option<FailOn>,
     /// The present, for reproducible pages, as RFC 3339 [default: now]
     #[arg(long, value_name = "TIME")]
