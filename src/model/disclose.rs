@@ -1,7 +1,5 @@
 //! How much a report may say.
 
-use super::word::words;
-
 words! {
     /// What may leave the machine that measured.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -1,6 +1,10 @@
 //! L0: the words of the house as types. Knows nothing else, does no IO.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+// Its macros are for the modules below.
+#[macro_use]
+mod word;
+
 mod benchmark;
 mod count;
 mod device;
@@ -17,7 +21,6 @@ mod telemetry;
 mod toolchain;
 mod verdict;
 mod verification;
-mod word;
 
 pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries};
 pub use count::counted;

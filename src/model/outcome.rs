@@ -1,7 +1,5 @@
 //! What became of a benchmark. Outcomes are data, not errors.
 
-use super::word::words;
-
 words! {
     /// The steps a model goes through.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

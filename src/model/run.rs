@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::number::{self, Number};
-use super::word::words;
 use super::{Benchmark, BenchmarkName, Lint, Toolchain};
 
 words! {

@@ -1,7 +1,5 @@
 //! The seven words a comparison can end in.
 
-use super::word::words;
-
 words! {
     /// The answer about one row, or about a whole comparison.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::number::{self, Number};
-use super::word::words;
 
 words! {
     /// The verification codes of the PyTorch/XLA torchbench runner, which the field already reads.

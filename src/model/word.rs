@@ -55,10 +55,8 @@ macro_rules! words {
             }
         }
 
-        crate::model::word::stored_word!($type, $what, schemars::json_schema!({
+        stored_word!($type, $what, schemars::json_schema!({
             "type": "string", "enum": [$($word),+]
         }));
     };
 }
-
-pub(crate) use {stored_word, words};
