@@ -15,6 +15,7 @@ use crate::files::{self, Scratch};
 
 mod ancestry;
 mod data_branch;
+mod line;
 mod push;
 mod remote;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod tests;
 
 pub use ancestry::Ancestry;
 pub use data_branch::{DataBranch, Edit, Runner};
+pub use line::LineCommit;
 pub use remote::{Remote, Token};
 
 /// Why a git operation failed. If a command fixes the problem, the message names it.
@@ -51,6 +53,20 @@ pub enum GitError {
     Shallow(String),
     #[error("find the merge base of HEAD and `{0}`: they have no commit in common")]
     NoCommonAncestor(String),
+    #[error(
+        "list the commits from `{good}` to `{bad}`: this clone is shallow and ends before `{good}`; run `git fetch \
+         --unshallow origin`, or check out with `fetch-depth: 0`"
+    )]
+    ShallowLine { good: String, bad: String },
+    #[error("list the commits from `{good}` to `{bad}`: the two histories have no commit in common")]
+    Unrelated { good: String, bad: String },
+    #[error("list the commits from `{good}` to `{bad}`: `{bad}` is the older one; swap the ends")]
+    Reversed { good: String, bad: String },
+    #[error(
+        "list the commits from `{good}` to `{bad}`: `{good}` is not on the first-parent history of `{bad}`; start from \
+         {base}, where the two meet"
+    )]
+    NotOnLine { good: String, bad: String, base: String },
     #[error(
         "read {object} of commit {commit}: the object is not in this clone; if it is a partial clone, run `git \
          fetch --refetch --no-filter origin`"

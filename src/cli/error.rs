@@ -132,7 +132,16 @@ impl From<PipelineError> for CliError {
 impl From<crate::git::GitError> for CliError {
     fn from(error: crate::git::GitError) -> Self {
         use crate::git::GitError;
-        if matches!(error, GitError::UnknownReference { .. } | GitError::AmbiguousReference(_)) {
+        let named_wrongly = matches!(
+            error,
+            GitError::UnknownReference { .. }
+                | GitError::AmbiguousReference(_)
+                | GitError::ShallowLine { .. }
+                | GitError::Unrelated { .. }
+                | GitError::Reversed { .. }
+                | GitError::NotOnLine { .. }
+        );
+        if named_wrongly {
             return Self::Usage { message: format!("failed to {error}"), hint: None };
         }
         let hint = match &error {

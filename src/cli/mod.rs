@@ -14,6 +14,7 @@ mod baseline;
 mod baseline_shelf;
 mod baseline_show;
 mod beside;
+mod bisect;
 mod bundle_args;
 mod compare;
 mod compare_columns;
@@ -114,6 +115,7 @@ pub enum Command {
     Action(action::Args),
     Baseline(baseline::Args),
     Noise(noise::Args),
+    Bisect(Box<bisect::Args>),
     Convert(convert::Args),
     Report(report::Args),
     Site(site::Args),
@@ -146,6 +148,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Action(args) => action::run(args, &terminal),
         Command::Baseline(args) => baseline::run(args, &terminal),
         Command::Noise(args) => noise::run(args, &terminal),
+        Command::Bisect(args) => bisect::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),
         Command::Report(args) => report::run(args, &terminal),
         Command::Site(args) => site::run(args, &terminal),

@@ -129,6 +129,13 @@ impl MeasureArgs {
         })
     }
 
+    /// The working folder, made ready for measurements to be kept in.
+    pub fn prepared_work_dir(&self, root: &Path) -> Result<PathBuf, CliError> {
+        let work = self.work_dir(root)?;
+        prepare_work_dir(&work)?;
+        Ok(work)
+    }
+
     /// Runs the sides and writes the record to `output`.
     pub fn measure(
         &self,
@@ -230,8 +237,7 @@ impl MeasureArgs {
         calibration: CalibrationSource,
         beside: &BesideArgs,
     ) -> Result<pipeline::Options, CliError> {
-        let work = self.work_dir(root)?;
-        prepare_work_dir(&work)?;
+        let work = self.prepared_work_dir(root)?;
         let filter = Filter::new(&self.filter).map_err(|error| CliError::Usage {
             message: format!("failed to read --filter: {error}"),
             hint: Some("a filter is a regular expression, for example --filter '^vit'".to_owned()),
@@ -307,7 +313,7 @@ fn check_processors(config: &Config) -> Result<(), CliError> {
 /// The working folder ignores itself, so that a run never makes a repository dirty.
 fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
     // A link can be committed, and would put sessions and logs outside the repository.
-    let inside = ["sessions", "logs", "profiles", "ir", ".gitignore"].map(|name| work.join(name));
+    let inside = ["sessions", "bisect", "logs", "profiles", "ir", ".gitignore"].map(|name| work.join(name));
     if let Some(link) =
         std::iter::once(work).chain(inside.iter().map(PathBuf::as_path)).find(|p| p.is_symlink())
     {
@@ -333,14 +339,16 @@ fn refuse_committed_sessions(work: &Path) -> Result<(), CliError> {
     // repository is looked for above it.
     let Some(above) = work.parent().and_then(|above| above.canonicalize().ok()) else { return Ok(()) };
     let Some(name) = work.file_name() else { return Ok(()) };
-    if !work.join("sessions").exists() {
+    let kept = ["sessions", "bisect"];
+    if !kept.iter().any(|folder| work.join(folder).exists()) {
         return Ok(());
     }
     let repository = match Repository::open(&above) {
         Err(GitError::NotARepository(_) | GitError::Bare(_)) => return Ok(()),
         found => found?,
     };
-    match repository.tracked_below(&above.join(name).join("sessions"))? {
+    let tracked = kept.iter().map(|folder| repository.tracked_below(&above.join(name).join(folder)));
+    match tracked.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next() {
         None => Ok(()),
         Some(path) => Err(CliError::Usage {
             message: format!(

@@ -64,6 +64,11 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
                 _ => Disclose::All,
             },
             github: github(root.get("github")),
+            aliases: root
+                .get("aliases")
+                .entries()
+                .map(|(flag, _, other)| (flag.to_owned(), other.owned()))
+                .collect(),
             store: store(root.get("store"), problems),
             policy_file,
         },

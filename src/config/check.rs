@@ -149,6 +149,7 @@ pub(super) fn check(value: &Value<'_>, kind: &'static ValueKind, key: &str, prob
             Some(items) => items.iter().for_each(|inner| check(inner, item, key, problems)),
             None => check(value, item, key, problems),
         },
+        ValueKind::Renames => check_renames(value, key, problems),
         ValueKind::Texts | ValueKind::Scalars => {
             check_map(value, matches!(kind, ValueKind::Scalars), key, problems)
         }
@@ -171,6 +172,27 @@ fn report_fraction(read: Result<f64, String>, value: &Value<'_>, key: &str, prob
 }
 
 /// A table with free keys.
+/// Both names of a flag are flags.
+fn check_renames(value: &Value<'_>, key: &str, problems: &mut Collector) {
+    let Some(table) = value.as_table() else {
+        let message = format!("`{key}`: expected a table, found {}", values::found(value));
+        problems.add(value.span.start, message);
+        return;
+    };
+    let is_flag = |text: &str| {
+        let name = text.strip_prefix("--").unwrap_or_default();
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+    };
+    for (name, inner) in table {
+        for (at, text) in [(name.span, Some(name.name.as_ref())), (inner.span, inner.as_str())] {
+            if !text.is_some_and(is_flag) {
+                let message = format!("`{key}`: expected the names of a flag, such as `--iree-hip-target`");
+                problems.add(at.start, message);
+            }
+        }
+    }
+}
+
 fn check_map(value: &Value<'_>, scalars: bool, key: &str, problems: &mut Collector) {
     let Some(table) = value.as_table() else {
         let message = format!("`{key}`: expected a table, found {}", values::found(value));

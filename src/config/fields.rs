@@ -47,6 +47,8 @@ pub(super) enum ValueKind {
     OneOrMore(&'static ValueKind),
     /// A table of text by free names.
     Texts,
+    /// A table of flags by other names of the same flags.
+    Renames,
     /// A table of text, numbers and booleans by free names.
     Scalars,
     Table(&'static Section),

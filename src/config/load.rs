@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::files;
 
 use super::build::Built;
-use super::parse::{collect, collect_policy, collect_policy_of_config};
+use super::parse::{collect, collect_policy, collect_policy_of_config, collect_toolchains};
 use super::problems::{Collector, ConfigError, ConfigProblems, Problem, shown};
 use super::types::PolicyPart;
-use super::{Config, Side};
+use super::{Config, Pin, Side, ToolSource};
 
 /// A configuration is a few kilobytes; more is a mistake or an attack.
 const LARGEST: u64 = 1 << 20;
@@ -115,6 +115,22 @@ pub fn load_policy_within(path: &Path, boundary: &Path) -> Result<PolicyPart, Co
         }
     }
     if found.is_empty() { Ok(part) } else { Err(invalid(path, found)) }
+}
+
+/// A list of toolchains, as `[[toolchain]]` tables. Relative paths start at that file.
+pub fn load_toolchains(path: &Path) -> Result<Vec<Pin>, ConfigError> {
+    let text = read(path)?;
+    let mut problems = Collector::default();
+    let found = collect_toolchains(&text, &mut problems);
+    let problems = problems.finish(&text, path);
+    let Some(mut pins) = found.filter(|_| problems.is_empty()) else { return Err(invalid(path, problems)) };
+    let folder = canonical(&folder_of(path))?;
+    for pin in &mut pins {
+        if let ToolSource::Path(tree) = &mut pin.source {
+            *tree = folder.join(&*tree);
+        }
+    }
+    Ok(pins)
 }
 
 fn read_policy_file(file: &Path) -> Result<(Option<PolicyPart>, Vec<Problem>), ConfigError> {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use toml_span::Value;
 
-use super::Config;
 use super::build::{self, Built};
 use super::check::check_table;
 use super::policy;
@@ -12,6 +11,7 @@ use super::problems::{Collector, ConfigProblems, shown};
 use super::sections;
 use super::types::PolicyPart;
 use super::view::ConfigView;
+use super::{Config, Pin, side};
 
 /// Parses and validates a `benchgate.toml`; `file` is for messages and relative paths only.
 ///
@@ -58,6 +58,19 @@ pub(super) fn collect_policy_of_config(
     }
     let policy_file = root.get("policy").text().map(str::to_owned);
     Some((policy::part(root, root.get("measure"), problems), policy_file))
+}
+
+/// The pins of a list of toolchains.
+pub(super) fn collect_toolchains(text: &str, problems: &mut Collector) -> Option<Vec<Pin>> {
+    let document = document(text, problems)?;
+    check_table(&document, &sections::TOOLCHAINS, problems);
+    Some(
+        ConfigView::new(&document, &sections::TOOLCHAINS)
+            .get("toolchain")
+            .items()
+            .map(|item| side::pin(item, problems))
+            .collect(),
+    )
 }
 
 fn document<'a>(text: &'a str, problems: &mut Collector) -> Option<Value<'a>> {

@@ -157,6 +157,7 @@ fn kind(kind_of: &ValueKind) -> String {
         ValueKind::List(item) => format!("list of {}", kind(item)),
         ValueKind::OneOrMore(item) => format!("one or a list of {}", kind(item)),
         ValueKind::Texts => "table of text".into(),
+        ValueKind::Renames => "table of flags by flag".into(),
         ValueKind::Scalars => "table of text, numbers, booleans".into(),
         ValueKind::Table(_) => "table".into(),
         ValueKind::Tables(_) => "tables".into(),

@@ -83,6 +83,11 @@ fn kind(kind_of: &ValueKind) -> Value {
             { "type": "array", "items": kind(item), "minItems": 1 },
         ] }),
         ValueKind::Texts => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        ValueKind::Renames => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^--[A-Za-z0-9_-]+$" },
+            "additionalProperties": { "type": "string", "pattern": "^--[A-Za-z0-9_-]+$" },
+        }),
         ValueKind::Scalars => json!({
             "type": "object",
             "additionalProperties": { "type": ["string", "number", "boolean"] },

@@ -40,6 +40,12 @@ pub(super) static ROOT: Section = Section {
         optional("store", ValueKind::Table(&STORE), "Where baselines are stored, and how they are read."),
         optional("github", ValueKind::Table(&GITHUB), "What is posted to GitHub, and when."),
         optional(
+            "aliases",
+            ValueKind::Renames,
+            "Flags that were renamed between versions of the tools, in either direction: \"--iree-hip-target\" = \
+             \"--iree-rocm-target\". `benchgate bisect` uses the name that a version knows.",
+        ),
+        optional(
             "policy",
             ValueKind::Relative,
             "A file of its own for `[gate]`, `[[waiver]]` and `[numerics]`, relative to this one, so that \
@@ -96,6 +102,17 @@ pub(super) static TOOLCHAIN: Section = Section {
             "The runtime's wheel by address instead; needs `compiler`.",
         ),
     ],
+};
+
+/// The file that `benchgate bisect --toolchains` names.
+pub(super) static TOOLCHAINS: Section = Section {
+    title: "a list of toolchains",
+    doc: "",
+    fields: &[required(
+        "toolchain",
+        ValueKind::Tables(&TOOLCHAIN),
+        "The toolchains in order, the good end first.",
+    )],
 };
 
 static WHEEL: Section = Section {

@@ -37,7 +37,7 @@ fn side(name: &str, view: ConfigView<'_, '_>, shared: Option<&Pin>, problems: &m
     }
 }
 
-fn pin(view: ConfigView<'_, '_>, problems: &mut Collector) -> Pin {
+pub(super) fn pin(view: ConfigView<'_, '_>, problems: &mut Collector) -> Pin {
     let path = view.get("path");
     let compiler = view.get("compiler");
     let runtime = view.get("runtime");

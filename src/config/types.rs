@@ -31,6 +31,8 @@ pub struct Config {
     pub disclose: Disclose,
     pub github: GitHub,
     pub store: Store,
+    /// `[aliases]`: flags of the tools by another name that other versions know them by.
+    pub aliases: BTreeMap<String, String>,
     /// The file that `policy = "…"` names, as written; [`super::load`] has already read it.
     pub policy_file: Option<PathBuf>,
 }

@@ -12,6 +12,7 @@
 mod backend_v1;
 mod baseline_convert;
 mod baseline_v1;
+mod bisection_v1;
 mod bundle_v1;
 mod check;
 mod comparison_v1;
@@ -32,6 +33,9 @@ pub use baseline_v1::{
     AcceptanceFile, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause, QuarantineRecord,
     SummaryRecord,
 };
+pub use bisection_v1::{
+    BisectionFile, BisectionResult, CandidateRecord, ObservationRecord, PartKind, PartRecord, ProbeRecord,
+};
 pub use bundle_v1::{
     BundleFile, BundleOrigin, BundledBenchmark, BundledFile, BundledInput, BundledModule, BundledParameters,
     BundledSide, ReferenceProblem, is_plain_path,
@@ -48,7 +52,8 @@ pub use run_v1::{
     ProcessRecord, RunFile, SideRecord, SpreadRecord, StageRecord, StageStatus, TimingRecord, ValueRecord,
 };
 pub use schema::{
-    AcceptanceSchema, BaselineSchema, BundleSchema, ComparisonSchema, RunSchema, acceptance_json_schema,
-    baseline_json_schema, bundle_json_schema, comparison_json_schema, run_json_schema,
+    AcceptanceSchema, BaselineSchema, BisectionSchema, BundleSchema, ComparisonSchema, RunSchema,
+    acceptance_json_schema, baseline_json_schema, bisection_json_schema, bundle_json_schema,
+    comparison_json_schema, run_json_schema,
 };
 pub use telemetry_v1::{CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, RangeRecord, TelemetryRecord};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{AcceptanceFile, BaselineFile, BundleFile, ComparisonFile, RecordError, RunFile};
+use super::{AcceptanceFile, BaselineFile, BisectionFile, BundleFile, ComparisonFile, RecordError, RunFile};
 
 macro_rules! schema_field {
     ($type:ident, $what:literal, $family:literal, $version:literal) => {
@@ -56,6 +56,7 @@ schema_field!(RunSchema, "run", "benchgate/run/v", 1);
 schema_field!(ComparisonSchema, "comparison", "benchgate/comparison/v", 1);
 schema_field!(BaselineSchema, "baseline", "benchgate/baseline/v", 1);
 schema_field!(AcceptanceSchema, "acceptance", "benchgate/acceptance/v", 1);
+schema_field!(BisectionSchema, "bisection", "benchgate/bisection/v", 1);
 schema_field!(BundleSchema, "bundle", "benchgate/bundle/v", 1);
 
 /// What a `schema` field is compared with.
@@ -88,6 +89,10 @@ pub(super) fn explain_baseline(bytes: &[u8], error: &serde_json::Error) -> Recor
 
 pub(super) fn explain_acceptance(bytes: &[u8], error: &serde_json::Error) -> RecordError {
     explain_as(&AcceptanceSchema::FORMAT, bytes, error)
+}
+
+pub(super) fn explain_bisection(bytes: &[u8], error: &serde_json::Error) -> RecordError {
+    explain_as(&BisectionSchema::FORMAT, bytes, error)
 }
 
 pub(super) fn explain_bundle(bytes: &[u8], error: &serde_json::Error) -> RecordError {
@@ -133,6 +138,11 @@ pub fn baseline_json_schema() -> String {
 /// The JSON Schema of an acceptance, as `schemas/acceptance.json` holds it.
 pub fn acceptance_json_schema() -> String {
     pretty(&schemars::schema_for!(AcceptanceFile))
+}
+
+/// The JSON Schema of a bisection, as `schemas/bisection.json` holds it.
+pub fn bisection_json_schema() -> String {
+    pretty(&schemars::schema_for!(BisectionFile))
 }
 
 /// The JSON Schema of a bundle's manifest, as `schemas/bundle.json` holds it.

@@ -30,41 +30,45 @@ svg{max-width:100%;height:auto}.dark{display:none}\
 /// The page.
 pub fn html(runs: &[DrawnRun]) -> String {
     let title = runs.first().map_or("benchgate", |run| run.file.suite.as_str());
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
-         <title>{0}: benchgate</title><style>{STYLE}</style></head><body>\n<h1>{0}</h1>\n",
-        escape(title)
-    );
+    let mut body = String::new();
     for (run, compared) in runs.iter().filter_map(|run| Some((run, run.comparison.as_ref()?))) {
         let view = View::new(compared, None);
-        let _ = writeln!(page, "<h2>{}</h2>\n<p>{}</p>", escape(&run.name), escape(&view.headline));
-        comparison(&view, &mut page);
+        let _ = writeln!(body, "<h2>{}</h2>\n<p>{}</p>", escape(&run.name), escape(&view.headline));
+        comparison(&view, &mut body);
     }
     for which in Picture::ALL {
         for theme in Theme::BOTH {
             let Some(svg) = picture(runs, which, theme) else { continue };
             let class = if theme == Theme::Dark { "dark" } else { "light" };
-            let _ = writeln!(page, "<div class=\"{class}\">{svg}</div>");
+            let _ = writeln!(body, "<div class=\"{class}\">{svg}</div>");
         }
     }
     for run in runs {
-        benchmarks(run, &mut page);
-        backends(run, &mut page);
-        machine(&run.file, &mut page);
+        benchmarks(run, &mut body);
+        backends(run, &mut body);
+        machine(&run.file, &mut body);
     }
-    page.push_str("</body></html>\n");
-    page
+    page(title, &body)
+}
+
+/// A page that needs no other file.
+pub(super) fn page(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <title>{0}: benchgate</title><style>{STYLE}</style></head><body>\n<h1>{0}</h1>\n{body}</body></html>\n",
+        escape(title)
+    )
 }
 
 /// Text of strangers as text.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// A table: cells that begin with a number mark are set to the right.
-fn table(page: &mut String, header: &[&str], rows: impl Iterator<Item = Vec<Cell>>) {
+pub(super) fn table(page: &mut String, header: &[&str], rows: impl Iterator<Item = Vec<Cell>>) {
     page.push_str("<table><tr>");
     for title in header {
         let _ = write!(page, "<th>{title}</th>");
@@ -80,16 +84,16 @@ fn table(page: &mut String, header: &[&str], rows: impl Iterator<Item = Vec<Cell
     page.push_str("</table>\n");
 }
 
-struct Cell {
+pub(super) struct Cell {
     text: String,
     class: &'static str,
 }
 
-fn plain(text: impl Into<String>) -> Cell {
+pub(super) fn plain(text: impl Into<String>) -> Cell {
     Cell { text: text.into(), class: "" }
 }
 
-fn number(text: impl Into<String>) -> Cell {
+pub(super) fn number(text: impl Into<String>) -> Cell {
     Cell { text: text.into(), class: "n" }
 }
 

@@ -5,6 +5,7 @@
 //! sentences, and every renderer makes them harmless in its own way.
 
 mod beside;
+mod bisection;
 mod chart;
 mod columns;
 mod csv;
@@ -31,6 +32,7 @@ mod withhold;
 mod words;
 
 pub use beside::{Beside, BesideRow, backends_markdown, backends_table};
+pub use bisection::{BisectionFacts, bisection_file, bisection_html, bisection_markdown, bisection_terminal};
 pub use chart::{Picture, Theme, picture, png};
 pub use columns::{Compared, columns};
 pub use csv::csv;

@@ -47,7 +47,7 @@ impl Installed {
         root: &Path,
         [iree_run_module, iree_benchmark_module]: [PathBuf; 2],
     ) -> Result<Self, ToolchainError> {
-        compare_commits(pin, root, &identity.compiler_commit, &identity.runtime_commit)?;
+        compare_commits(&pin.commit, root, &identity.compiler_commit, &identity.runtime_commit)?;
         let files = [iree_run_module.clone(), iree_benchmark_module.clone()];
         let digest = blocking(root, move || digest_of_files(&files)).await?;
         Ok(Self {
@@ -75,17 +75,18 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 pub(super) fn compare_commits(
-    pin: &Pin,
+    expected: &str,
     root: &Path,
     compiler: &str,
     runtime: &str,
 ) -> Result<(), ToolchainError> {
     for (tool, found) in [("compiler", compiler), ("runtime", runtime)] {
-        if found != pin.commit {
+        // An empty one is a tool that names none.
+        if found.is_empty() || found != expected {
             return Err(ToolchainError::WrongCommit {
                 tool,
                 root: root.to_owned(),
-                expected: pin.commit.clone(),
+                expected: if expected.is_empty() { "one".to_owned() } else { expected.to_owned() },
                 found: if found.is_empty() { "none".to_owned() } else { found.to_owned() },
             });
         }

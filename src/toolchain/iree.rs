@@ -9,9 +9,10 @@ use super::installed::{
     COMPILER_FOLDER, Installed, RUNTIME_FOLDER, blocking, compare_commits, compiler_commit, runtime_commit,
 };
 use super::manifest::{Look, Scope, ToolManifest};
+use super::pin::pin_tools;
 use super::pip::{Pip, write_requirements};
 use super::wheel::{Name, Wheel};
-use super::{Lock, ToolchainError, fetch, interpreter, local};
+use super::{Lock, LockedTools, ToolchainError, fetch, interpreter, local};
 use crate::config::{Pin, ToolSource};
 use crate::model::{Event, Progress, Stage, Toolchain};
 use crate::process::Cancel;
@@ -86,12 +87,45 @@ pub async fn ensure(
     let note = if place.is_installed() { "verified" } else { "installed" };
     progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &wanted.what });
     if !place.is_installed() {
-        install(&wanted, pin, &place, cache, progress, cancel).await?;
+        install(&wanted, Some(pin), &place, cache, progress, cancel).await?;
     }
     let installed = check(pin, &wanted, &place).await?;
     let took = started.elapsed();
     progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &wanted.what, note, took });
     Ok(installed)
+}
+
+/// The tools of a release whose commit nothing has pinned yet, as an index offers it now: installed where they are
+/// not, and pinned to the commit that both of its parts name. The lock gains the release; its file is not written.
+///
+/// # Errors
+/// As [`ensure`]; compiler and runtime of different commits.
+pub async fn release(
+    version: &str,
+    lock: &mut Lock,
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Pin, ToolchainError> {
+    let pin = |commit: String| Pin { version: version.to_owned(), commit, source: ToolSource::Pypi };
+    if let Some(known) = lock.iree.iter().find(|known| known.version == version) {
+        return Ok(pin(known.commit.clone()));
+    }
+    let mut found = Lock { file: lock.file.clone(), ..Lock::default() };
+    found.put_tools(pin_tools(&pin(String::new()), cache, progress, cancel).await?);
+    let wanted = Wanted::of(&pin(String::new()), &found)?;
+    let place = ToolPlace::new(cache, "tools", &wanted.digest());
+    if !place.is_installed() {
+        progress.on(Event::Note(&format!("installing {}", wanted.what)));
+        install(&wanted, None, &place, cache, progress, cancel).await?;
+    }
+    let root = place.root.clone();
+    let manifest = blocking(&place.root, move || ToolManifest::read(&root)).await?;
+    let commit = manifest.and_then(|manifest| manifest.compiler_commit).unwrap_or_default();
+    for tools in found.iree {
+        lock.put_tools(LockedTools { commit: commit.clone(), ..tools });
+    }
+    Ok(pin(commit))
 }
 
 /// As [`ensure`], but what is not installed stays so.
@@ -133,7 +167,7 @@ async fn check(pin: &Pin, wanted: &Wanted, place: &ToolPlace) -> Result<Installe
     let manifest = blocking(&place.root, look).await?;
     let compiler_commit = manifest.compiler_commit.unwrap_or_default();
     let runtime_commit = manifest.runtime_commit.unwrap_or_default();
-    compare_commits(pin, &place.root, &compiler_commit, &runtime_commit)?;
+    compare_commits(&pin.commit, &place.root, &compiler_commit, &runtime_commit)?;
     let identity = Toolchain {
         version: pin.version.clone(),
         compiler_commit,
@@ -155,7 +189,7 @@ async fn check(pin: &Pin, wanted: &Wanted, place: &ToolPlace) -> Result<Installe
 
 async fn install(
     wanted: &Wanted,
-    pin: &Pin,
+    pinned: Option<&Pin>,
     place: &ToolPlace,
     cache: &Path,
     progress: &dyn Progress,
@@ -166,7 +200,7 @@ async fn install(
         // The one we waited for did it.
         return Ok(());
     }
-    let done = stage(wanted, pin, place, &turn, cache, cancel).await;
+    let done = stage(wanted, pinned, place, &turn, cache, cancel).await;
     match done {
         Ok(()) => place.commit(turn),
         Err(error) => {
@@ -176,10 +210,10 @@ async fn install(
     }
 }
 
-/// Fills the staged tree and proves that it is what the pin says.
+/// Fills the staged tree and proves that it is what the pin says, or, without one, that its parts are of one commit.
 async fn stage(
     wanted: &Wanted,
-    pin: &Pin,
+    pinned: Option<&Pin>,
     place: &ToolPlace,
     turn: &InstallTurn,
     cache: &Path,
@@ -216,7 +250,8 @@ async fn stage(
     }
     let compiler_commit = compiler_commit(&compiler.join("iree-compile"), cancel).await?;
     let runtime_commit = runtime_commit(&runtime.join("version.py"))?;
-    compare_commits(pin, &tree, &compiler_commit, &runtime_commit)?;
+    let commit = pinned.map_or(&compiler_commit, |pin| &pin.commit);
+    compare_commits(commit, &tree, &compiler_commit, &runtime_commit)?;
     let what = wanted.what.clone();
     blocking(&place.root, move || {
         let mut manifest = ToolManifest::take(&tree, what, Scope::Binaries)?;

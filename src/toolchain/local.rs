@@ -45,7 +45,7 @@ pub(super) async fn tools(
             });
         }
     };
-    compare_commits(pin, root, &compiler, &runtime)?;
+    compare_commits(&pin.commit, root, &compiler, &runtime)?;
     let mut files = libraries(&iree_compile);
     files.extend(
         [&iree_compile, &iree_run_module, &iree_benchmark_module, &iree_dump_module].map(Clone::clone),

@@ -43,7 +43,8 @@ pub async fn pin_tools(
     cancel: &Cancel,
 ) -> Result<LockedTools, ToolchainError> {
     let what = format!("IREE {}", pin.version);
-    if !is_plain_version(&pin.version) || !is_plain_version(&pin.commit) {
+    let commit_fits = pin.commit.is_empty() || is_plain_version(&pin.commit);
+    if !is_plain_version(&pin.version) || !commit_fits {
         return Err(ToolchainError::NotFound { what, detail: "this is not a version".to_owned() });
     }
     let work = workspace(cache)?;
@@ -67,6 +68,39 @@ pub async fn pin_tools(
         return Err(error);
     }
     Ok(LockedTools { version: pin.version.clone(), commit: pin.commit.clone(), wheels })
+}
+
+/// The releases of the compiler that an index offers for this machine, oldest first. Pre-releases are left out.
+///
+/// # Errors
+/// No Python, no network, or no release.
+pub async fn releases(cache: &Path, cancel: &Cancel) -> Result<Vec<String>, ToolchainError> {
+    const PROJECT: &str = "iree-base-compiler";
+    let what = "the list of IREE releases";
+    let work = workspace(cache)?;
+    let python = interpreter::with_pip(cache, cancel).await?;
+    let pip = Pip { python: python.executable, pip: None, work: work.path().to_owned(), timeout: TIMEOUT };
+    let finished = pip.run(what, ["index", "versions", PROJECT], cancel).await?;
+    let found = releases_of(&String::from_utf8_lossy(&finished.stdout));
+    if found.is_empty() {
+        return Err(ToolchainError::NotFound { what: what.to_owned(), detail: "pip lists none".to_owned() });
+    }
+    Ok(found)
+}
+
+fn releases_of(text: &str) -> Vec<String> {
+    let list =
+        text.lines().find_map(|line| line.trim().strip_prefix("Available versions:")).unwrap_or_default();
+    let mut found: Vec<(Vec<u64>, String)> = (list.split(','))
+        .filter_map(|version| Some((release_order(version.trim())?, version.trim().to_owned())))
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, version)| version).collect()
+}
+
+/// What a release is ordered by: its numbers. `None` for a pre-release and for what is not a version.
+pub fn release_order(version: &str) -> Option<Vec<u64>> {
+    version.split('.').map(|number| number.parse().ok()).collect()
 }
 
 async fn for_machine(
@@ -234,6 +268,14 @@ fn wheels_of(report: &[u8]) -> Result<Vec<Wheel>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn releases_are_ordered_by_number_and_pre_releases_are_left_out() {
+        let text =
+            "iree-base-compiler (3.13.0)\nAvailable versions: 3.13.0, 3.9.0, 3.10.0rc20260101, 3.10.0\n";
+        assert_eq!(releases_of(text), ["3.9.0", "3.10.0", "3.13.0"]);
+        assert!(releases_of("ERROR: unknown command").is_empty());
+    }
 
     #[test]
     fn a_report_gives_files_and_hashes() {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod baseline;
+mod bisect;
 mod bundle;
 mod command_line;
 mod compare;

@@ -39,6 +39,11 @@ fn comparison_json_is_described_by_its_schema() {
 }
 
 #[test]
+fn a_bisection_is_described_by_its_schema() {
+    assert_same_as_file("schemas/bisection.json", &benchgate::record::bisection_json_schema());
+}
+
+#[test]
 fn a_bundle_is_described_by_its_schema() {
     assert_same_as_file("schemas/bundle.json", &benchgate::record::bundle_json_schema());
     let golden = include_str!("../fixtures/record/bundle-v1.json");

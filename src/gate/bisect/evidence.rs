@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::gate::decide::decide_exact;
 use crate::gate::{CompareOptions, Policy, Reason, Row, compare, estimate, evidence, series};
 use crate::model::{Better, Lint, Metric, Run, Verdict};
 use crate::stats::Inference;
+
+use super::options::BisectOptions;
 
 /// Two candidates by their place in the order; `base` comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,6 +29,10 @@ pub enum Step {
 /// The margin is for the error of the step's own estimate, and for small differences that any rebuild makes.
 const NEAR_NONE: f64 = 0.25;
 const NEAR_ALL: f64 = 0.75;
+
+/// Share of the whole step that what is left of a range may make without being searched: a twentieth is below what
+/// the step's own estimate is sure of.
+const MINOR: f64 = 0.05;
 
 /// p-values of the two things that can be true of a pair if one change makes the whole step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,6 +64,14 @@ impl Observed {
     /// The same program.
     pub fn identical() -> Self {
         Self::exact(0.0, Verdict::Pass)
+    }
+
+    /// Of two values of an exact metric, judged as the gate judges them.
+    pub fn of_values(base: f64, head: f64, options: &BisectOptions) -> Self {
+        let sign = if options.metric.better == Better::Lower { 1.0 } else { -1.0 };
+        let rule = options.policy.metrics.first().map(|(_, rule)| rule);
+        let verdict = rule.map_or(Verdict::Inconclusive, |rule| decide_exact(base, head, sign, rule).0);
+        Self::exact(sign * (head - base), verdict)
     }
 
     /// Of a value that the same candidate always has.
@@ -111,6 +126,11 @@ impl Observed {
             return None;
         }
         Some(if self.reason == Reason::Stability { Step::Stability } else { Step::Shift(self.change) })
+    }
+
+    /// Whether the pair is shown to be worse by less than a share of a step, at this one-sided level.
+    pub fn is_minor(&self, size: f64, level: f64) -> bool {
+        self.shift.as_ref().is_some_and(|shift| shift.p_below(MINOR * size) <= level)
     }
 
     /// Whether a value settles it, so that more blocks change nothing.

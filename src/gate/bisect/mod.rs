@@ -12,6 +12,7 @@
 
 mod evidence;
 mod found;
+mod options;
 mod search;
 mod weights;
 
@@ -20,4 +21,5 @@ mod tests;
 
 pub use evidence::{Observed, Pair};
 pub use found::{Ends, Found, Part, Probe, Progress};
-pub use search::{BisectOptions, Next, Search};
+pub use options::BisectOptions;
+pub use search::{Next, Search};

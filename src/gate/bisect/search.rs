@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::gate::{MetricPolicy, Policy};
-use crate::model::{Metric, Verdict};
-use crate::stats::spending::Looks;
+use crate::model::Verdict;
 
 use super::evidence::{Observed, Pair, Step};
 use super::found::{Ends, Found, Part, Probe, Progress};
+use super::options::BisectOptions;
 use super::weights::{Answer, credible, entropy, ln_e, posterior};
 
-/// Blocks of a probe's first look.
-const FIRST_LOOK: u32 = 8;
 /// A probe is measured until its odds are at least this.
 const CLEAR_ODDS: f64 = 20.0;
 /// Evidence against both hypotheses from which the step lies partly on either side.
@@ -20,36 +17,6 @@ const PARTLY: f64 = 20.0;
 const SURE: f64 = 0.95;
 /// A probe that can move so little of the probability isn't worth measuring.
 const WORTH: f64 = 0.02;
-
-/// How a search is run.
-#[derive(Debug, Clone)]
-pub struct BisectOptions {
-    pub policy: Policy,
-    /// What is observed.
-    pub metric: Metric,
-}
-
-impl BisectOptions {
-    /// The policy judges `metric` alone, and only up to `max_blocks` blocks a pair.
-    pub fn new(policy: &Policy, metric: Metric, max_blocks: u32) -> Self {
-        let mut policy = policy.clone();
-        let rule = policy.metrics.iter().find(|(name, _)| *name == metric.name).map(|(_, rule)| rule.clone());
-        let latency = || Policy::default().metrics.into_iter().next().map(|(_, rule)| rule);
-        let rule = rule.or_else(latency).map(|rule| MetricPolicy { fatal: true, ..rule });
-        policy.metrics = rule.map(|rule| (metric.name.to_string(), rule)).into_iter().collect();
-        policy.sequential.max_blocks = max_blocks.max(policy.sequential.min_blocks);
-        Self { policy, metric }
-    }
-
-    fn looks(&self) -> Looks {
-        Looks::new(self.policy.sequential.min_blocks, self.policy.sequential.max_blocks)
-    }
-
-    fn probe_looks(&self) -> Looks {
-        let blocks = self.policy.sequential;
-        Looks::new(FIRST_LOOK.min(blocks.min_blocks), blocks.max_blocks)
-    }
-}
 
 /// What the search needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +84,11 @@ impl Search {
         }
     }
 
+    /// Candidates that are the same program as an earlier one, with the first such.
+    pub fn duplicates(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.same.keys().map(|&later| (later, self.program(later)))
+    }
+
     /// A candidate can't be measured.
     pub fn skip(&mut self, candidate: usize, why: impl Into<String>) {
         self.skipped.insert(candidate, why.into());
@@ -125,8 +97,17 @@ impl Search {
     /// Two candidates are the same program.
     pub fn same(&mut self, one: usize, other: usize) {
         let (one, other) = (self.program(one), self.program(other));
-        if one != other {
-            self.same.insert(one.max(other), one.min(other));
+        if one == other {
+            return;
+        }
+        self.same.insert(one.max(other), one.min(other));
+        // Answers about the two are now answers about one; the one with more blocks stays.
+        for (pair, observed) in std::mem::take(&mut self.observed) {
+            let pair = self.programs(pair);
+            let known = self.observed.entry(pair).or_insert_with(|| observed.clone());
+            if known.blocks < observed.blocks {
+                *known = observed;
+            }
         }
     }
 
@@ -151,7 +132,7 @@ impl Search {
     }
 
     /// The first candidate that is the same program.
-    fn program(&self, candidate: usize) -> usize {
+    pub fn program(&self, candidate: usize) -> usize {
         let mut at = candidate;
         while let Some(earlier) = self.same.get(&at) {
             at = *earlier;
@@ -249,6 +230,19 @@ impl Search {
         Some(Progress { after: low, upto: high, bits: entropy(&posterior), posterior, likely })
     }
 
+    /// By how much the bad end is worse, once that is known.
+    fn whole_step(&self) -> Option<Step> {
+        self.seen(0, self.last)?.step()
+    }
+
+    /// The part of the step that a pair makes, if the gate calls it worse. In a range that got slower, a pair that is
+    /// only less stable makes no part of it.
+    fn step_of(&self, observed: &Observed) -> Option<Step> {
+        let step = observed.step()?;
+        let slower = matches!(self.whole_step(), Some(Step::Shift(_)));
+        (!slower || step != Step::Stability).then_some(step)
+    }
+
     /// Judges a pair as the gate would, or asks for the blocks that the gate would ask for.
     fn judged(&self, base: usize, head: usize) -> Result<Observed, Next> {
         let looks = self.options.looks();
@@ -259,7 +253,12 @@ impl Search {
         };
         // A probe may have stopped before the gate's first look, or between two.
         let at_look = looks.points().contains(&observed.blocks);
-        let decided = observed.verdict != Verdict::Inconclusive && at_look;
+        let level = self.options.policy.alpha * looks.share(observed.blocks, 1.0);
+        let minor = match self.whole_step() {
+            Some(Step::Shift(size)) => observed.is_minor(size, level),
+            Some(Step::Stability) | None => false,
+        };
+        let decided = at_look && (minor || observed.verdict != Verdict::Inconclusive);
         match looks.after(observed.blocks) {
             Some(blocks) if !decided && !observed.is_settled() => measure(blocks),
             _ => Ok(observed),
@@ -273,9 +272,11 @@ impl Search {
 
     fn examine(&self, segment: Segment) -> Result<Examined, Next> {
         let whole = self.judged(segment.low, segment.high)?;
-        let Some(step) = whole.step() else {
+        let Some(step) = self.step_of(&whole) else {
+            let minor = matches!(self.whole_step(), Some(Step::Shift(size)) if whole.is_minor(size, self.options.policy.alpha));
             return Ok(match whole.verdict {
                 Verdict::Pass | Verdict::Improved => Examined::NotWorse(whole),
+                _ if minor => Examined::NotWorse(whole),
                 _ => Examined::Open(whole),
             });
         };
@@ -298,7 +299,7 @@ impl Search {
         if probability >= SURE {
             let (after, upto) = (usable[at], usable[at + 1]);
             let observed = self.judged(after, upto)?;
-            if observed.step().is_some() {
+            if self.step_of(&observed).is_some() {
                 return Ok(Examined::Culprit { after, upto, observed, probability });
             }
         } else if let Some(next) = self.probe(segment, step, &usable, &gaps) {

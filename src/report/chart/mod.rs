@@ -5,6 +5,7 @@
 //! uses a font that is embedded, because a machine that measures has often none.
 
 mod bars;
+mod bisection;
 mod data;
 mod memory;
 mod png;
@@ -12,6 +13,7 @@ mod svg;
 
 use super::DrawnRun;
 
+pub(super) use bisection::bisection_svg;
 pub use png::png;
 
 /// Light or dark, as the page around it.

@@ -1,0 +1,58 @@
+//! The command line of `benchgate bisect`.
+
+use std::path::PathBuf;
+
+use super::super::rendering::{Format, OutputArgs};
+use super::super::session::MeasureArgs;
+use super::observe::Observable;
+
+/// Maximum number of blocks of a pair, unless `--max-blocks` says otherwise. A pair stops early once its result is clear.
+pub const MAX_BLOCKS: u32 = 96;
+
+/// Find the change that made a benchmark slower
+///
+/// Searches the candidates between a good and a bad end: IREE releases, toolchains of a list, commits of this
+/// repository, or builds of another one. The ends are compared first; where the bad end is not worse, nothing is
+/// searched. Every probe is a paired measurement that stops once it is clear, and a change is named only after a direct
+/// comparison with its predecessor. Several changes are all found. An interrupted search goes on where it stopped.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("format", |format| Format::limit(format, FORMATS)))]
+#[command(after_help = "\
+Examples:
+  benchgate bisect --good 3.9.0 --bad 3.13.0 --filter 'vit-block/cpu'
+  benchgate bisect --good main~40 --bad main --filter attention
+  benchgate bisect --toolchains builds.toml --format html -o bisect.html
+  benchgate bisect --good v1 --bad main --repository ../iree \\
+    --build './build-iree.sh'                        builds of another checkout
+  benchgate bisect --good main~40 --bad main --observe dispatch-count
+  benchgate bisect --good main~40 --bad main --observe outputs
+
+Exit codes: 0 every change was found, 2 usage or config, or the bad end is not
+worse, 11 not decided, 20 an end could not be measured, 130 interrupted.")]
+pub struct Args {
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+    /// Good end: an IREE release such as 3.9.0, or a commit, branch or tag
+    #[arg(long, value_name = "END", required_unless_present = "toolchains")]
+    pub good: Option<String>,
+    /// Bad end; of the same kind as the good end
+    #[arg(long, value_name = "END", required_unless_present = "toolchains")]
+    pub bad: Option<String>,
+    /// File of [[toolchain]] tables to search, the good end first
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["good", "bad", "build"])]
+    pub toolchains: Option<PathBuf>,
+    /// Shell command that builds the tools of a commit of --repository; see docs/bisect.md for its environment
+    #[arg(long, value_name = "COMMAND", requires = "repository")]
+    pub build: Option<String>,
+    /// Repository whose commits --build builds
+    #[arg(long, value_name = "FOLDER", requires = "build")]
+    pub repository: Option<PathBuf>,
+    /// What got worse: a metric (latency, dispatch-count, vmfb-size, …), `outputs` (wrong results) or `failure`
+    #[arg(long, value_name = "WHAT", default_value = "latency", value_parser = Observable::parse)]
+    pub observe: Observable,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// The formats of a bisection.
+const FORMATS: &[Format] = &[Format::Terminal, Format::Json, Format::Markdown, Format::Html];

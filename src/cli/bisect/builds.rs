@@ -1,0 +1,84 @@
+//! Tools of a commit of another repository, made by the user's own command.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::config::{Pin, ToolSource};
+use crate::process::{self, Command, Exit};
+
+use super::super::{CliError, Terminal, runtime};
+use super::unusable::Unusable;
+
+/// A compiler of MLIR's size takes an hour on a small machine.
+const TIMEOUT: Duration = Duration::from_secs(4 * 3600);
+
+pub struct Builds {
+    command: String,
+    repository: PathBuf,
+    /// Of this command and repository.
+    folder: PathBuf,
+}
+
+impl Builds {
+    pub fn new(command: &str, repository: &Path, cache: &Path) -> Self {
+        let mut key = Sha256::new();
+        for part in [command.as_bytes(), repository.as_os_str().as_encoded_bytes()] {
+            key.update(part);
+            key.update([0]);
+        }
+        let key: String = key.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Self {
+            command: command.to_owned(),
+            repository: repository.to_owned(),
+            folder: cache.join("builds").join(key),
+        }
+    }
+
+    /// Builds a commit, unless that was done before, and pins what was built to it.
+    pub fn pin(&self, commit: &str, terminal: &Terminal) -> Result<Pin, Unusable> {
+        let tree = self.folder.join(commit);
+        // Written after the command succeeded: a build that was cut short is made again.
+        let done = self.folder.join(format!("{commit}.done"));
+        if !done.is_file() {
+            terminal.note(&format!("building {commit}"));
+            self.build(commit, &tree)?;
+            std::fs::write(&done, "").map_err(|error| failed(&done, &error))?;
+        }
+        let version = format!("0+{}", commit.get(..12).unwrap_or(commit));
+        Ok(Pin { version, commit: commit.to_owned(), source: ToolSource::Path(tree) })
+    }
+
+    fn build(&self, commit: &str, tree: &Path) -> Result<(), Unusable> {
+        if tree.exists() {
+            std::fs::remove_dir_all(tree).map_err(|error| failed(tree, &error))?;
+        }
+        std::fs::create_dir_all(tree).map_err(|error| failed(tree, &error))?;
+        let log = self.folder.join(format!("{commit}.log"));
+        let command = Command::new("/bin/sh", TIMEOUT)
+            .args(["-c", &self.command])
+            .cwd(&self.repository)
+            .env("BENCHGATE_COMMIT", commit)
+            .env("BENCHGATE_REPOSITORY", &self.repository)
+            .env("BENCHGATE_TREE", tree)
+            .log(&log);
+        let finished = runtime::block_on(async |cancel| {
+            process::run(&command, &cancel)
+                .await
+                .map_err(|error| CliError::Failed { message: format!("failed to {error}"), hint: None })
+        })?;
+        match finished.exit {
+            Exit::Success => Ok(()),
+            Exit::Interrupted => Err(Unusable::Stop(CliError::Interrupted)),
+            exit => Err(Unusable::Skipped(format!("the build {exit} (log: {})", log.display()))),
+        }
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Unusable {
+    Unusable::Stop(CliError::Failed {
+        message: format!("failed to write {}: {error}", path.display()),
+        hint: None,
+    })
+}

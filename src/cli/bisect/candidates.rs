@@ -1,0 +1,214 @@
+//! What is searched: where the candidates come from, and how each becomes a side.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::{self, Config, Pin};
+use crate::git::{LineCommit, Repository};
+use crate::model::SideName;
+use crate::pipeline::SideInput;
+use crate::toolchain::{self, Lock, ToolchainError, release_order};
+
+use super::super::session::side;
+use super::super::{CliError, Terminal, paths, runtime};
+use super::args::Args;
+use super::builds::Builds;
+use super::unusable::Unusable;
+
+/// Candidates in order, the good end first.
+pub struct Candidates {
+    pub list: Vec<Candidate>,
+    /// The suite as it lies here: its policy and measurement settings hold for all candidates.
+    pub config: Config,
+    source: Source,
+    lock: Lock,
+    cache: PathBuf,
+}
+
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    pub name: String,
+    pub title: Option<String>,
+    /// Tells it from all others: a version, a commit, a pin.
+    pub id: String,
+}
+
+enum Source {
+    Releases,
+    Pins(Vec<Pin>),
+    Commits { repository: Repository, suite: PathBuf },
+    Builds(Builds),
+}
+
+fn usage(message: String, hint: &str) -> CliError {
+    CliError::Usage { message, hint: Some(hint.to_owned()) }
+}
+
+impl Candidates {
+    pub fn find(args: &Args, terminal: &Terminal) -> Result<Self, CliError> {
+        let mut config = args.measure.load()?;
+        // Context for a report that a bisection does not have.
+        config.backends.clear();
+        let cache = paths::cache_dir(args.measure.cache_dir.as_deref())?;
+        let lock = Lock::read_beside(&config.file)?;
+        let (list, source) = match (&args.toolchains, &args.good, &args.bad) {
+            (Some(file), ..) => listed(file)?,
+            (None, Some(good), Some(bad)) => between(args, &config, (good, bad), &cache, terminal)?,
+            // clap asks for both.
+            _ => return Err(usage("a bisection needs --good and --bad".to_owned(), "name both ends")),
+        };
+        match list.as_slice() {
+            [] | [_] => Err(usage(
+                "the range is empty: the good and the bad end are the same".to_owned(),
+                "name two different ends, the good one first",
+            )),
+            [good, .., bad] => {
+                terminal.note(&format!(
+                    "{} candidates from {} (good) to {} (bad)",
+                    list.len(),
+                    good.name,
+                    bad.name
+                ));
+                Ok(Self { list, config, source, lock, cache })
+            }
+        }
+    }
+
+    /// A candidate as one side of a pair.
+    pub fn side(&mut self, at: usize, name: SideName, terminal: &Terminal) -> Result<SideInput, Unusable> {
+        let candidate = &self.list[at];
+        let head = |config: &Config| -> Result<SideInput, Unusable> {
+            let side = side(SideName::Head, config)?;
+            side.map(|side| SideInput { name, ..side }).ok_or_else(|| {
+                Unusable::Stop(CliError::Internal { message: "every configuration has a head".to_owned() })
+            })
+        };
+        match &self.source {
+            Source::Commits { repository, suite } => {
+                let checkout = repository.checkout(&candidate.id, &self.cache.join("checkouts"))?;
+                let file = checkout.folder.join(suite);
+                if !file.is_file() {
+                    return Err(Unusable::Skipped(format!("it has no {}", suite.display())));
+                }
+                let mut config = config::load_within(&file, &checkout.folder)
+                    .map_err(|error| Unusable::Skipped(format!("failed to {error}")))?;
+                config.judge_by(&self.config);
+                config.measure.clone_from(&self.config.measure);
+                config.backends.clear();
+                let side = head(&config)?;
+                Ok(SideInput { commit: Some(candidate.id.clone()), dirty: Some(false), ..side })
+            }
+            source => {
+                let pin = match source {
+                    Source::Pins(pins) => pins[at].clone(),
+                    Source::Builds(builds) => builds.pin(&candidate.id, terminal)?,
+                    Source::Releases | Source::Commits { .. } => {
+                        let (lock, cache, progress) = (&mut self.lock, &self.cache, terminal.progress());
+                        let found = runtime::block_on(async |cancel| {
+                            Ok(toolchain::release(&candidate.id, lock, cache, progress.as_ref(), &cancel)
+                                .await)
+                        })?;
+                        found.map_err(unusable)?
+                    }
+                };
+                let mut config = self.config.clone();
+                config.head.pin = pin;
+                Ok(SideInput { lock: self.lock.clone(), ..head(&config)? })
+            }
+        }
+    }
+
+    /// Installs and verifies the tools of a side, so that a failure is this candidate's.
+    pub fn tools(&self, side: &SideInput, terminal: &Terminal) -> Result<(), Unusable> {
+        let (pin, progress) = (&side.side.pin, terminal.progress());
+        let found = runtime::block_on(async |cancel| {
+            Ok(toolchain::ensure(pin, &side.lock, &self.cache, progress.as_ref(), &cancel).await)
+        })?;
+        found.map(drop).map_err(unusable)
+    }
+}
+
+/// A release that an index lacks, or that doesn't run here, is skipped. Tools that are not what they should be stop the
+/// search, and so does an index that can't be reached.
+fn unusable(error: ToolchainError) -> Unusable {
+    let skipped = matches!(
+        error,
+        ToolchainError::NotFound { .. }
+            | ToolchainError::NotLocked { .. }
+            | ToolchainError::MissingTool { .. }
+            | ToolchainError::WrongCommit { .. }
+            | ToolchainError::Tool { .. }
+    );
+    if skipped { Unusable::Skipped(format!("failed to {error}")) } else { Unusable::Stop(error.into()) }
+}
+
+/// The toolchains of a file.
+fn listed(file: &Path) -> Result<(Vec<Candidate>, Source), CliError> {
+    let pins = config::load_toolchains(file)?;
+    let candidate = |pin: &Pin| Candidate {
+        name: pin.version.clone(),
+        title: None,
+        id: format!("{}@{}", pin.version, pin.commit),
+    };
+    Ok((pins.iter().map(candidate).collect(), Source::Pins(pins)))
+}
+
+/// What lies between two ends: releases where both are version numbers, else commits.
+fn between(
+    args: &Args,
+    config: &Config,
+    (good, bad): (&str, &str),
+    cache: &Path,
+    terminal: &Terminal,
+) -> Result<(Vec<Candidate>, Source), CliError> {
+    if let (Some(command), Some(folder)) = (&args.build, &args.repository) {
+        let repository = Repository::open(folder)?;
+        let line = repository.line(good, bad)?;
+        let builds = Builds::new(command, repository.root(), cache);
+        return Ok((commits(line), Source::Builds(builds)));
+    }
+    match (release_order(good), release_order(bad)) {
+        (Some(first), Some(last)) => {
+            terminal.note("asking pip for the IREE releases");
+            let all = runtime::block_on(async |cancel| Ok(toolchain::releases(cache, &cancel).await?))?;
+            for end in [good, bad] {
+                if !all.iter().any(|version| version == end) {
+                    return Err(usage(
+                        format!("failed to find the IREE release {end}: the index has {}", all.join(", ")),
+                        "name releases of the index; a tag of this repository is written refs/tags/NAME",
+                    ));
+                }
+            }
+            if first > last {
+                return Err(usage(
+                    format!("the release {bad} is older than {good}"),
+                    "swap --good and --bad",
+                ));
+            }
+            let inside =
+                |version: &&String| release_order(version).is_some_and(|at| first <= at && at <= last);
+            let candidate =
+                |version: &String| Candidate { name: version.clone(), title: None, id: version.clone() };
+            Ok((all.iter().filter(inside).map(candidate).collect(), Source::Releases))
+        }
+        (None, None) => {
+            // Absolute, because a relative root is meant from here and a repository's is not.
+            let root = std::path::absolute(&config.root).unwrap_or_else(|_| config.root.clone());
+            let repository = Repository::open(&root)?;
+            let suite = repository.relative(&config.file)?;
+            let line = repository.line(good, bad)?;
+            Ok((commits(line), Source::Commits { repository, suite }))
+        }
+        _ => Err(usage(
+            format!("{good} and {bad} are a release and a commit, and nothing lies between those"),
+            "name two releases, or two commits; a tag like 1.2.0 is written refs/tags/1.2.0",
+        )),
+    }
+}
+
+fn commits(line: Vec<LineCommit>) -> Vec<Candidate> {
+    // Twelve digits are what git shows for a commit in a large repository.
+    let name = |id: &str| id.get(..12).unwrap_or(id).to_owned();
+    line.into_iter()
+        .map(|commit| Candidate { name: name(&commit.id), title: Some(commit.subject), id: commit.id })
+        .collect()
+}

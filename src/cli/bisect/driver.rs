@@ -1,0 +1,423 @@
+//! Asks the search what to measure, measures it, and tells the search.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Progress, Search};
+use crate::gate::{CompareOptions, SequentialPolicy, compare};
+use crate::model::{Artifact, Benchmark, Outcome, Run, SideName, Stage, Verdict};
+use crate::pipeline::SideInput;
+use crate::record::BisectionFile;
+use crate::report::{self, BisectionFacts};
+
+use super::super::{CliError, Terminal};
+use super::args::{Args, MAX_BLOCKS};
+use super::candidates::Candidates;
+use super::flags;
+use super::unusable::Unusable;
+use super::visits::{Journal, Visit, joined};
+
+pub struct Driver<'a> {
+    args: &'a Args,
+    terminal: &'a Terminal,
+    candidates: Candidates,
+    options: BisectOptions,
+    search: Search,
+    journal: Journal,
+    visits: Vec<Visit>,
+    skipped: BTreeMap<usize, String>,
+    /// Of each program that was measured, the first candidate.
+    artifacts: Vec<(Artifact, usize)>,
+    /// Candidates whose tools were verified by this attempt.
+    verified: BTreeSet<usize>,
+    /// Flags that a candidate knows by another name.
+    renamed: BTreeMap<usize, Vec<(String, String)>>,
+    /// The benchmark that is searched for, once the ends were seen.
+    benchmark: Option<String>,
+    notes: Vec<String>,
+}
+
+impl<'a> Driver<'a> {
+    pub fn new(args: &'a Args, candidates: Candidates, terminal: &'a Terminal) -> Result<Self, CliError> {
+        let policy = args.measure.limit(candidates.config.policy.clone());
+        let options = args.observe.options(&policy, args.measure.max_blocks.unwrap_or(MAX_BLOCKS));
+        let work = args.measure.prepared_work_dir(&candidates.config.root)?;
+        let journal = Journal::open(&work, &identity(args, &candidates))?;
+        let search = Search::new(candidates.list.len(), options.clone());
+        let mut driver = Self {
+            args,
+            terminal,
+            candidates,
+            options,
+            search,
+            journal,
+            visits: Vec::new(),
+            skipped: BTreeMap::new(),
+            artifacts: Vec::new(),
+            verified: BTreeSet::new(),
+            renamed: BTreeMap::new(),
+            benchmark: None,
+            notes: Vec::new(),
+        };
+        driver.resume()?;
+        Ok(driver)
+    }
+
+    /// Takes over what earlier attempts found.
+    fn resume(&mut self) -> Result<(), CliError> {
+        self.skipped = self.journal.skipped()?;
+        for (at, why) in &self.skipped {
+            self.search.skip(*at, why.clone());
+        }
+        let mut visits = self.journal.visits()?;
+        // The ends say which benchmark is searched for.
+        let whole = Pair { base: 0, head: self.last() };
+        visits.sort_by_key(|visit| visit.pair != whole);
+        if !visits.is_empty() {
+            self.terminal.note(&format!(
+                "resuming: {} measurements of an earlier attempt are taken over",
+                visits.len()
+            ));
+        }
+        for visit in visits {
+            if !self.rename_flags(&visit)? {
+                self.learn(visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn last(&self) -> usize {
+        self.candidates.list.len() - 1
+    }
+
+    fn name(&self, at: usize) -> &str {
+        &self.candidates.list[at].name
+    }
+
+    /// Searches to the end.
+    pub fn drive(mut self) -> Result<BisectionFile, CliError> {
+        let mut unfinished = false;
+        while let Next::Measure { pair, blocks } = self.search.next() {
+            let spent = Duration::from_secs_f64(self.seconds());
+            if self.args.measure.time_budget.is_some_and(|budget| spent >= budget) && !self.visits.is_empty()
+            {
+                unfinished = true;
+                break;
+            }
+            self.announce();
+            if self.args.observe.is_exact() { self.value(pair)? } else { self.measure(pair, blocks)? }
+        }
+        let found = self.search.found();
+        self.note_ends(&found);
+        let facts = BisectionFacts {
+            suite: self.candidates.config.suite.clone(),
+            benchmark: self.benchmark.clone().unwrap_or_default(),
+            observed: self.args.observe.name().to_owned(),
+            candidates: self.candidates.list.iter().map(|c| (c.name.clone(), c.title.clone())).collect(),
+            same: self.search.duplicates().collect(),
+            seconds: self.seconds(),
+            unfinished,
+            notes: self.notes.clone(),
+        };
+        Ok(report::bisection_file(&found, &facts))
+    }
+
+    fn note_ends(&mut self, found: &Found) {
+        if let Ends::NotWorse(_) = found.ends {
+            self.notes.push(format!(
+                "nothing was searched: choose a good end before {} or a bad end after {}",
+                self.name(0),
+                self.name(self.last())
+            ));
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.visits.iter().map(|visit| visit.seconds).sum()
+    }
+
+    /// Says what is left of the range, and about how long that takes.
+    fn announce(&self) {
+        let found = self.search.found();
+        let Some(Progress { after, upto, posterior, likely, bits }) = found.progress else { return };
+        let mut likeliest: Vec<(usize, f64)> = posterior.iter().copied().enumerate().collect();
+        likeliest.sort_by(|x, y| y.1.total_cmp(&x.1));
+        let shown: Vec<String> = (likeliest.iter().take(3))
+            .map(|(at, p)| format!("{} {}", self.name(after + at + 1), report::percent(*p)))
+            .collect();
+        // The neighbors of the culprit, and what lies before and behind it, are still to be compared.
+        let probes = bits.ceil() + 3.0;
+        let each = self.seconds() / found.probes.len().max(1) as f64;
+        let wait = Duration::from_secs_f64((each * probes).clamp(0.0, 1e9));
+        self.terminal.note(&format!(
+            "bisecting {}..{}: the change lies in {}..{} with 95 %; likeliest {}; about {probes} comparisons, {} to go",
+            self.name(after + 1),
+            self.name(upto),
+            self.name(likely.0 + 1),
+            self.name(likely.1),
+            shown.join(", "),
+            report::duration(wait)
+        ));
+    }
+
+    /// Leaves a candidate out. The ends can't be left out.
+    fn skip(&mut self, at: usize, why: String) -> Result<(), CliError> {
+        if at == 0 || at == self.last() {
+            let end = if at == 0 { "good" } else { "bad" };
+            return Err(CliError::Failed {
+                message: format!("failed to measure the {end} end {}: {why}", self.name(at)),
+                hint: Some(format!(
+                    "choose another {end} end{}",
+                    if at == 0 { "" } else { ", or find the first failure with --observe failure" }
+                )),
+            });
+        }
+        self.terminal.warn(&format!("skipping {}: {why}", self.name(at)));
+        self.search.skip(at, why.clone());
+        self.skipped.insert(at, why);
+        self.journal.skip(&self.skipped)
+    }
+
+    /// A candidate as a side, with its tools verified; `None` where it was skipped.
+    fn side(&mut self, at: usize, name: SideName) -> Result<Option<SideInput>, CliError> {
+        let side = self.candidates.side(at, name, self.terminal);
+        let side = side.and_then(|side| {
+            if !self.verified.contains(&at) {
+                self.candidates.tools(&side, self.terminal)?;
+            }
+            Ok(side)
+        });
+        match side {
+            Ok(mut side) => {
+                self.verified.insert(at);
+                for (flag, other) in self.renamed.get(&at).into_iter().flatten() {
+                    flags::rename(&mut side, flag, other);
+                }
+                Ok(Some(side))
+            }
+            Err(Unusable::Skipped(why)) => self.skip(at, why).map(|()| None),
+            Err(Unusable::Stop(error)) => Err(error),
+        }
+    }
+
+    /// Compares a pair for as many further blocks as the search wants.
+    fn measure(&mut self, pair: Pair, blocks: u32) -> Result<(), CliError> {
+        let (Some(mut base), Some(mut head)) =
+            (self.side(pair.base, SideName::Base)?, self.side(pair.head, SideName::Head)?)
+        else {
+            return Ok(());
+        };
+        let known = self.observed(pair)?.map_or(0, |observed| observed.blocks);
+        let more = blocks.saturating_sub(known).max(1);
+        for side in [&mut base, &mut head] {
+            side.config.policy = self.options.policy.clone();
+            side.config.policy.sequential = SequentialPolicy { min_blocks: more, max_blocks: more };
+        }
+        self.terminal.note(&format!(
+            "comparing {} with {}: {more} blocks",
+            self.name(pair.head),
+            self.name(pair.base)
+        ));
+        self.visit(pair, &mut [base, head])
+    }
+
+    /// Looks at a candidate of a pair whose value isn't known yet.
+    fn value(&mut self, pair: Pair) -> Result<(), CliError> {
+        let unknown = [pair.base, pair.head]
+            .into_iter()
+            .find(|at| !self.visits.iter().any(|visit| visit.pair == Pair { base: *at, head: *at }));
+        let Some(at) = unknown else {
+            // Both are known; the search was not told of this pair yet.
+            return self.compare_values(pair);
+        };
+        let Some(mut side) = self.side(at, SideName::Head)? else { return Ok(()) };
+        // One short process: what is looked at doesn't vary.
+        let measure = &mut side.config.measure;
+        (measure.processes, measure.repetitions) = (1, Some(1));
+        self.terminal.note(&format!("looking at {}", self.name(at)));
+        self.visit(Pair { base: at, head: at }, &mut [side])?;
+        if self.skipped.contains_key(&at) { Ok(()) } else { self.compare_values(pair) }
+    }
+
+    fn compare_values(&mut self, pair: Pair) -> Result<(), CliError> {
+        let name = self.benchmark.clone().unwrap_or_default();
+        let value = |at: usize| {
+            let visit = self.visits.iter().find(|visit| visit.pair == Pair { base: at, head: at })?;
+            let benchmark = visit.head.benchmarks.iter().find(|found| found.name.as_str() == name)?;
+            self.args.observe.value(benchmark).ok()
+        };
+        if let (Some(base), Some(head)) = (value(pair.base), value(pair.head)) {
+            self.search.observe(pair, self.args.observe.compare(base, head, &self.options));
+        }
+        Ok(())
+    }
+
+    /// Measures sides, and takes in what that showed.
+    fn visit(&mut self, pair: Pair, sides: &mut [SideInput]) -> Result<(), CliError> {
+        let mut measure = self.args.measure.clone();
+        if let Some(name) = &self.benchmark {
+            measure.filter = vec![format!("^{}$", regex::escape(name))];
+        }
+        for side in sides.iter_mut() {
+            // The budget is the whole search's.
+            side.config.measure.time_budget = None;
+        }
+        let output = self.journal.next(pair);
+        match measure.measure(sides, &output, self.terminal) {
+            Ok(_) => {}
+            // Nothing that the filter selects: a candidate without the benchmark.
+            Err(error @ CliError::Usage { .. }) => {
+                let at = [pair.head, pair.base].into_iter().find(|at| *at != 0 && *at != self.last());
+                return at.map_or(Err(CliError::Internal { message: error.to_string() }), |at| {
+                    self.skip(at, error.to_string())
+                });
+            }
+            Err(error) => return Err(error),
+        }
+        let visit = self.journal.read(pair)?;
+        if self.rename_flags(&visit)? {
+            return Ok(());
+        }
+        self.learn(visit)
+    }
+
+    /// Tries a candidate again by other names of flags that its compiler doesn't know. Says whether it will be.
+    fn rename_flags(&mut self, visit: &Visit) -> Result<bool, CliError> {
+        let mut again = false;
+        for (at, run) in [(visit.pair.base, &visit.base), (visit.pair.head, &visit.head)] {
+            let failures = run.benchmarks.iter().filter_map(|benchmark| match &benchmark.outcome {
+                Outcome::Failed { stage: Stage::Compile, why } => flags::unknown(why),
+                _ => None,
+            });
+            for flag in failures.collect::<BTreeSet<String>>() {
+                let Some(other) = flags::other_name(&self.candidates.config.aliases, &flag) else {
+                    let name = self.name(at).to_owned();
+                    self.terminal.warn(&format!(
+                        "{name} does not know the flag {flag}; if it has another name there, add it to [aliases] in {}: \
+                         \"{flag}\" = \"--its-other-name\"",
+                        self.candidates.config.file.display()
+                    ));
+                    continue;
+                };
+                let pair = (flag.clone(), other.to_owned());
+                let known = self.renamed.entry(at).or_default();
+                if !known.contains(&pair) {
+                    known.push(pair);
+                    again = true;
+                }
+            }
+        }
+        Ok(again)
+    }
+
+    /// Takes in a visit: what failed, which programs are the same, and what the pair showed.
+    fn learn(&mut self, visit: Visit) -> Result<(), CliError> {
+        let pair = visit.pair;
+        if pair == (Pair { base: 0, head: self.last() }) && self.benchmark.is_none() {
+            self.choose(&visit.base, &visit.head);
+        }
+        let exact = self.args.observe.is_exact();
+        if exact && self.benchmark.is_none() {
+            self.benchmark = visit.head.benchmarks.first().map(|benchmark| benchmark.name.to_string());
+        }
+        let Some(name) = self.benchmark.clone() else {
+            return Err(CliError::Failed {
+                message: "failed to compare the ends: no benchmark has a result on both".to_owned(),
+                hint: Some("--filter is matched against model/target/function".to_owned()),
+            });
+        };
+        let mut usable = true;
+        let sides = [(pair.base, &visit.base), (pair.head, &visit.head)];
+        for (at, run) in sides.into_iter().skip(usize::from(exact)) {
+            let found = run.benchmarks.iter().find(|benchmark| benchmark.name.as_str() == name);
+            let problem = match found {
+                None => Some(format!("it has no benchmark {name}")),
+                Some(benchmark) if exact => self.args.observe.value(benchmark).err(),
+                Some(benchmark) => problem(benchmark),
+            };
+            if let Some(why) = problem {
+                usable = false;
+                self.skip(at, why)?;
+            }
+            if let Some(artifact) = found.and_then(|benchmark| benchmark.artifact.as_ref()).filter(|_| !exact)
+            {
+                match self.artifacts.iter().find(|(known, _)| known == artifact) {
+                    Some((_, same)) => self.search.same(at, *same),
+                    None => self.artifacts.push((artifact.clone(), at)),
+                }
+            }
+        }
+        if usable {
+            self.visits.push(visit);
+            if !exact && let Some(observed) = self.observed(pair)? {
+                self.search.observe(pair, observed);
+            }
+        }
+        Ok(())
+    }
+
+    /// What all visits to the programs of a pair show together.
+    fn observed(&self, pair: Pair) -> Result<Option<Observed>, CliError> {
+        let programs = |pair: Pair| (self.search.program(pair.base), self.search.program(pair.head));
+        let visits: Vec<&Visit> =
+            self.visits.iter().filter(|visit| programs(visit.pair) == programs(pair)).collect();
+        let Some(name) = self.benchmark.as_ref().filter(|_| !visits.is_empty()) else { return Ok(None) };
+        let (base, head) = joined(&visits, name);
+        let (metric, policy) = (&self.options.metric, &self.options.policy);
+        let observed = Observed::paired(&base, &head, metric, policy).map_err(|lint| CliError::Failed {
+            message: format!("failed to use the measurements of {name}: {}", lint.detail),
+            hint: None,
+        })?;
+        Ok(Some(observed))
+    }
+
+    /// Chooses the benchmark that got worse most clearly, of those that the filter selects.
+    fn choose(&mut self, base: &Run, head: &Run) {
+        let comparison = compare(base, head, &self.options.policy, &CompareOptions::default());
+        let metric = &self.options.metric;
+        let mut rows: Vec<_> =
+            comparison.rows.iter().filter(|row| row.metric.as_ref() == Some(metric)).collect();
+        let p = |row: &crate::gate::Row| {
+            row.estimate.as_ref().and_then(|estimate| estimate.p_worse).unwrap_or(1.0)
+        };
+        rows.sort_by(|x, y| p(x).total_cmp(&p(y)));
+        let chosen = rows.first().map(|row| row.benchmark.to_string());
+        // Where none has a row, the first one's failure is what there is to say.
+        self.benchmark =
+            chosen.or_else(|| head.benchmarks.first().map(|benchmark| benchmark.name.to_string()));
+        let others: Vec<String> = (rows.iter().skip(1))
+            .filter(|row| row.verdict == Verdict::Regressed)
+            .map(|row| row.benchmark.to_string())
+            .collect();
+        if !others.is_empty() {
+            self.notes.push(format!(
+                "the bad end is worse in these too; bisect them with --filter: {}",
+                others.join(", ")
+            ));
+        }
+    }
+}
+
+/// Why a benchmark's times can't be used.
+fn problem(benchmark: &Benchmark) -> Option<String> {
+    match &benchmark.outcome {
+        Outcome::Ok => None,
+        Outcome::Failed { stage, why } => Some(format!("{stage}: {why}")),
+        Outcome::Unsupported { reason } | Outcome::Skipped { reason } => Some(reason.clone()),
+    }
+}
+
+/// All that makes it another search: its candidates, what is measured of them, and how.
+fn identity(args: &Args, candidates: &Candidates) -> Vec<String> {
+    let mut identity: Vec<String> = candidates.list.iter().map(|candidate| candidate.id.clone()).collect();
+    let config = &candidates.config;
+    identity.push(format!("observe {}", args.observe.name()));
+    identity.extend(args.measure.filter.iter().map(|filter| format!("filter {filter}")));
+    // A changed suite is another search. Commits bring their own, but are measured and judged by this one.
+    identity.push(format!("{:?}", (&config.head.flags, &config.models, &config.targets)));
+    // How long and by how many compilers is not what is measured.
+    let measure = crate::config::Measure { time_budget: None, jobs: None, ..config.measure.clone() };
+    identity.push(format!("{:?}", (measure, &config.policy.metrics, &config.policy.overrides)));
+    identity
+}

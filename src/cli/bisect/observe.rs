@@ -1,0 +1,90 @@
+//! What a bisection looks at.
+
+use crate::gate::Policy;
+use crate::gate::bisect::{BisectOptions, Observed};
+use crate::model::{Benchmark, Metric, MetricKind, Outcome, Series, Stage, Verdict, VerifyCode};
+
+/// Something that can get worse.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Observable {
+    Metric(Metric),
+    /// Whether the outputs are wrong.
+    Outputs,
+    /// Whether a stage fails.
+    Failure,
+}
+
+impl Observable {
+    pub fn parse(word: &str) -> Result<Self, String> {
+        match word {
+            "outputs" => Ok(Self::Outputs),
+            "failure" => Ok(Self::Failure),
+            // One compilation a candidate, while other compilers run: nothing that a search could stand on.
+            "compile-time" => Err("compile time is measured once and can't be bisected".to_owned()),
+            name => Metric::built_in(name).map(Self::Metric).ok_or_else(|| {
+                let all = Metric::BUILT_IN;
+                let known = all.iter().map(|metric| metric.name.as_ref());
+                let known = known.filter(|name| *name != "compile-time").collect::<Vec<_>>().join(", ");
+                format!("expected {known}, outputs or failure")
+            }),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Metric(metric) => &metric.name,
+            Self::Outputs => "outputs",
+            Self::Failure => "failure",
+        }
+    }
+
+    /// What the search compares; outputs and failures are counted.
+    pub fn metric(&self) -> Metric {
+        match self {
+            Self::Metric(metric) => metric.clone(),
+            Self::Outputs | Self::Failure => Metric::DISPATCH_COUNT,
+        }
+    }
+
+    /// One look at a candidate says all.
+    pub fn is_exact(&self) -> bool {
+        !matches!(self, Self::Metric(metric) if metric.kind == MetricKind::Noisy)
+    }
+
+    pub fn options(&self, policy: &Policy, max_blocks: u32) -> BisectOptions {
+        BisectOptions::new(policy, self.metric(), max_blocks)
+    }
+
+    /// The exact value of a candidate, or why it has none.
+    pub fn value(&self, benchmark: &Benchmark) -> Result<f64, String> {
+        let flag = |bad: bool| f64::from(u8::from(bad));
+        match (self, &benchmark.outcome) {
+            (Self::Failure, outcome) => Ok(flag(matches!(outcome, Outcome::Failed { .. }))),
+            (_, Outcome::Failed { stage, why }) if *stage != Stage::Verify || *self != Self::Outputs => {
+                Err(format!("{stage}: {why}"))
+            }
+            (Self::Outputs, _) => match benchmark.verification.as_ref().map(|found| found.code) {
+                Some(VerifyCode::Pass) => Ok(0.0),
+                Some(VerifyCode::Fail) => Ok(1.0),
+                code => Err(format!(
+                    "its outputs were not verified ({})",
+                    code.map_or("no reference", VerifyCode::as_str)
+                )),
+            },
+            (Self::Metric(metric), _) => match benchmark.metric(&metric.name).map(|series| &series.series) {
+                Some(Series::Exact(value)) => Ok(*value),
+                _ => Err(format!("it has no {}", metric.name)),
+            },
+        }
+    }
+
+    pub fn compare(&self, base: f64, head: f64, options: &BisectOptions) -> Observed {
+        match self {
+            Self::Metric(_) => Observed::of_values(base, head, options),
+            Self::Outputs | Self::Failure => {
+                let verdict = if head > base { Verdict::Regressed } else { Verdict::Pass };
+                Observed::exact(head - base, verdict)
+            }
+        }
+    }
+}

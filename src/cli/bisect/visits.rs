@@ -1,0 +1,160 @@
+//! The journal: one run.json for each visit to a pair, and why candidates were skipped. A search that is started again
+//! reads them and asks what it would have asked next.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::files;
+use crate::gate::bisect::Pair;
+use crate::model::{Run, Series, SideName};
+use crate::record::RunFile;
+
+use super::super::{CliError, inputs};
+
+/// Measurements of a pair, or of one candidate alone.
+pub struct Visit {
+    /// Both the same where one candidate was looked at alone.
+    pub pair: Pair,
+    pub base: Run,
+    pub head: Run,
+    /// Time of its processes.
+    pub seconds: f64,
+}
+
+pub struct Journal {
+    folder: PathBuf,
+    /// Visits to each pair so far.
+    counts: BTreeMap<Pair, u32>,
+}
+
+fn failed(doing: &str, path: &Path, error: &dyn std::fmt::Display) -> CliError {
+    CliError::Failed { message: format!("failed to {doing} {}: {error}", path.display()), hint: None }
+}
+
+impl Journal {
+    /// The journal of this search in the working folder. `identity` is all that makes it another search.
+    pub fn open(work: &Path, identity: &[String]) -> Result<Self, CliError> {
+        let mut key = Sha256::new();
+        for part in identity {
+            key.update(part.as_bytes());
+            key.update([0]);
+        }
+        let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let folder = work.join("bisect").join(key);
+        std::fs::create_dir_all(&folder).map_err(|error| failed("make", &folder, &error))?;
+        Ok(Self { folder, counts: BTreeMap::new() })
+    }
+
+    /// What earlier attempts measured, in the order of pairs and visits.
+    pub fn visits(&mut self) -> Result<Vec<Visit>, CliError> {
+        let listed = std::fs::read_dir(&self.folder).map_err(|error| failed("list", &self.folder, &error))?;
+        let mut found: BTreeMap<(Pair, u32), PathBuf> = BTreeMap::new();
+        for entry in listed {
+            let path = entry.map_err(|error| failed("list", &self.folder, &error))?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).and_then(named);
+            found.extend(name.map(|key| (key, path)));
+        }
+        let mut visits = Vec::new();
+        for ((pair, count), path) in found {
+            self.counts.insert(pair, count + 1);
+            visits.push(read(&path, pair)?);
+        }
+        Ok(visits)
+    }
+
+    /// Where the next visit to a pair is written.
+    pub fn next(&self, pair: Pair) -> PathBuf {
+        let count = self.counts.get(&pair).copied().unwrap_or_default();
+        self.folder.join(format!("visit-{}-{}-{count}.json", pair.base, pair.head))
+    }
+
+    /// Reads the visit that was just written.
+    pub fn read(&mut self, pair: Pair) -> Result<Visit, CliError> {
+        let visit = read(&self.next(pair), pair)?;
+        *self.counts.entry(pair).or_default() += 1;
+        Ok(visit)
+    }
+
+    fn skips(&self) -> PathBuf {
+        self.folder.join("skipped.json")
+    }
+
+    /// Candidates that earlier attempts skipped.
+    pub fn skipped(&self) -> Result<BTreeMap<usize, String>, CliError> {
+        let path = self.skips();
+        match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed("read", &path, &error)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Err(error) => Err(failed("read", &path, &error)),
+        }
+    }
+
+    pub fn skip(&self, skipped: &BTreeMap<usize, String>) -> Result<(), CliError> {
+        let path = self.skips();
+        let text = serde_json::to_vec_pretty(skipped).map_err(|error| failed("write", &path, &error))?;
+        files::write(&path, &text).map_err(|error| failed("write", &path, &error))
+    }
+}
+
+/// From `visit-BASE-HEAD-COUNT.json`.
+fn named(name: &str) -> Option<(Pair, u32)> {
+    let mut numbers = name.strip_prefix("visit-")?.strip_suffix(".json")?.split('-');
+    let (base, head, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+    let pair = Pair { base: base.parse().ok()?, head: head.parse().ok()? };
+    Some((pair, count.parse().ok()?)).filter(|_| numbers.next().is_none())
+}
+
+fn read(path: &Path, pair: Pair) -> Result<Visit, CliError> {
+    let file: RunFile = inputs::load_run(path)?;
+    let processes =
+        file.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|benchmark| &benchmark.processes);
+    let seconds = processes.map(|process| process.seconds.0).sum();
+    let (mut base, mut head) = (Run::default(), Run::default());
+    for (name, run) in file.into_runs(&path.display().to_string()) {
+        if name == SideName::Base { base = run } else { head = run }
+    }
+    Ok(Visit { pair, base, head, seconds })
+}
+
+/// Several visits to the same programs as one session: their blocks follow one another.
+pub fn joined(visits: &[&Visit], benchmark: &str) -> (Run, Run) {
+    let whole = || Run { session: Some("bisection".to_owned()), ..Run::default() };
+    let (mut base, mut head) = (whole(), whole());
+    let mut offset = 0;
+    for visit in visits {
+        let mut next = offset;
+        for (into, from) in [(&mut base, &visit.base), (&mut head, &visit.head)] {
+            let Some(found) = from.benchmarks.iter().find(|found| found.name.as_str() == benchmark) else {
+                continue;
+            };
+            let mut found = found.clone();
+            for process in found.metrics.iter_mut().flat_map(|metric| match &mut metric.series {
+                Series::Processes(processes) => processes.as_mut_slice(),
+                Series::Summaries(_) | Series::Exact(_) => &mut [],
+            }) {
+                if let Some(slot) = &mut process.slot {
+                    slot.block += offset;
+                    next = next.max(slot.block + 1);
+                }
+            }
+            match into.benchmarks.first_mut() {
+                None => into.benchmarks.push(found),
+                Some(known) => {
+                    known.telemetry.extend(found.telemetry);
+                    for metric in found.metrics {
+                        let same = known.metrics.iter_mut().find(|known| known.metric == metric.metric);
+                        if let Some(Series::Processes(known)) = same.map(|known| &mut known.series)
+                            && let Series::Processes(more) = metric.series
+                        {
+                            known.extend(more);
+                        }
+                    }
+                }
+            }
+        }
+        offset = next;
+    }
+    (base, head)
+}

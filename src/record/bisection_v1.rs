@@ -1,0 +1,152 @@
+//! `bisect.json`, version 1. Frozen: see the module's rule before touching a field.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Verdict;
+
+use super::{BisectionSchema, Number, RecordError, Word, schema};
+
+/// Which of many candidates made a benchmark worse.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BisectionFile {
+    pub schema: BisectionSchema,
+    /// The version of benchgate that wrote the file.
+    pub benchgate: String,
+    pub suite: String,
+    pub benchmark: String,
+    /// A metric's name, `outputs` or `failure`.
+    pub observed: String,
+    pub result: BisectionResult,
+    pub exit_code: u8,
+    /// The result in one sentence.
+    pub headline: String,
+    /// The good end first, the bad end last. Other fields name candidates by their place here, from 0.
+    pub candidates: Vec<CandidateRecord>,
+    /// The bad end compared with the good end, once both were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<ObservationRecord>,
+    /// What the range fell into, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartRecord>,
+    /// Every pair that was compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeRecord>,
+    /// Blocks of all probes.
+    pub blocks: u32,
+    /// Time that measuring took, over all attempts.
+    pub seconds: Number,
+    /// What the reader should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// How a bisection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BisectionResult {
+    /// At least one change is named, and no part of the range is left unexplained.
+    Found,
+    /// Part of the range is worse, and no single change in it explains that.
+    Unexplained,
+    /// The bad end is not worse than the good end.
+    NotWorse,
+    /// It could not be decided with the blocks that were allowed.
+    Inconclusive,
+    /// The time budget ended first.
+    Unfinished,
+}
+
+/// A release, a toolchain or a commit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CandidateRecord {
+    pub name: String,
+    /// The first line of a commit's message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Probability that this candidate made the whole step, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<Number>,
+    /// Why it could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// The earlier candidate whose program is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<u32>,
+}
+
+/// What a pair of candidates showed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ObservationRecord {
+    pub verdict: Word<Verdict>,
+    pub blocks: u32,
+    /// As a cost: later/earlier for what varies, later − earlier for exact values. Above 1, or above 0, is worse.
+    pub change: Number,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<Number>,
+    /// The value is exact, and `change` is a difference.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
+}
+
+/// Candidates behind `after`, up to `upto`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PartRecord {
+    pub kind: PartKind,
+    pub after: u32,
+    pub upto: u32,
+    /// Of a culprit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<Number>,
+    /// Where an unexplained change most probably lies: behind the first, up to the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likely: Option<[u32; 2]>,
+    /// `upto` compared with `after`.
+    pub observation: ObservationRecord,
+}
+
+/// What is known of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartKind {
+    /// The gate calls `upto` worse than `after`, its predecessor, or the next before it that can be measured.
+    Culprit,
+    /// Worse, and no two neighbors inside differ.
+    Unexplained,
+    /// Not decided with the blocks that were allowed.
+    Open,
+    /// Not worse.
+    NotWorse,
+}
+
+/// A pair that was compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeRecord {
+    pub base: u32,
+    pub head: u32,
+    pub observation: ObservationRecord,
+}
+
+impl BisectionFile {
+    /// Reads `bisect.json`.
+    ///
+    /// # Errors
+    /// Bytes that are not a whole bisection of a known version.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
+        serde_json::from_slice(bytes).map_err(|error| schema::explain_bisection(bytes, &error))
+    }
+
+    /// The file's text: the same value gives the same bytes, with a newline at the end.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
