@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Verdict;
 
-use super::{BisectionSchema, Number, RecordError, Word, schema};
+use super::{BisectionSchema, Number, RecordError, schema};
 
 /// Which of many candidates made a benchmark worse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,7 +81,7 @@ pub struct CandidateRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationRecord {
-    pub verdict: Word<Verdict>,
+    pub verdict: Verdict,
     pub blocks: u32,
     /// As a cost: later/earlier for what varies, later − earlier for exact values. Above 1, or above 0, is worse.
     pub change: Number,

@@ -37,7 +37,7 @@ fn observation(observed: &Observed) -> ObservationRecord {
     let exact = observed.is_settled();
     let shown = |value: f64| Number(if exact { value } else { value.exp() });
     ObservationRecord {
-        verdict: observed.verdict.into(),
+        verdict: observed.verdict,
         blocks: observed.blocks,
         change: shown(observed.change),
         low: observed.interval.map(|(low, _)| shown(low)),
@@ -356,7 +356,7 @@ pub fn bisection_html(file: &BisectionFile) -> String {
         vec![
             html::plain(name(file, probe.head)),
             html::plain(name(file, probe.base)),
-            html::plain(probe.observation.verdict.0.to_string()),
+            html::plain(probe.observation.verdict.to_string()),
             html::number(change(&probe.observation)),
             html::number(interval(&probe.observation)),
             html::number(probe.observation.blocks.to_string()),
