@@ -72,6 +72,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Crate → rooms that may name it. Every crate has few, named homes.
 const HOMES: &[(&str, &[&str])] = &[
     ("statrs", &["stats"]),
+    ("octocrab", &["github"]),
     ("serde_saphyr", &["github"]),
     ("reqwest", &["github", "toolchain"]),
     ("git2", &["git"]),

@@ -1,11 +1,12 @@
-//! Requests and responses. Every path is inside the configured API and redirects are not followed, so the token
-//! reaches no other host. `retry` decides which requests are repeated, and when.
+//! Requests and responses. octocrab sends the token only to the configured host; `retry` decides which requests are
+//! repeated, and when.
 
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
-use reqwest::{Method, Url};
+use http::{HeaderMap, Method};
+use http_body_util::{BodyExt, Limited};
+use octocrab::Octocrab;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -45,12 +46,10 @@ impl fmt::Debug for Token {
 
 /// One repository's API.
 pub struct Client {
-    http: reqwest::Client,
-    /// Without a slash at its end.
-    api: String,
+    crab: Octocrab,
     repository: Repository,
     retries: RetryPolicy,
-    /// Sent with every request, and removed from every response, because a server may echo it.
+    /// Removed from every response, because a server may echo it.
     token: SecretString,
 }
 
@@ -87,9 +86,7 @@ impl Client {
     ) -> Result<Self, GitHubError> {
         // Set once for the process; an error means that it is already set.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let api = Url::parse(api).map_err(|error| GitHubError::Setup(deepest(&error)))?;
         let http = reqwest::Client::builder()
-            .user_agent(concat!("benchgate/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(SILENCE)
             .read_timeout(SILENCE)
             .timeout(SILENCE * 2)
@@ -97,8 +94,13 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| GitHubError::Setup(deepest(&error)))?;
-        let api = api.as_str().trim_end_matches('/').to_owned();
-        Ok(Self { http, api, repository, retries, token: token.0.clone() })
+        let crab = Octocrab::builder()
+            .base_uri(api)
+            .map_err(|error| GitHubError::Setup(deepest(&error)))?
+            .personal_token(token.0.clone())
+            .build_with_reqwest(http)
+            .map_err(|error| GitHubError::Setup(deepest(&error)))?;
+        Ok(Self { crab, repository, retries, token: token.0.clone() })
     }
 
     /// A path inside this repository.
@@ -246,30 +248,19 @@ impl Client {
     }
 
     async fn once(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Response, NoResponse> {
-        let mut request = self
-            .http
-            .request(method.clone(), format!("{}{path}", self.api))
-            .bearer_auth(self.token.expose_secret())
-            .header(ACCEPT, "application/vnd.github+json")
+        let request = http::Request::builder()
+            .method(method.clone())
+            .uri(path)
+            .header("accept", "application/vnd.github+json")
             .header("x-github-api-version", "2022-11-28");
-        if let Some(body) = body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
-        }
-        let failed = |error: reqwest::Error| NoResponse {
-            sent: !(error.is_connect() || error.is_builder()),
-            why: deepest(&error),
-        };
-        let mut response = request.send().await.map_err(failed)?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-                let why = format!("the response is larger than {} MiB", MAX_RESPONSE_BYTES >> 20);
-                return Err(NoResponse { sent: true, why });
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(Response { status, headers, body: self.without_token(body) })
+        let unsent = |error: octocrab::Error| NoResponse { sent: sent(&error), why: deepest(&error) };
+        let request = self.crab.build_request(request, body).map_err(unsent)?;
+        let response = self.crab.execute(request).await.map_err(unsent)?;
+        let (parts, body) = response.into_parts();
+        let whole = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
+        let whole = whole.map_err(|error| NoResponse { sent: true, why: deepest(error.as_ref()) })?;
+        let body = self.without_token(whole.to_bytes().to_vec());
+        Ok(Response { status: parts.status.as_u16(), headers: parts.headers, body })
     }
 }
 
@@ -316,6 +307,18 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 fn read<T: DeserializeOwned>(what: &str, body: &[u8]) -> Result<T, GitHubError> {
     serde_json::from_slice(body)
         .map_err(|error| GitHubError::Unreadable { what: what.to_owned(), why: error.to_string() })
+}
+
+/// Whether a failed request may have reached the server.
+fn sent(error: &octocrab::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+            return !(error.is_connect() || error.is_builder());
+        }
+        cause = error.source();
+    }
+    true
 }
 
 /// The innermost cause, which is the useful one for people. It contains no URL.
