@@ -19,7 +19,7 @@ use super::{CliError, Terminal, job, paths, reporting, secrets};
 /// Run the command that the inputs of the GitHub Action ask for
 ///
 /// Reads BENCHGATE_INPUT_COMMAND, _CONFIG, _BASE, _HEAD, _BASELINE, _RUN, _FAIL_ON, _WARN_ONLY, _COMMENT,
-/// _CHECK_RUN and _FORK_RUNNER, as action.yml sets them, and the event of the job. docs/action.md
+/// _CHECK_RUN, _FORK_RUNNER, _FILTER and _TIME_BUDGET, as action.yml sets them, and the event of the job. docs/action.md
 /// describes each.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -42,6 +42,8 @@ struct Order {
     origin: Origin,
     /// The file of measurements, where the command writes one.
     measurements: Option<PathBuf>,
+    /// The report that becomes the job's summary, where the command writes none itself.
+    summary: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -61,11 +63,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::Pass);
     }
     terminal.note(&line);
-    if let Some(file) = &order.measurements {
+    for file in order.measurements.iter().chain(&order.summary) {
         paths::remove_output(file)?;
     }
     let arguments = std::iter::once("benchgate".to_owned()).chain(order.arguments).map(OsString::from);
     let code = super::main(arguments);
+    if let Some(file) = order.summary.filter(|file| file.is_file()) {
+        reporting::summary(&file)?;
+    }
     // It was removed above, so it is this attempt's.
     if let Some(file) = order.measurements.filter(|file| file.is_file()) {
         // Later steps run in another folder.
@@ -126,7 +131,7 @@ fn merged_onto(job: &Job, folder: &Path) -> Option<String> {
 struct Inputs(BTreeMap<&'static str, String>);
 
 impl Inputs {
-    const NAMES: [&'static str; 11] = [
+    const NAMES: [&'static str; 13] = [
         "command",
         "config",
         "base",
@@ -138,6 +143,8 @@ impl Inputs {
         "comment",
         "check-run",
         "fork-runner",
+        "filter",
+        "time-budget",
     ];
 
     fn read(variable: &dyn Fn(&str) -> Option<String>) -> Self {
@@ -157,7 +164,7 @@ impl Inputs {
 }
 
 /// Which inputs each command understands; one that would be ignored is a mistake that somebody believes in.
-const UNDERSTOOD: [(&str, &[&str]); 5] = [
+const UNDERSTOOD: [(&str, &[&str]); 6] = [
     (
         "gate",
         &[
@@ -174,6 +181,7 @@ const UNDERSTOOD: [(&str, &[&str]); 5] = [
         ],
     ),
     ("run", &["config", "run", "fork-runner"]),
+    ("bisect", &["config", "base", "head", "filter", "time-budget", "fork-runner"]),
     ("compare", &["config", "base", "head", "fail-on", "warn-only"]),
     ("publish", &["config", "run", "fail-on", "warn-only", "github-token", "comment", "check-run"]),
     ("baseline-update", &["config", "run", "warn-only", "github-token"]),
@@ -228,13 +236,22 @@ fn order(
             hint: Some(docs!("action.md", "every input").to_owned()),
         });
     }
-    let measurements = measures(command).then(|| PathBuf::from(inputs.get("run").unwrap_or("run.json")));
-    Ok(Order { arguments: arguments(inputs, command, job, merged), origin, measurements })
+    let bisects = command == "bisect";
+    let run = || PathBuf::from(inputs.get("run").unwrap_or("run.json"));
+    Ok(Order {
+        arguments: arguments(inputs, command, job, merged),
+        origin,
+        measurements: (measures(command) && !bisects).then(run),
+        summary: bisects.then(|| PathBuf::from(BISECTION)),
+    })
 }
+
+/// The report of a bisection.
+const BISECTION: &str = "bisect.md";
 
 /// Whether a command runs what the repository says.
 fn measures(command: &str) -> bool {
-    matches!(command, "gate" | "run")
+    matches!(command, "gate" | "run" | "bisect")
 }
 
 fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
@@ -264,10 +281,10 @@ fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
             }
         }
     }
-    if command == "compare" {
+    if matches!(command, "compare" | "bisect") {
         for name in ["base", "head"] {
             if inputs.get(name).is_none() {
-                problems.push(format!("compare needs {name}"));
+                problems.push(format!("{command} needs {name}"));
             }
         }
     }
@@ -298,6 +315,16 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
         "compare" => {
             push(&["compare", "--github"]);
             push(&[inputs.get("base").unwrap_or_default(), inputs.get("head").unwrap_or_default()]);
+        }
+        "bisect" => {
+            push(&["bisect", "--format", "markdown", "--output", BISECTION]);
+            push(&["--good", inputs.get("base").unwrap_or_default()]);
+            push(&["--bad", inputs.get("head").unwrap_or_default()]);
+            for (name, option) in [("filter", "--filter"), ("time-budget", "--time-budget")] {
+                if let Some(value) = inputs.get(name) {
+                    push(&[option, value]);
+                }
+            }
         }
         "publish" => push(&["publish", "--run", run]),
         _ => push(&["baseline", "update", "--run", run]),
@@ -439,6 +466,16 @@ mod tests {
             job("pull_request_target", serde_json::json!({"repository": {"id": 1}, "pull_request": pull}));
         assert!(refused(&[], Some(&job), true).contains("pull_request_target"));
         assert!(line(&[("command", "publish")], Some(&job)).starts_with("publish --run run.json"));
+    }
+
+    #[test]
+    fn a_bisection_searches_between_base_and_head_and_holds_no_token() {
+        let given = [("command", "bisect"), ("base", "3.9.0"), ("head", "3.13.0"), ("filter", "vit/cpu")];
+        let bisect = "bisect --format markdown --output bisect.md --good 3.9.0 --bad 3.13.0 --filter vit/cpu";
+        assert_eq!(line(&given, None), bisect);
+        assert!(refused(&[("command", "bisect"), ("base", "3.9.0")], None, true).contains("needs head"));
+        let with_token = [&given[..], &[("github-token", "given")]].concat();
+        assert!(refused(&with_token, None, true).contains("no use for github-token"));
     }
 
     #[test]

@@ -66,6 +66,18 @@ impl Reporting {
     }
 }
 
+/// Adds a report to the job's summary.
+///
+/// # Errors
+/// A file that can't be read or written.
+pub fn summary(report: &Path) -> Result<(), CliError> {
+    let text = std::fs::read_to_string(report).map_err(|error| CliError::Failed {
+        message: format!("failed to read {}: {error}", report.display()),
+        hint: None,
+    })?;
+    append("GITHUB_STEP_SUMMARY", &text)
+}
+
 /// Sets one output of the job's step.
 ///
 /// # Errors
