@@ -181,10 +181,10 @@ const UNDERSTOOD: [(&str, &[&str]); 6] = [
         ],
     ),
     ("run", &["config", "run", "fork-runner"]),
-    ("bisect", &["config", "base", "head", "filter", "time-budget", "fork-runner"]),
     ("compare", &["config", "base", "head", "fail-on", "warn-only"]),
     ("publish", &["config", "run", "fail-on", "warn-only", "github-token", "comment", "check-run"]),
     ("baseline-update", &["config", "run", "warn-only", "github-token"]),
+    ("bisect", &["config", "base", "head", "filter", "time-budget", "fork-runner"]),
 ];
 
 /// The values that some inputs are limited to.
