@@ -91,6 +91,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("nvml_wrapper", &["device"]),
     ("tar", &["pipeline"]),
     ("maud", &["site"]),
+    ("ring", &["github"]),
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

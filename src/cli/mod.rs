@@ -9,6 +9,7 @@ macro_rules! docs {
 }
 
 mod action;
+mod alert;
 mod announce;
 mod baseline;
 mod baseline_shelf;
@@ -119,6 +120,7 @@ pub enum Command {
     Convert(convert::Args),
     Report(report::Args),
     Site(site::Args),
+    Alert(alert::Args),
     Init(init::Args),
     Explain(Box<explain::Args>),
     Doctor(doctor::Args),
@@ -151,6 +153,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Bisect(args) => bisect::run(args, &terminal),
         Command::Convert(args) => convert::run(args, &terminal),
         Command::Report(args) => report::run(args, &terminal),
+        Command::Alert(args) => alert::run(args, &terminal),
         Command::Site(args) => site::run(args, &terminal),
         Command::Init(args) => init::run(args, &terminal),
         Command::Explain(args) => explain::run(args, &terminal),

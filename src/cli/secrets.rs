@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 use crate::process;
 
 /// The variables that hold a token of ours.
-const NAMES: [&str; 2] = ["GITHUB_TOKEN", "BENCHGATE_TOKEN"];
+const NAMES: [&str; 4] =
+    ["GITHUB_TOKEN", "BENCHGATE_TOKEN", "BENCHGATE_WEBHOOK_URL", "BENCHGATE_WEBHOOK_SECRET"];
 
 /// Parts of the names of other jobs' secrets (`ACTIONS_ID_TOKEN_REQUEST_TOKEN`, `AWS_SECRET_ACCESS_KEY`): benchgate
 /// reads none of them, and the code that it measures should find none in its parent.
@@ -40,7 +41,8 @@ pub fn take() {
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word))
+    // The address of a webhook is a secret as well.
+    NAMES.contains(&name.as_str()) || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
 /// A token that was in the environment; an empty one is as good as none.

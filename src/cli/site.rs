@@ -64,7 +64,7 @@ enum FailOn {
     Missing,
 }
 
-fn repository(text: &str) -> Result<site::Repository, String> {
+pub fn repository(text: &str) -> Result<site::Repository, String> {
     let expected = "expected an address like https://github.com/OWNER/REPO";
     site::Repository::parse(text).ok_or_else(|| expected.to_owned())
 }
@@ -76,7 +76,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let repository = args.repository.clone().or_else(|| origin.as_deref().and_then(site::Repository::parse));
     let timelines = args.history.read(&args.store, git.as_ref(), terminal)?;
     let now = args.history.now();
-    let silent = site::silences(&timelines, now, args.history.silent_after);
+    let silent = args.history.silent(&timelines);
     let site = Site { timelines: &timelines, silent: &silent, now, repository: repository.as_ref() };
     site.build(&site::moved(&timelines), |path, content| folder.write(path, content))?;
     folder.finish()?;
@@ -120,6 +120,11 @@ impl HistoryArgs {
             });
         }
         Ok(timelines)
+    }
+
+    /// What stopped reporting.
+    pub fn silent(&self, timelines: &[Timeline]) -> Vec<Silence> {
+        site::silences(timelines, self.now(), self.silent_after)
     }
 
     /// Lists what is missing, and says whether that fails.

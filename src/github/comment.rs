@@ -198,7 +198,7 @@ impl Client {
     }
 
     /// The user of the token. An installation's token has no permission to read it.
-    async fn me(&self) -> Result<Option<String>, GitHubError> {
+    pub(super) async fn me(&self) -> Result<Option<String>, GitHubError> {
         match self.get::<User>("read the user of the token", "/user").await {
             Ok(user) => Ok(Some(user.login)),
             Err(error) if error.is_forbidden() || error.is_absent() => Ok(None),

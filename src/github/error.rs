@@ -17,8 +17,10 @@ pub enum GitHubError {
     /// A `workflow_run` event reports a run that this job does not publish.
     #[error("accept the reported run: {0}")]
     Untrusted(String),
-    #[error("prepare the connection to GitHub: {0}")]
+    #[error("prepare the connection: {0}")]
     Setup(String),
+    #[error("{what}: {why}")]
+    Webhook { what: String, why: String },
 }
 
 impl GitHubError {

@@ -7,9 +7,11 @@ mod client;
 mod comment;
 mod error;
 mod event;
+mod issues;
 mod outputs;
 mod pull;
 mod retry;
+mod webhook;
 mod workflow;
 
 pub use annotations::{Annotation, Level, annotations};
@@ -18,8 +20,10 @@ pub use client::{Client, Token};
 pub use comment::{CommentRequest, Marker, Posted};
 pub use error::GitHubError;
 pub use event::{Attempt, Event, EventError, Job, Origin, PullRequest, Repository, Sha, WorkflowRun};
+pub use issues::{Issue, IssueChange};
 pub use outputs::outputs;
 pub use retry::RetryPolicy;
+pub use webhook::Webhook;
 pub use workflow::{Permissions, Step, Workflow, WorkflowJob};
 
 /// Maximum size of a comment in bytes: GitHub rejects more than 65,536 characters, and the marker needs some.

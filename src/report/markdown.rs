@@ -11,7 +11,8 @@ use super::terminal::CAUSES;
 use super::{RowView, View};
 use escape::{message, paragraph};
 
-pub(super) use escape::{cell, code, text};
+pub(super) use escape::text;
+pub use escape::{cell, code};
 pub use failure::{Failure, failure, failure_headline};
 pub use source::Source;
 

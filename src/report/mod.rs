@@ -43,6 +43,7 @@ pub use human::{change, duration, interval, percent, quantity};
 pub use json::{comparison_file, json};
 pub use junit::junit;
 pub use markdown::{Failure, MarkdownOptions, Source, failure, failure_headline, markdown};
+pub use markdown::{cell as markdown_cell, code as markdown_code};
 pub use noise::{noise_json, noise_table};
 pub use noise_plot::noise_svg;
 pub use order::Order;

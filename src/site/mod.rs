@@ -3,16 +3,19 @@
 //!
 //! ```text
 //! baseline files ─▶ history ─▶ moves ─▶ causes ─┐
-//!                      └─▶ silence ─────────────┴▶ overview, benchmark, compare ─▶ folder
+//!                      └─▶ silence ─────────────┼▶ overview, benchmark, compare ─▶ folder
+//!                                               └▶ alerts ─▶ issue
 //! ```
 
 mod address;
+mod alerts;
 mod benchmark;
 mod build;
 mod causes;
 mod compare;
 mod folder;
 mod history;
+mod issue;
 mod layout;
 mod moves;
 mod overview;
@@ -20,9 +23,11 @@ mod plot;
 mod silence;
 
 pub use address::Repository;
+pub use alerts::{Action, AlertPolicy, Known, Over, Plan, Trace, plan};
 pub use build::{Site, moved};
 pub use causes::{Cause, Member, causes};
 pub use folder::{Folder, FolderError};
 pub use history::{History, Point, Session, Timeline, Track};
+pub use issue::{IssueContext, Owner, body as issue_body, closing as issue_closing, title as issue_title};
 pub use moves::{Move, Range, compiler, sources};
 pub use silence::{Silence, silences};

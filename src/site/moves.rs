@@ -17,6 +17,8 @@ pub struct Move {
     pub before: usize,
     /// How many times the cost before it is: above one is worse.
     pub cost_ratio: f64,
+    /// How sure it is: see [`crate::stats::change_points::ChangePoint::evidence`].
+    pub evidence: f64,
     /// Values before and after.
     pub from: f64,
     pub to: f64,
@@ -44,6 +46,7 @@ impl Track {
                 latest: session(change.latest),
                 before: session(change.earliest.saturating_sub(1)),
                 cost_ratio: (change.after - change.before).exp(),
+                evidence: change.evidence,
                 from: value(change.before),
                 to: value(change.after),
             })

@@ -53,6 +53,8 @@ pub struct ChangePoint {
     /// Median of the stretch before and of the stretch after, in the values' own scale.
     pub before: f64,
     pub after: f64,
+    /// How much better two levels fit here than one: squared error in units of the noise's variance.
+    pub evidence: f64,
 }
 
 /// The changes of level in a series of logarithms, oldest first. Empty where there are none, or too few
@@ -80,13 +82,16 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     bounds
         .windows(3)
         .map(|three| {
-            let (earliest, latest) = plausible(&scaled[three[0]..three[2]], three[1] - three[0], wander);
+            let (stretch, at) = (&scaled[three[0]..three[2]], three[1] - three[0]);
+            let (earliest, latest) = plausible(stretch, at, wander);
+            let gain = squared_error(stretch) - squared_error(&stretch[..at]) - squared_error(&stretch[at..]);
             ChangePoint {
                 at: three[1],
                 earliest: three[0] + earliest,
                 latest: three[0] + latest,
                 before: level(three[0], three[1]),
                 after: level(three[1], three[2]),
+                evidence: gain / wander,
             }
         })
         .collect()
@@ -94,15 +99,16 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
 
 /// The cuts around `at` of two stretches whose squared error is within [`PLAUSIBLE`] of the best one's.
 fn plausible(values: &[f64], at: usize, wander: f64) -> (usize, usize) {
-    let error = |stretch: &[f64]| {
-        let mean = describe::mean(stretch).unwrap_or_default();
-        stretch.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>()
-    };
-    let cost = |cut: usize| error(&values[..cut]) + error(&values[cut..]);
+    let cost = |cut: usize| squared_error(&values[..cut]) + squared_error(&values[cut..]);
     let most = cost(at) + PLAUSIBLE * wander;
     let earliest = (1..at).rev().take_while(|&cut| cost(cut) <= most).last().unwrap_or(at);
     let latest = (at + 1..values.len()).take_while(|&cut| cost(cut) <= most).last().unwrap_or(at);
     (earliest, latest)
+}
+
+fn squared_error(stretch: &[f64]) -> f64 {
+    let mean = describe::mean(stretch).unwrap_or_default();
+    stretch.iter().map(|value| (value - mean) * (value - mean)).sum()
 }
 
 /// Standard deviation of the noise, from differences of neighbours.

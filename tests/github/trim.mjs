@@ -4,6 +4,9 @@ import fs from "node:fs";
 
 const OPERATIONS = [
   "GET /user",
+  "GET /repos/{owner}/{repo}/issues",
+  "POST /repos/{owner}/{repo}/issues",
+  "PATCH /repos/{owner}/{repo}/issues/{issue_number}",
   "GET /repos/{owner}/{repo}/issues/{issue_number}/comments",
   "POST /repos/{owner}/{repo}/issues/{issue_number}/comments",
   "PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}",

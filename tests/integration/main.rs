@@ -1,6 +1,7 @@
 //! The one integration binary: every area is a module, so that the library is linked once.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod alert;
 mod baseline;
 mod bisect;
 mod bundle;
@@ -34,6 +35,8 @@ mod process;
 mod profile;
 mod pull_request;
 mod raw_files;
+#[path = "../simulated_history/replay.rs"]
+mod replay;
 mod schemas;
 #[path = "../simulated_history/history.rs"]
 mod simulated_history;

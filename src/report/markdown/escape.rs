@@ -10,7 +10,7 @@ const LONGEST_MESSAGE: usize = 600;
 
 /// A stranger's text as a code span, where GitHub looks for no mentions, links, emoji or HTML. The
 /// fence is longer than any run of backticks inside.
-pub(crate) fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     span(text, LONGEST)
 }
 
@@ -43,7 +43,7 @@ fn clipped(mut text: String, longest: usize) -> String {
 
 /// The same inside a table. A bar ends a cell even in a code span, and `\|` is only safe where no
 /// backslash stands before it, so a bar becomes the box-drawing one that looks like it.
-pub(crate) fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     code(text).replace('|', "│")
 }
 

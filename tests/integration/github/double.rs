@@ -47,6 +47,7 @@ struct State {
     next: u64,
     comments: Vec<Comment>,
     checks: Vec<Value>,
+    issues: Vec<Value>,
     pulls: Vec<Value>,
     /// Commits with their parents.
     commits: Vec<(String, Vec<String>)>,
@@ -138,6 +139,19 @@ impl Double {
         self.with(|state| state.checks.clone())
     }
 
+    pub fn issues(&self) -> Vec<Value> {
+        self.with(|state| state.issues.clone())
+    }
+
+    /// A person closes all of them.
+    pub fn close_issues(&self) {
+        self.with(|state| state.issues.iter_mut().for_each(|issue| issue["state"] = json!("closed")));
+    }
+
+    pub fn add_issue(&self, issue: Value) {
+        self.with(|state| state.issues.push(issue));
+    }
+
     /// `METHOD path` of every request, in order.
     pub fn log(&self) -> Vec<String> {
         self.with(|state| state.log.iter().map(|(line, _)| line.clone()).collect())
@@ -201,6 +215,26 @@ impl State {
         match (method, parts.as_slice()) {
             ("GET", ["user"]) if self.installation => refused(403, "Resource not accessible by integration"),
             ("GET", ["user"]) => reply(200, &json!({ "login": BOT })),
+            ("GET", ["repos", "o", "r", "issues"]) => page(&self.issues, query, |entries| json!(entries)),
+            ("POST", ["repos", "o", "r", "issues"]) => {
+                let mut issue = body.clone();
+                issue["number"] = json!(self.issues.len() + 1);
+                issue["state"] = json!("open");
+                issue["user"] = json!({ "login": BOT });
+                self.issues.push(issue.clone());
+                reply(201, &issue)
+            }
+            ("PATCH", ["repos", "o", "r", "issues", number]) => {
+                match self.issues.iter_mut().find(|issue| is(&issue["number"], number)) {
+                    None => refused(404, "Not Found"),
+                    Some(issue) => {
+                        for (key, value) in body.as_object().unwrap() {
+                            issue[key] = value.clone();
+                        }
+                        reply(200, issue)
+                    }
+                }
+            }
             ("GET", ["repos", "o", "r", "issues", _, "comments"]) => {
                 let all: Vec<Value> = self.comments.iter().map(shown).collect();
                 page(&all, query, |entries| json!(entries))

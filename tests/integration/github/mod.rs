@@ -10,5 +10,5 @@ mod sticky;
 mod token;
 mod trusted;
 
-pub use double::Double;
+pub use double::{BOT, Double, Fault, TOKEN};
 pub use publish::{Measured, pull};

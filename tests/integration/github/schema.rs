@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use benchgate::github::{
-    Attempt, Check, Client, Conclusion, Event, Job, Marker, Repository, RetryPolicy, Sha, Token,
+    Attempt, Check, Client, Conclusion, Event, IssueChange, Job, Marker, Repository, RetryPolicy, Sha, Token,
 };
 use serde_json::{Value, json};
 
@@ -269,5 +269,24 @@ fn a_reported_run_finds_its_pull_request_in_requests_that_github_describes() {
             (pull["number"].clone(), pull["head"]["sha"].clone())
         );
     }
+    github.expect_described();
+}
+
+#[test]
+#[ignore = "needs Node and GitHub's description: .ci/run github"]
+fn issues_are_opened_changed_and_listed_in_requests_that_github_describes() {
+    let github = GitHub::start();
+    let body = "<!-- benchgate/alert/v1 at=1 size=1 state=worse of=01234567 -->\nslow";
+    let issues = on(async {
+        let client = client(&github);
+        let number = client.open_issue("slower", body, "benchgate-alert", BOT).await.unwrap();
+        for (open, reopened) in [(true, false), (false, false), (true, true)] {
+            let change = IssueChange { title: Some("still slower"), body, open, reopened };
+            client.change_issue(number, change).await.unwrap();
+        }
+        client.issues("benchgate-alert", BOT).await.unwrap()
+    });
+    assert_eq!(issues.len(), 1);
+    assert_eq!((issues[0].open, issues[0].title.as_str()), (true, "still slower"));
     github.expect_described();
 }

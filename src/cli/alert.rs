@@ -1,0 +1,245 @@
+//! `benchgate alert`: issues and a webhook about what got slower, and what is missing.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::config::GitHub;
+use crate::exit_code::ExitCode;
+use crate::git::Repository;
+use crate::github::{Client, GitHubError, Issue, IssueChange, RetryPolicy, Token, Webhook};
+use crate::model::counted;
+use crate::report::harmless;
+use crate::site::{
+    self, Action, AlertPolicy, Cause, IssueContext, Known, Owner, Plan, Silence, Timeline, Trace,
+};
+
+use super::site::HistoryArgs;
+use super::store_args::StoreArgs;
+use super::{CliError, Terminal, job, runtime, secrets};
+
+/// Open, update and close issues about stored sessions that got slower
+///
+/// One GitHub issue for each cause: benchmarks that moved at the same change. An issue is updated every night, closed
+/// when the benchmarks are back at their earlier level or the change is accepted, and opened again if that does not
+/// last. The token comes from GITHUB_TOKEN. BENCHGATE_WEBHOOK_URL, if set, receives what was done as JSON, signed with
+/// BENCHGATE_WEBHOOK_SECRET.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate alert --branch --dry-run            what would be done
+  benchgate alert --branch --owner 'vit*=@org/vision'
+  benchgate alert --branch --fail-on missing    exit code 12 if something
+                                                stopped reporting")]
+pub struct Args {
+    /// Print what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Maximum number of issues to open; further causes wait for the next night
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    limit: usize,
+    /// Smallest slowdown that opens an issue, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    floor: f64,
+    /// Mention a user or team in issues about benchmarks that match; repeatable
+    #[arg(long, value_name = "GLOB=@HANDLE", value_parser = Owner::parse)]
+    owner: Vec<Owner>,
+    /// Address of the published site, to link its pages
+    #[arg(long, value_name = "URL", value_parser = site_url)]
+    site: Option<String>,
+    /// Where commits are linked to [default: the repository of the job, or the remote `origin`]
+    #[arg(long, value_name = "URL", value_parser = super::site::repository)]
+    repository: Option<site::Repository>,
+    #[command(flatten)]
+    history: HistoryArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Marks the issues; they are found by it.
+const LABEL: &str = "benchgate-alert";
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
+    number.filter(|number| (0.1..=50.0).contains(number)).ok_or_else(|| "expected 0.1 to 50".to_owned())
+}
+
+fn site_url(text: &str) -> Result<String, String> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~/:%".contains(letter);
+    let good = text.starts_with("https://") && text.chars().all(plain);
+    if good { Ok(format!("{}/", text.trim_end_matches('/'))) } else { Err("expected https://…".to_owned()) }
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let git = Repository::open(Path::new(".")).ok();
+    let job = job::current()?;
+    let token = secrets::get("GITHUB_TOKEN").as_deref().and_then(Token::new);
+    if !args.dry_run && (job.is_none() || token.is_none()) {
+        return Err(CliError::Usage {
+            message: "issues can only be opened by a job of GitHub Actions with GITHUB_TOKEN".to_owned(),
+            hint: Some(
+                "give the step `GITHUB_TOKEN: ${{ github.token }}`; --dry-run runs anywhere".to_owned(),
+            ),
+        });
+    }
+    let hook = if args.dry_run { None } else { webhook()? };
+    let timelines = args.history.read(&args.store, git.as_ref(), terminal)?;
+    let now = args.history.now();
+    let origin = git.as_ref().and_then(|git| git.remote_url("origin").ok());
+    let own = job.as_ref().map(|job| format!("{}/{}", job.server, job.repository));
+    let repository = args.repository.clone();
+    let repository = repository.or_else(|| own.or(origin).as_deref().and_then(site::Repository::parse));
+    let context =
+        IssueContext { repository: repository.as_ref(), site: args.site.as_deref(), owners: &args.owner };
+    let policy = AlertPolicy { floor: args.floor / 100.0, limit: args.limit, ..AlertPolicy::default() };
+    let silent = args.history.silent(&timelines);
+    let night = Night { timelines: &timelines, silent: &silent, now, policy, context, dry_run: args.dry_run };
+    let said = match (&job, &token) {
+        (Some(job), Some(token)) => runtime::block_on(async |cancel| {
+            let client = Client::new(&job.api, job.repository.clone(), token, RetryPolicy::default())?;
+            tokio::select! {
+                done = night.speak(&client, hook.as_ref()) => done.map_err(failed),
+                () = cancel.requested() => Err(CliError::Interrupted),
+            }
+        })?,
+        // A dry run without a token knows of no issue.
+        _ => night.said(&site::plan(&timelines, &[], now, &policy), &[]),
+    };
+    terminal.print(&harmless(&said));
+    Ok(args.history.judge(&silent, terminal))
+}
+
+fn failed(error: GitHubError) -> CliError {
+    if error.is_forbidden() {
+        return CliError::GitHub {
+            message: format!("failed to {error}"),
+            hint: Some("give the job `permissions: issues: write`".to_owned()),
+        };
+    }
+    CliError::from(error)
+}
+
+/// The webhook, if one is configured.
+fn webhook() -> Result<Option<Webhook>, CliError> {
+    let Some(url) = secrets::get("BENCHGATE_WEBHOOK_URL") else { return Ok(None) };
+    let secret = secrets::get("BENCHGATE_WEBHOOK_SECRET");
+    Ok(Some(Webhook::new(&url, secret.as_deref(), RetryPolicy::default())?))
+}
+
+/// One night's alerts.
+struct Night<'a> {
+    timelines: &'a [Timeline],
+    silent: &'a [Silence],
+    now: Timestamp,
+    policy: AlertPolicy,
+    context: IssueContext<'a>,
+    dry_run: bool,
+}
+
+impl Night<'_> {
+    async fn speak(&self, client: &Client, hook: Option<&Webhook>) -> Result<String, GitHubError> {
+        let author = GitHub::default().author;
+        let issues = client.issues(LABEL, &author).await?;
+        let known = issues.iter().filter_map(|issue| {
+            Some(Known { number: issue.number, open: issue.open, trace: Trace::from_body(&issue.body)? })
+        });
+        let known: Vec<Known> = known.collect();
+        let plan = site::plan(self.timelines, &known, self.now, &self.policy);
+        let said = self.said(&plan, &issues);
+        if self.dry_run {
+            return Ok(said);
+        }
+        let mut news: Vec<Value> = Vec::new();
+        for action in &plan.actions {
+            news.extend(self.carry_out(client, action, &issues, &author).await?);
+        }
+        let missing: Vec<&Silence> =
+            self.silent.iter().filter(|silence| silence.explained.is_none()).collect();
+        if let Some(hook) = hook.filter(|_| !news.is_empty() || !missing.is_empty()) {
+            let missing: Vec<Value> = missing
+                .iter()
+                .map(|silence| {
+                    json!({ "suite": silence.suite, "testbed": silence.testbed, "benchmark": silence.benchmark,
+                        "since": silence.since.to_string() })
+                })
+                .collect();
+            let body = json!({ "schema": "benchgate/alert/v1", "time": self.now.to_string(), "issues": news,
+                "missing": missing, "waiting": plan.waiting });
+            let body = body.to_string().into_bytes();
+            let delivery: String =
+                Sha256::digest(&body).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+            hook.send(&delivery, &body).await?;
+        }
+        Ok(said)
+    }
+
+    /// Does it, and returns what a webhook is sent: nothing for an update.
+    async fn carry_out(
+        &self,
+        client: &Client,
+        action: &Action<'_>,
+        issues: &[Issue],
+        author: &str,
+    ) -> Result<Option<Value>, GitHubError> {
+        let old = |number: u64| issues.iter().find(|issue| issue.number == number);
+        let news = |action: &str, number: u64, cause: &Cause<'_>| {
+            let benchmarks: Vec<&str> = cause.members.iter().map(|member| member.benchmark).collect();
+            json!({ "action": action, "number": number, "title": site::issue_title(cause), "benchmarks": benchmarks,
+                "after": cause.after.to_string(), "until": cause.until.to_string() })
+        };
+        match action {
+            Action::Open { cause, trace } => {
+                let body = site::issue_body(cause, trace, &self.context);
+                let number = client.open_issue(&site::issue_title(cause), &body, LABEL, author).await?;
+                Ok(Some(news("opened", number, cause)))
+            }
+            Action::Update { number, cause, trace } | Action::Reopen { number, cause, trace } => {
+                let (title, body) = (site::issue_title(cause), site::issue_body(cause, trace, &self.context));
+                let reopened = matches!(action, Action::Reopen { .. });
+                let same = old(*number).is_some_and(|old| old.title == title && old.body == body);
+                if reopened || !same {
+                    let change = IssueChange { title: Some(&title), body: &body, open: true, reopened };
+                    client.change_issue(*number, change).await?;
+                }
+                Ok(reopened.then(|| news("reopened", *number, cause)))
+            }
+            Action::Close { number, trace, why } => {
+                let before = old(*number).map_or("", |old| old.body.as_str());
+                let body = site::issue_closing(trace, why, self.now, before);
+                let change = IssueChange { title: None, body: &body, open: false, reopened: false };
+                client.change_issue(*number, change).await?;
+                Ok(Some(json!({ "action": "closed", "number": number })))
+            }
+        }
+    }
+
+    fn said(&self, plan: &Plan<'_>, issues: &[Issue]) -> String {
+        let will = if self.dry_run { "would " } else { "" };
+        let mut text = String::new();
+        for action in &plan.actions {
+            let line = match action {
+                Action::Open { cause, .. } => format!("open: {}", site::issue_title(cause)),
+                Action::Update { number, cause, .. } => {
+                    format!("update #{number}: {}", site::issue_title(cause))
+                }
+                Action::Reopen { number, cause, .. } => {
+                    format!("reopen #{number}: {}", site::issue_title(cause))
+                }
+                Action::Close { number, why, .. } => format!("close #{number}: {why}"),
+            };
+            text.push_str(&format!("{will}{line}\n"));
+        }
+        if plan.waiting > 0 {
+            text.push_str(&format!("{} for the next night (--limit)\n", counted(plan.waiting, "cause")));
+        }
+        if text.is_empty() {
+            text = format!(
+                "nothing to do; {}\n",
+                counted(issues.iter().filter(|i| i.open).count(), "open issue")
+            );
+        }
+        text
+    }
+}

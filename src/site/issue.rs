@@ -1,0 +1,245 @@
+//! An alert in words: the issue's title and text in Markdown, and the marker that it is found again by. Names come
+//! from anyone and stand in code spans, where nothing is a mention, a link or markup.
+
+use jiff::Timestamp;
+
+use super::address::Repository;
+use super::alerts::{Over, Trace, rows};
+use super::benchmark::path;
+use super::causes::Cause;
+use super::history::Session;
+use super::layout::short;
+use super::moves::{Range, compiler, sources};
+use super::plot::day;
+use crate::report::{change, markdown_cell, markdown_code, quantity};
+
+const BEGIN: &str = "<!-- benchgate/alert/v1 ";
+const END: &str = " -->";
+/// Benchmarks in the table; the others are counted.
+const ROWS: usize = 30;
+
+/// Who is mentioned, by what an issue is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Glob over benchmark names.
+    pub benchmarks: String,
+    /// `@user` or `@org/team`.
+    pub handle: String,
+}
+
+impl Owner {
+    /// `GLOB=@HANDLE`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (benchmarks, handle) = text.rsplit_once('=').ok_or("expected GLOB=@HANDLE")?;
+        globset::Glob::new(benchmarks).map_err(|error| error.to_string())?;
+        let plain = |part: &str| {
+            !part.is_empty()
+                && part.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+        };
+        let name = handle
+            .strip_prefix('@')
+            .filter(|name| name.split('/').count() <= 2 && name.split('/').all(plain));
+        name.ok_or("expected a handle like @user or @org/team")?;
+        Ok(Self { benchmarks: benchmarks.to_owned(), handle: handle.to_owned() })
+    }
+}
+
+/// What links and mentions an issue may have.
+#[derive(Debug, Clone, Default)]
+pub struct IssueContext<'a> {
+    pub repository: Option<&'a Repository>,
+    /// Where the site is published, with a slash at the end.
+    pub site: Option<&'a str>,
+    pub owners: &'a [Owner],
+}
+
+impl Trace {
+    /// The line that an issue begins with.
+    pub fn line(&self) -> String {
+        let state = if self.recovered { "over" } else { "worse" };
+        let size = (self.size * 1e4).round();
+        format!(
+            "{BEGIN}at={} size={size} state={state} of={}{END}",
+            self.at.as_second(),
+            self.members.join(",")
+        )
+    }
+
+    /// The trace of an issue's text. Only its first line counts, and only a whole one.
+    pub fn from_body(body: &str) -> Option<Self> {
+        let line = body.lines().next()?.trim_end();
+        let mut parts = line.strip_prefix(BEGIN)?.strip_suffix(END)?.split(' ');
+        let mut part = |name: &str| parts.next()?.strip_prefix(name)?.strip_prefix('=');
+        let at = Timestamp::from_second(part("at")?.parse().ok()?).ok()?;
+        let size: f64 = part("size")?.parse().ok().filter(|size: &f64| size.is_finite())?;
+        let recovered = match part("state")? {
+            "worse" => false,
+            "over" => true,
+            _ => return None,
+        };
+        let members: Vec<String> = part("of")?.split(',').map(str::to_owned).collect();
+        let key = |member: &String| member.len() == 8 && member.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let whole = parts.next().is_none() && members.iter().all(key);
+        whole.then_some(Self { at, size: size / 1e4, members, recovered })
+    }
+}
+
+/// The title: what is slower, and by how much.
+pub fn title(cause: &Cause<'_>) -> String {
+    let Some(worst) = cause.members.first() else { return String::new() };
+    let more = cause.members.len() - 1;
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let by = change(worst.change.to / worst.change.from);
+    let name: String =
+        crate::report::clean(worst.benchmark).replace('@', "@\u{2060}").chars().take(120).collect();
+    format!("Slower since {}: {name}{more} ({by})", day(worst.at()))
+}
+
+/// The text of an issue that is open.
+pub fn body(cause: &Cause<'_>, trace: &Trace, context: &IssueContext<'_>) -> String {
+    let mut text = format!("{}\n", trace.line());
+    let count = crate::model::counted(cause.members.len(), "benchmark");
+    text.push_str(&format!(
+        "{count} got slower at the same change, between {} and {}.\n\n",
+        day(cause.after),
+        day(cause.until)
+    ));
+    if let Some(first) = cause.members.first() {
+        let (old, new) = first.timeline.bounds(&first.change);
+        text.push_str(&ranges(old, new, context.repository));
+    }
+    text.push_str(
+        "\n| benchmark | suite | testbed | metric | before → after | change |\n|---|---|---|---|---|--:|\n",
+    );
+    for (member, moved) in rows(cause).take(ROWS) {
+        let unit = member
+            .timeline
+            .benchmarks
+            .get(member.benchmark)
+            .and_then(|history| history.tracks.get(member.metric));
+        let unit = unit.map_or(crate::model::Unit::Count, |track| track.unit.clone());
+        let name = markdown_cell(member.benchmark);
+        let name = context.site.map_or(name.clone(), |site| {
+            format!("{name} [page]({site}{})", path(member.timeline, member.benchmark))
+        });
+        text.push_str(&format!(
+            "| {name} | {} | {} | {} | {} → {} | {} |\n",
+            markdown_cell(&member.timeline.suite),
+            markdown_cell(&member.timeline.testbed.id),
+            markdown_cell(member.metric),
+            quantity(moved.from, &unit),
+            quantity(moved.to, &unit),
+            change(moved.to / moved.from)
+        ));
+    }
+    if cause.members.len() > ROWS {
+        text.push_str(&format!("\nand {} more.\n", cause.members.len() - ROWS));
+    }
+    let owners = owners(cause, context.owners);
+    if !owners.is_empty() {
+        text.push_str(&format!("\nOwners: {}\n", owners.join(" ")));
+    }
+    text.push_str(
+        "\nbenchgate closes this issue when the benchmarks are back at their earlier level, or when the change is accepted \
+         with `benchgate baseline accept`. Close it yourself to hear no more of it. Keep the label: the issue is found by it.\n",
+    );
+    text
+}
+
+/// The text of an issue that is over, above what it said.
+pub fn closing(trace: &Trace, why: &Over, now: Timestamp, old: &str) -> String {
+    let reason = match why {
+        Over::Recovered => "the benchmarks are back at their earlier level".to_owned(),
+        Over::Accepted { who, why } => format!("accepted by {}: {}", markdown_code(who), markdown_code(why)),
+    };
+    let rest = old.split_once('\n').map_or("", |(_, rest)| rest);
+    // What an earlier closing said is replaced.
+    let rest = rest
+        .strip_prefix("**Closed ")
+        .and_then(|rest| rest.split_once("\n\n"))
+        .map_or(rest, |(_, rest)| rest);
+    format!("{}\n**Closed {}**: {reason}.\n\n{rest}", trace.line(), day(now))
+}
+
+fn ranges(old: &Session, new: &Session, repository: Option<&Repository>) -> String {
+    let iree = Repository::parse("https://github.com/iree-org/iree");
+    let line = |what: &str, range: Option<Range<'_>>, repository: Option<&Repository>| {
+        let Some(range) = range else { return String::new() };
+        let text = markdown_code(&format!("{}..{}", short(range.from), short(range.to)));
+        let url = repository.and_then(|repository| repository.compare(range.from, range.to));
+        url.map_or(format!("- {what}: {text}\n"), |url| format!("- {what}: [{text}]({url})\n"))
+    };
+    let text =
+        line("sources", sources(old, new), repository) + &line("compiler", compiler(old, new), iree.as_ref());
+    if text.is_empty() {
+        "- the same sources and compiler before and after: look at the machine\n".to_owned()
+    } else {
+        text
+    }
+}
+
+fn owners(cause: &Cause<'_>, owners: &[Owner]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for owner in owners {
+        let Ok(glob) = globset::Glob::new(&owner.benchmarks) else { continue };
+        let glob = glob.compile_matcher();
+        let concerned = cause.members.iter().any(|member| glob.is_match(member.benchmark));
+        if concerned && !found.contains(&owner.handle) {
+            found.push(owner.handle.clone());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace() -> Trace {
+        Trace {
+            at: "2026-11-20T02:17:00Z".parse().unwrap(),
+            size: 0.0831,
+            members: vec!["0123abcd".to_owned(), "ffffffff".to_owned()],
+            recovered: false,
+        }
+    }
+
+    #[test]
+    fn a_marker_is_read_back_and_only_a_whole_one_counts() {
+        let line = trace().line();
+        assert_eq!(Trace::from_body(&format!("{line}\nmore")), Some(trace()));
+        for body in [
+            format!("hello\n{line}"),
+            line.replace(" -->", ""),
+            line.replace("state=worse", "state=better"),
+            line.replace("0123abcd", "../../x"),
+            line.replace("size=831", "size=inf"),
+            String::new(),
+        ] {
+            assert_eq!(Trace::from_body(&body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn closing_keeps_what_was_said_and_says_why_once() {
+        let now: Timestamp = "2026-12-01T00:00:00Z".parse().unwrap();
+        let over = Trace { recovered: true, ..trace() };
+        let first = closing(&over, &Over::Recovered, now, &format!("{}\nslow", trace().line()));
+        let why = Over::Accepted { who: "kim".to_owned(), why: "on purpose @all".to_owned() };
+        let second = closing(&over, &why, now, &first);
+        assert_eq!(second.matches("**Closed").count(), 1);
+        assert!(second.ends_with("\n\nslow") && second.contains("`on purpose @all`"), "{second}");
+        assert_eq!(Trace::from_body(&second), Some(over));
+    }
+
+    #[test]
+    fn only_a_handle_is_a_handle() {
+        assert_eq!(Owner::parse("vit*=@org/team").unwrap().handle, "@org/team");
+        for wrong in ["vit*", "vit*=kim", "vit*=@", "vit*=@a/b/c", "vit*=@a b", "[=@kim", "vit*=@a\n@b"] {
+            assert!(Owner::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

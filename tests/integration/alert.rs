@@ -1,0 +1,227 @@
+//! `benchgate alert`: one issue for each cause, night by night, and what it does against a GitHub that fails.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::github::{BOT, Double, Fault, TOKEN};
+use crate::harness::{Outcome, World};
+use crate::replay::{PLANTED, play};
+use crate::simulated_history::{self as history, Plan};
+
+#[test]
+fn every_planted_cause_is_one_issue_and_nothing_else_is() {
+    // benches/alerts.rs plays a hundred years.
+    for seed in 0..2 {
+        let year = play(seed, 0.008, &PLANTED);
+        assert!(year.is_exact(&PLANTED), "{seed}: {year:?}");
+        // The reverted one and the accepted one are closed.
+        assert!(year.closed >= 2, "{year:?}");
+    }
+}
+
+#[test]
+fn a_year_without_a_change_opens_no_issue() {
+    let year = play(1, 0.012, &[]);
+    assert!(year.opened.is_empty(), "{year:?}");
+}
+
+/// A history with one slowdown of the newest nights, and a GitHub.
+struct Night {
+    world: World,
+    double: Double,
+}
+
+const PLAN: Plan = Plan { seed: 3, nights: 60, benchmarks: 8, processes: 3, noise: 0.003, hostile: true };
+
+impl Night {
+    fn new() -> Self {
+        let world = World::new();
+        history::write(&PLAN, &world.work().join("baselines"));
+        world.write("event.json", "{}");
+        Self { world, double: Double::new() }
+    }
+
+    fn alert(&self, more: &[&str], variables: &[(&str, &str)]) -> Outcome {
+        let now = history::began(PLAN.nights).to_string();
+        let mut command = self.world.command(["alert", "--now", &now].iter().chain(more));
+        command
+            .env("GITHUB_EVENT_NAME", "schedule")
+            .env("GITHUB_EVENT_PATH", self.world.work().join("event.json"))
+            .env("GITHUB_REPOSITORY", "o/r")
+            .env("GITHUB_API_URL", self.double.api())
+            .env("GITHUB_SERVER_URL", "https://github.com")
+            .env("GITHUB_SHA", "0123456789abcdef0123456789abcdef01234567")
+            .env("GITHUB_REF", "refs/heads/main")
+            .env("GITHUB_RUN_ID", "7")
+            .env("GITHUB_RUN_ATTEMPT", "1")
+            .env("GITHUB_TOKEN", TOKEN)
+            .envs(variables.iter().copied());
+        let outcome = self.world.finish(command);
+        assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains("ghs_"));
+        outcome
+    }
+
+    fn states(&self) -> Vec<String> {
+        self.double.issues().iter().map(|issue| issue["state"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn an_issue_is_opened_once_closed_when_accepted_and_opened_again_when_that_ends() {
+    let night = Night::new();
+    night.alert(&["--owner", "*passwd=@org/team"], &[]).expect_code(0);
+    let issues = night.double.issues();
+    assert!(!issues.is_empty());
+    let newest = issues.iter().find(|issue| issue["title"].as_str().unwrap().contains("passwd")).unwrap();
+    let body = newest["body"].as_str().unwrap();
+    assert!(body.starts_with("<!-- benchgate/alert/v1 at=") && body.contains("Owners: @org/team"), "{body}");
+    assert!(body.contains("https://github.com/o/r/compare/"), "{body}");
+    for issue in &issues {
+        let text = issue["body"].as_str().unwrap().replace("<!-- benchgate/alert/v1 ", "");
+        assert!(!text.contains("\u{202e}") && !text.contains("\n<"), "{text}");
+    }
+    let count = issues.len();
+    // The same night again changes nothing.
+    night.alert(&["--owner", "*passwd=@org/team"], &[]).expect_code(0);
+    assert_eq!((night.double.issues().len(), night.double.count("PATCH")), (count, 0));
+    let accept = ["baseline", "accept", "zoo", "--testbed", "cpu", "--since"];
+    let from = history::commit(PLAN.nights - 5);
+    let rest = ["--benchmark", "*passwd*", "--who", "kim", "--why", "on purpose"];
+    night.world.run(accept.into_iter().chain([from.as_str()]).chain(rest)).expect_code(0);
+    night.alert(&[], &[]).expect_code(0);
+    let closed = night.double.issues().into_iter().find(|issue| issue["state"] == "closed").unwrap();
+    assert!(closed["title"].as_str().unwrap().contains("passwd"));
+    assert_eq!(closed["state_reason"], "completed");
+    assert!(closed["body"].as_str().unwrap().contains("accepted by `kim`: `on purpose`"));
+    // The acceptance is taken back.
+    let folder = night.world.work().join("baselines/zoo/cpu");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if std::fs::read_to_string(&path).unwrap().contains("*passwd*") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    night.alert(&[], &[]).expect_code(0);
+    assert_eq!(night.states(), vec!["open"; count]);
+}
+
+#[test]
+fn an_issue_that_a_person_closed_stays_closed() {
+    let night = Night::new();
+    night.alert(&[], &[]).expect_code(0);
+    let count = night.double.issues().len();
+    night.double.close_issues();
+    night.alert(&[], &[]).expect_code(0);
+    assert_eq!(night.states(), vec!["closed"; count]);
+}
+
+#[test]
+fn a_lost_answer_to_a_new_issue_leaves_exactly_one() {
+    for fault in [Fault::DoneThen502, Fault::DoneThenSilence, Fault::NotDone502] {
+        let night = Night::new();
+        night.double.fail("POST", "/issues", fault.clone());
+        night.alert(&["--limit", "1"], &[]).expect_code(0);
+        assert_eq!(night.double.issues().len(), 1, "{fault:?}");
+    }
+}
+
+#[test]
+fn a_read_only_token_is_refused_with_the_permission_that_it_lacks() {
+    let night = Night::new();
+    night.double.read_only();
+    let refused = night.alert(&[], &[]).expect_code(22);
+    assert!(refused.stderr.contains("issues: write"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_needs_no_token() {
+    let night = Night::new();
+    let said = night.alert(&["--dry-run"], &[]).expect_code(0).stdout;
+    assert!(said.contains("would open: "), "{said}");
+    let without = night.alert(&["--dry-run"], &[("GITHUB_TOKEN", "")]).expect_code(0).stdout;
+    assert_eq!(said, without);
+    assert_eq!(night.double.count("POST"), 0);
+    night.alert(&[], &[("GITHUB_TOKEN", "")]).expect_code(2);
+}
+
+#[test]
+fn an_issue_of_another_author_with_our_marker_is_left_alone() {
+    let night = Night::new();
+    night.alert(&["--limit", "1"], &[]).expect_code(0);
+    let ours = night.double.issues()[0].clone();
+    let forged = Night::new();
+    let mut copy = ours;
+    copy["user"] = json!({ "login": "mallory" });
+    copy["number"] = json!(77);
+    forged.double.add_issue(copy.clone());
+    forged.alert(&["--limit", "1"], &[]).expect_code(0);
+    let issues = forged.double.issues();
+    assert_eq!((issues.len(), &issues[0]), (2, &copy));
+    assert_eq!(issues[1]["user"]["login"], BOT);
+}
+
+/// Answers one request after the other with these statuses, and returns what came.
+fn receiver(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<Vec<(String, Vec<u8>)>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://127.0.0.1:{}/hook/T0PS3CR3T", listener.local_addr().unwrap().port());
+    let received = std::thread::spawn(move || {
+        let answer = |status: u16| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut length) = (String::new(), 0);
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                let lower = line.to_ascii_lowercase();
+                if let Some(text) = lower.strip_prefix("content-length: ") {
+                    length = text.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+                head.push_str(&lower);
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            stream.write_all(format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n").as_bytes()).unwrap();
+            (head, body)
+        };
+        statuses.into_iter().map(answer).collect()
+    });
+    (url, received)
+}
+
+#[test]
+fn a_webhook_gets_signed_json_and_is_tried_again() {
+    let night = Night::new();
+    let (url, received) = receiver(vec![503, 200]);
+    let variables = [("BENCHGATE_WEBHOOK_URL", url.as_str()), ("BENCHGATE_WEBHOOK_SECRET", "s3cret")];
+    let outcome = night.alert(&[], &variables).expect_code(0);
+    assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains("T0PS3CR3T"));
+    let received = received.join().unwrap();
+    assert_eq!(received.len(), 2);
+    assert_eq!(received[0].1, received[1].1);
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"s3cret");
+    for (head, body) in &received {
+        let line = head.lines().find(|line| line.starts_with("x-benchgate-signature-256: sha256=")).unwrap();
+        let digits = line.rsplit('=').next().unwrap();
+        let tag: Vec<u8> = (0..digits.len() / 2)
+            .map(|at| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap())
+            .collect();
+        ring::hmac::verify(&key, body, &tag).unwrap();
+        let message: Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(message["schema"], "benchgate/alert/v1");
+        assert_eq!(message["issues"][0]["action"], "opened");
+    }
+}
+
+#[test]
+fn a_webhook_that_refuses_is_an_error_that_does_not_show_its_address() {
+    let night = Night::new();
+    let (url, received) = receiver(vec![404]);
+    let refused = night.alert(&[], &[("BENCHGATE_WEBHOOK_URL", &url)]).expect_code(22);
+    assert!(refused.stderr.contains("404") && !refused.stderr.contains("T0PS3CR3T"), "{}", refused.stderr);
+    received.join().unwrap();
+}
