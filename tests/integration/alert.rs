@@ -162,8 +162,11 @@ fn an_issue_of_another_author_with_our_marker_is_left_alone() {
     assert_eq!(issues[1]["user"]["login"], BOT);
 }
 
+/// Head and body of a request.
+type Delivery = (String, Vec<u8>);
+
 /// Answers one request after the other with these statuses, and returns what came.
-fn receiver(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<Vec<(String, Vec<u8>)>>) {
+fn receiver(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<Vec<Delivery>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://127.0.0.1:{}/hook/T0PS3CR3T", listener.local_addr().unwrap().port());
     let received = std::thread::spawn(move || {
