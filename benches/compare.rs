@@ -159,7 +159,7 @@ fn contend(mode: &str, files: &[PathBuf]) -> f64 {
 
 fn read(file: &Path) -> benchgate::model::Run {
     let bytes = std::fs::read(file).unwrap();
-    ingest::read(&bytes, Format::detect(&bytes).unwrap(), &file.display().to_string()).unwrap()
+    ingest::read(&bytes, ingest::detect(&bytes).unwrap(), &file.display().to_string()).unwrap()
 }
 
 /// Processor time of this process and of the one it started, seconds.

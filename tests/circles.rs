@@ -9,17 +9,6 @@ use std::path::{Path, PathBuf};
 const STANDING: &[&[&str]] = &[
     &["src/gate/comparison.rs", "src/gate/series.rs", "src/gate/typical.rs"],
     &["src/gate/diagnosis.rs", "src/gate/draft.rs"],
-    &[
-        "src/ingest/benchfmt.rs",
-        "src/ingest/conv_library.rs",
-        "src/ingest/detect.rs",
-        "src/ingest/error.rs",
-        "src/ingest/format.rs",
-        "src/ingest/iree_run_module.rs",
-        "src/ingest/json_scan.rs",
-        "src/ingest/latency_csv.rs",
-        "src/ingest/text.rs",
-    ],
 ];
 
 /// A module by its path below the crate: `["gate", "noise"]`.
@@ -115,13 +104,25 @@ fn inline(code: &str) -> Vec<Module> {
     paths.map(|path| path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()).collect()
 }
 
-/// The module that defines what a path names, following what faces hand on.
-fn home(
+/// What each module re-exports: the name, and the path it was imported by.
+type Faces = BTreeMap<Module, BTreeMap<String, Module>>;
+
+/// The module that defines what a path names, following re-exports.
+fn home(from: &Module, path: &Module, modules: &BTreeMap<Module, Source>, faces: &Faces) -> Option<Module> {
+    follow(from, path, modules, faces, &mut BTreeSet::new())
+}
+
+/// As [`home`]. A name that leads back to itself (`pub(crate) use own_macro;`) is defined where it stands.
+fn follow(
     from: &Module,
     path: &Module,
     modules: &BTreeMap<Module, Source>,
-    faces: &BTreeMap<Module, BTreeMap<String, Module>>,
+    faces: &Faces,
+    seen: &mut BTreeSet<(Module, Module)>,
 ) -> Option<Module> {
+    if !seen.insert((from.clone(), path.clone())) {
+        return Some(from.clone());
+    }
     let mut at = from.clone();
     let mut relative = false;
     for segment in path {
@@ -138,7 +139,7 @@ fn home(
                 if modules.contains_key(&child) {
                     at = child;
                 } else if let Some(handed) = faces.get(&at).and_then(|face| face.get(name)) {
-                    return home(&at, handed, modules, faces);
+                    return follow(&at, handed, modules, faces, seen);
                 } else {
                     break;
                 }
@@ -152,7 +153,7 @@ fn home(
 #[test]
 fn no_files_import_each_other_in_a_circle() {
     let modules = modules();
-    let mut faces: BTreeMap<Module, BTreeMap<String, Module>> = BTreeMap::new();
+    let mut faces = Faces::new();
     for (module, source) in &modules {
         let handed =
             uses(&source.code).into_iter().filter(|(public, _)| *public).flat_map(|(_, paths)| paths);
@@ -191,4 +192,16 @@ fn no_files_import_each_other_in_a_circle() {
     let gone: Vec<_> = standing.difference(&circles).collect();
     assert!(new.is_empty(), "files that import each other: {new:#?}");
     assert!(gone.is_empty(), "no longer circles, take them from the list: {gone:#?}");
+}
+
+#[test]
+fn a_file_that_reexports_its_own_name_is_its_home() {
+    let path = |text: &str| text.split("::").map(str::to_owned).collect::<Module>();
+    let file = || Source { file: PathBuf::new(), code: String::new() };
+    let modules = BTreeMap::from([(path("words"), file()), (path("user"), file())]);
+    let face = |own: &str| Faces::from([(path("words"), BTreeMap::from([("word".to_owned(), path(own))]))]);
+    for own in ["word", "self::word", "crate::words::word"] {
+        let home = home(&path("user"), &path("crate::words::word"), &modules, &face(own));
+        assert_eq!(home, Some(path("words")), "{own}");
+    }
 }

@@ -77,7 +77,6 @@ const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["github", "toolchain"]),
     ("git2", &["git"]),
     ("comfy_table", &["report"]),
-    ("plotters", &["report"]),
     ("resvg", &["report"]),
     ("clap", &["cli"]),
     ("csv", &["ingest", "report"]),

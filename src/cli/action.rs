@@ -163,7 +163,7 @@ impl Inputs {
     }
 }
 
-/// Which inputs each command understands; one that would be ignored is a mistake that somebody believes in.
+/// Inputs that each command accepts; any other is an error, because ignoring it would hide a mistake.
 const UNDERSTOOD: [(&str, &[&str]); 6] = [
     (
         "gate",
@@ -225,7 +225,7 @@ fn order(
         && let Event::PullRequestTarget(_) | Event::WorkflowRun(_) = event
     {
         problems.push(
-            "pull_request_target and workflow_run hold a token that can write, and code is not measured beside one: \
+            "pull_request_target and workflow_run hold a write token, and code must not be measured where one is: \
              measure on pull_request, and publish here"
                 .to_owned(),
         );
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_measured_beside_a_token_that_can_write() {
+    fn nothing_is_measured_where_a_write_token_is() {
         let head = serde_json::json!({"sha": "2".repeat(40), "repo": {"id": 1}});
         let base = serde_json::json!({"ref": "main", "sha": BASE, "repo": {"id": 1}});
         let pull = serde_json::json!({"number": 7, "state": "open", "head": head, "base": base});
@@ -479,15 +479,15 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_of_the_inputs_is_told_at_once() {
-        let told = refused(
+    fn every_problem_of_the_inputs_is_reported_at_once() {
+        let message = refused(
             &[("command", "compare"), ("base", "--help"), ("warn-only", "yes"), ("comment", "always")],
             None,
             true,
         );
         for problem in ["base begins with a dash", "warn-only is \"yes\"", "no use for comment", "needs head"]
         {
-            assert!(told.contains(problem), "{told}");
+            assert!(message.contains(problem), "{message}");
         }
         assert!(refused(&[("command", "gaet")], None, true).contains("gate, run, compare"));
     }

@@ -1,4 +1,4 @@
-//! What there is to tell, as the texts that are told: rendered once, so that a dry run shows the bytes that
+//! The texts that report a verdict: rendered once, so that a dry run shows the bytes that
 //! would be posted.
 
 use crate::config::CommentWhen;
@@ -10,7 +10,7 @@ use crate::report::{self, Failure, MarkdownOptions, RowView, Source, View};
 
 use super::CliError;
 
-/// What there is to tell.
+/// What is reported.
 pub enum Story<'a> {
     Compared {
         comparison: &'a Comparison,
@@ -23,7 +23,7 @@ pub enum Story<'a> {
     Failed(&'a CliError),
 }
 
-/// Everything that is told.
+/// Every text of one report.
 pub struct Texts {
     pub verdict: Verdict,
     pub code: ExitCode,
@@ -82,8 +82,8 @@ fn compared(view: &View<'_>, annotate: bool) -> Texts {
     };
     let mut notes: Vec<Annotation> = Vec::new();
     if annotate {
-        let told = [&view.diverged, &view.failed, &view.changed, &view.open];
-        notes.extend(told.into_iter().flatten().filter_map(|row| annotation(row, comparison)));
+        let shown = [&view.diverged, &view.failed, &view.changed, &view.open];
+        notes.extend(shown.into_iter().flatten().filter_map(|row| annotation(row, comparison)));
     }
     Texts {
         verdict: comparison.verdict,
@@ -103,7 +103,7 @@ fn compared(view: &View<'_>, annotate: bool) -> Texts {
     }
 }
 
-/// A row that somebody wants to hear of although the whole passes: a waived red, a new benchmark.
+/// A row worth a comment although the whole passes: a waived red, a new benchmark.
 fn news(row: &Row) -> bool {
     row.waiver.is_some() || (row.metric.is_none() && row.verdict != Verdict::Pass)
 }

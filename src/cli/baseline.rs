@@ -144,7 +144,7 @@ fn configured(args: &Args) -> Result<(Store, PathBuf), CliError> {
         Command::Update(update) => (update.measuring.config.clone(), update.measure),
         _ => (MeasureArgs::default_config(), false),
     };
-    if !file.exists() || (args.store.is_told() && !measures) {
+    if !file.exists() || (args.store.is_named() && !measures) {
         return Ok((Store::default(), PathBuf::new()));
     }
     let config = config::load(&file)?;

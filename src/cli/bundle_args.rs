@@ -92,7 +92,7 @@ impl BundleArgs {
     }
 }
 
-fn told(outcome: &Outcome) -> (&'static str, Option<String>) {
+fn reported(outcome: &Outcome) -> (&'static str, Option<String>) {
     match outcome {
         Outcome::Ok => ("ok", None),
         Outcome::Unsupported { reason } => ("unsupported", Some(reason.clone())),
@@ -106,7 +106,7 @@ fn packed(made: &PackedBundle, bundle: &Path) -> String {
     let mut text = String::new();
     let mut whole = 0;
     for (side, name, outcome) in &made.benchmarks {
-        match told(outcome) {
+        match reported(outcome) {
             (_, None) => whole += 1,
             (status, Some(why)) => {
                 text.push_str(&format!("{status} {side} {}: {}\n", clean(name), clean(&why)));
@@ -126,7 +126,7 @@ fn packed(made: &PackedBundle, bundle: &Path) -> String {
 /// The same for programs.
 fn packed_json(made: &PackedBundle, bundle: &Path) -> String {
     let benchmarks = made.benchmarks.iter().map(|(side, name, outcome)| {
-        let (status, why) = told(outcome);
+        let (status, why) = reported(outcome);
         serde_json::json!({"side": side.as_str(), "benchmark": name, "status": status, "why": why})
     });
     let value = serde_json::json!({

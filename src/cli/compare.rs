@@ -15,7 +15,7 @@ use super::{CliError, Terminal, compare_columns, invocation};
 
 /// Compare two results and judge the difference
 ///
-/// Reads benchgate's own run.json and the formats of other tools, told by content. Prints a table and
+/// Reads benchgate's own run.json and the formats of other tools, recognised by content. Prints a table and
 /// ends with the exit code of the verdict (docs/exit-codes.md).
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -126,7 +126,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         args.github.reporting().report(&Texts::new(&story, None, true), None, None, terminal)?;
     }
     let code = comparison.exit_code;
-    // The process ends here: giving back the samples of thousands of rows one by one helps nobody.
+    // The process ends here: freeing the samples of thousands of rows one by one only costs time.
     std::mem::forget((base.run, head.run, comparison));
     Ok(code)
 }

@@ -95,7 +95,7 @@ fn pick_side(bytes: &[u8], args: &Args, label: &str) -> Result<Run, CliError> {
         };
         CliError::Input { message: format!("failed to {error}"), hint }
     };
-    let format = match args.format_in.or_else(|| Format::detect(bytes)) {
+    let format = match args.format_in.or_else(|| ingest::detect(bytes)) {
         Some(format) => format,
         None => return Err(unreadable(IngestError::Unrecognised { label: label.to_owned() })),
     };

@@ -64,7 +64,7 @@ pub struct Args {
     #[command(flatten)]
     github: GithubArgs,
     /// Post the verdict as `benchgate publish` does, in this very job: for private repositories that
-    /// choose one job, because here the token lies beside the pull request's code
+    /// choose one job, because the token is then in reach of the pull request's code
     #[arg(long, help_heading = "GitHub", conflicts_with = "until")]
     publish: bool,
     #[command(flatten)]
@@ -80,9 +80,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         posting::one_job()?;
     }
     let judged = judge(args, terminal);
-    // Somebody stopped it and knows why.
-    let told = (args.publish || args.github.wanted()) && !matches!(judged, Err(CliError::Interrupted));
-    if !told {
+    // A user who stopped it knows why.
+    let announced = (args.publish || args.github.wanted()) && !matches!(judged, Err(CliError::Interrupted));
+    if !announced {
         return Ok(judged?.comparison.exit_code);
     }
     let story = match &judged {
@@ -260,7 +260,7 @@ fn against_merge_base(
     reference: &str,
     terminal: &Terminal,
 ) -> Result<(Vec<SideInput>, Vec<String>), CliError> {
-    // Absolute, because "at ." tells nobody where.
+    // Absolute, because "at ." does not say where.
     let root = std::path::absolute(&head_config.root).unwrap_or_else(|_| head_config.root.clone());
     let repository = Repository::open(&root)?;
     let merge_base = repository.merge_base(reference)?;

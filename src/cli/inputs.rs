@@ -343,7 +343,7 @@ pub fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Resu
 
 /// The format that was asked for, or the one that the content shows.
 fn format_of(bytes: &[u8], asked: Option<Format>) -> Option<Format> {
-    let shown = || Format::detect(bytes).or_else(|| is_record(bytes).then_some(Format::RunJson));
+    let shown = || ingest::detect(bytes).or_else(|| is_record(bytes).then_some(Format::RunJson));
     asked.or_else(shown)
 }
 
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_told_by_its_mark_wherever_it_stands() {
+    fn a_record_is_recognised_by_its_mark_anywhere() {
         assert!(is_record(b" {\"a\": 1, \"schema\": \"benchgate/run/v9\"}"));
         assert!(!is_record(b"{\"context\": {}}"));
         assert!(!is_record(b"\"benchgate/run/v1\""));

@@ -14,7 +14,7 @@ mod announce;
 mod baseline;
 mod baseline_shelf;
 mod baseline_show;
-mod beside;
+mod backend_args;
 mod bisect;
 mod bundle_args;
 mod compare;

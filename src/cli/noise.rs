@@ -9,7 +9,7 @@ use crate::gate::noise::{NoiseOptions, NoiseReport, Recording, noise};
 use crate::model::{Run, SideName};
 use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
-use crate::report;
+use crate::report::{self, Theme};
 
 use super::rendering::{Destination, Format, OutputArgs};
 use super::session::{MeasureArgs, side};
@@ -86,10 +86,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     };
     destination.write(&text, terminal)?;
     if let Some(plot) = plot {
-        let svg = report::noise_svg(&report).map_err(|why| CliError::Internal {
-            message: format!("failed to draw the power curve: {why}"),
-        })?;
-        plot.write(&svg, terminal)?;
+        plot.write(&report::power_curve(&report, Theme::Light), terminal)?;
     }
     let mut code = ExitCode::Pass;
     if broken {

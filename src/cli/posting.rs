@@ -21,7 +21,7 @@ pub struct Situation {
     pub job: Option<Job>,
     pub pull_request: Option<PullRequest>,
     token: Option<Token>,
-    /// Why there is nobody to comment to, where there should be.
+    /// Why there is no pull request to comment on, where one is expected.
     silent: Option<String>,
 }
 

@@ -38,7 +38,7 @@ fn turn(bar: &ProgressBar) {
     drop(turning);
 }
 
-/// One bar a stage; the step that runs longest stands beside it.
+/// One bar a stage; with the step that has run longest.
 struct Bars {
     all: MultiProgress,
     stages: Mutex<Vec<StageBar>>,
@@ -100,7 +100,7 @@ impl Bars {
     }
 
     fn say(&self, line: &str) {
-        // The draw target may be gone; then nobody reads.
+        // The draw target may be gone; then the text has no reader.
         drop(self.all.println(line));
     }
 }

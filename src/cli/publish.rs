@@ -19,7 +19,7 @@ use super::{CliError, Terminal, invocation, provenance};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
 ///
-/// The trusted half of a pull request's check: it runs beside a token that can write, so it runs nothing
+/// The trusted half of a pull request's check: it has a write token, so it runs nothing
 /// of the pull request. The measurements are read as hostile input: its commits, times, tools, benchmarks and schedule
 /// must agree with the event, GitHub and the configuration that lies here (check out the base). The verdict is
 /// computed again from its samples under that configuration's policy, and posted as one comment that is kept

@@ -8,7 +8,7 @@ use crate::pipeline::MeasuredRun;
 use crate::record::StageStatus;
 use crate::report::{self, DrawnRun, Outcomes, TerminalOptions, outcomes_json, outcomes_table};
 
-use super::beside::BesideArgs;
+use super::backend_args::BackendArgs;
 use super::bundle_args::{BundleArgs, Half};
 use super::rendering::{Destination, Format, OutputArgs, RunArgs};
 use super::session::{MeasureArgs, parse_side, side};
@@ -35,7 +35,7 @@ pub struct Args {
     #[command(flatten)]
     measure: MeasureArgs,
     #[command(flatten)]
-    beside: BesideArgs,
+    backends: BackendArgs,
     #[command(flatten)]
     halves: BundleArgs,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
     let mut config = args.measure.load()?;
     config.policy = args.measure.limit(config.policy);
-    args.beside.apply(&mut config);
+    args.backends.apply(&mut config);
     let wanted = |name: SideName| args.side.is_none_or(|side| side == name);
     let mut sides = Vec::new();
     for name in SideName::BOTH.into_iter().filter(|name| wanted(*name)) {
@@ -75,7 +75,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         destination.write(&text, terminal)?;
         return Ok(code);
     }
-    let session = args.measure.measure_beside(&sides, &args.run.run, &args.beside, terminal)?;
+    let session = args.measure.measure_with(&sides, &args.run.run, &args.backends, terminal)?;
     print(&session, args, destination, terminal)
 }
 
@@ -89,7 +89,7 @@ fn from_bundle(
     let mut open = args.halves.open(bundle, &args.measure, terminal)?;
     for side in &mut open.sides {
         side.config.policy = args.measure.limit(side.config.policy.clone());
-        args.beside.apply(&mut side.config);
+        args.backends.apply(&mut side.config);
     }
     let session = args.measure.measure_bundle(&open, &args.run.run, terminal)?;
     print(&session, args, destination, terminal)
@@ -103,7 +103,7 @@ fn print(
 ) -> Result<ExitCode, CliError> {
     let text = summary(session, args, destination.options(terminal, false));
     destination.write(&text, terminal)?;
-    args.beside.append(&session.file, terminal)?;
+    args.backends.append(&session.file, terminal)?;
     Ok(exit_code(session))
 }
 
@@ -141,9 +141,9 @@ fn summary(session: &MeasuredRun, args: &Args, options: TerminalOptions) -> Stri
         Format::Json => outcomes_json(&outcomes),
         _ => {
             let run = DrawnRun::new(name, session.file.clone(), comparison);
-            let beside = report::backends_table(&run);
-            let beside = if beside.is_empty() { beside } else { format!("{beside}\n") };
-            format!("{}{beside}wrote {}\n", outcomes_table(&outcomes, options), file.display())
+            let backends = report::backends_table(&run);
+            let backends = if backends.is_empty() { backends } else { format!("{backends}\n") };
+            format!("{}{backends}wrote {}\n", outcomes_table(&outcomes, options), file.display())
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::pipeline::{
 };
 use crate::toolchain::Lock;
 
-use super::beside::BesideArgs;
+use super::backend_args::BackendArgs;
 use super::terminal::is_ci;
 use super::{CliError, Terminal};
 
@@ -143,19 +143,19 @@ impl MeasureArgs {
         output: &Path,
         terminal: &Terminal,
     ) -> Result<MeasuredRun, CliError> {
-        self.measure_beside(sides, output, &BesideArgs::default(), terminal)
+        self.measure_with(sides, output, &BackendArgs::default(), terminal)
     }
 
     /// As [`MeasureArgs::measure`], with what the command line says of other backends.
-    pub fn measure_beside(
+    pub fn measure_with(
         &self,
         sides: &[SideInput],
         output: &Path,
-        beside: &BesideArgs,
+        backends: &BackendArgs,
         terminal: &Terminal,
     ) -> Result<MeasuredRun, CliError> {
         let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
-        self.measured(sides, output, None, calibration, beside, terminal)
+        self.measured(sides, output, None, calibration, backends, terminal)
     }
 
     /// As [`MeasureArgs::measure`], with this many blocks where the sides are identical, for a
@@ -167,7 +167,7 @@ impl MeasureArgs {
         blocks: u32,
         terminal: &Terminal,
     ) -> Result<MeasuredRun, CliError> {
-        self.measured(sides, output, Some(blocks), CalibrationSource::None, &BesideArgs::default(), terminal)
+        self.measured(sides, output, Some(blocks), CalibrationSource::None, &BackendArgs::default(), terminal)
     }
 
     /// Exports and compiles the sides into a bundle.
@@ -181,7 +181,7 @@ impl MeasureArgs {
         let Some(side) = sides.last() else {
             return Err(CliError::Internal { message: "no side to run".to_owned() });
         };
-        let none = BesideArgs::default();
+        let none = BackendArgs::default();
         let options = self.options(&side.config.root, output, None, CalibrationSource::None, &none)?;
         let options = pipeline::Options { axes: None, ..options };
         super::paths::check_writable(output)?;
@@ -220,7 +220,7 @@ impl MeasureArgs {
         terminal: &Terminal,
     ) -> Result<MeasuredRun, CliError> {
         let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
-        let options = self.options(Path::new(""), output, None, calibration, &BesideArgs::default())?;
+        let options = self.options(Path::new(""), output, None, calibration, &BackendArgs::default())?;
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
@@ -235,7 +235,7 @@ impl MeasureArgs {
         output: &Path,
         identical_blocks: Option<u32>,
         calibration: CalibrationSource,
-        beside: &BesideArgs,
+        backends: &BackendArgs,
     ) -> Result<pipeline::Options, CliError> {
         let work = self.prepared_work_dir(root)?;
         let filter = Filter::new(&self.filter).map_err(|error| CliError::Usage {
@@ -244,8 +244,8 @@ impl MeasureArgs {
         })?;
         Ok(pipeline::Options {
             cache: super::paths::cache_dir(self.cache_dir.as_deref())?,
-            axes: Some(beside.axes()?),
-            dumps: beside.dumps(&work)?,
+            axes: Some(backends.axes()?),
+            dumps: backends.dumps(&work)?,
             work,
             output: output.to_owned(),
             filter,
@@ -262,14 +262,14 @@ impl MeasureArgs {
         output: &Path,
         identical_blocks: Option<u32>,
         calibration: CalibrationSource,
-        beside: &BesideArgs,
+        backends: &BackendArgs,
         terminal: &Terminal,
     ) -> Result<MeasuredRun, CliError> {
         let Some(side) = sides.last() else {
             return Err(CliError::Internal { message: "no side to run".to_owned() });
         };
         check_processors(&side.config)?;
-        let options = self.options(&side.config.root, output, identical_blocks, calibration, beside)?;
+        let options = self.options(&side.config.root, output, identical_blocks, calibration, backends)?;
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
@@ -279,7 +279,7 @@ impl MeasureArgs {
     }
 }
 
-/// One side from a configuration, with the lock beside it and what git says of its folder.
+/// One side from a configuration, with its lock file and what git says of its folder.
 pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliError> {
     let Some(mut side) = config.side(name).cloned() else { return Ok(None) };
     // Tools run in the folder of the sources, so paths that reach them must not depend on ours.
@@ -287,7 +287,7 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
         message: format!("failed to find the sources {}: {error}", side.sources.display()),
         hint: None,
     })?;
-    let lock = Lock::read_beside(&config.file)?;
+    let lock = Lock::read_for(&config.file)?;
     // A suite outside any repository is fine: it has no commit to name.
     let repository = Repository::open(&config.root).ok();
     let commit = repository.as_ref().and_then(|repository| repository.head().ok()).map(|head| head.commit);

@@ -158,7 +158,7 @@ impl HistoryArgs {
 /// `[store]` of the configuration here, if there is one.
 fn configured(place: &StoreArgs) -> Result<(Store, PathBuf), CliError> {
     let file = super::session::MeasureArgs::default_config();
-    if !file.exists() || place.is_told() {
+    if !file.exists() || place.is_named() {
         return Ok((Store::default(), PathBuf::new()));
     }
     let config = config::load(&file)?;

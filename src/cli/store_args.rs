@@ -71,7 +71,7 @@ pub fn runner(command: &process::Command) -> Result<process::Finished, ProcessEr
 
 impl StoreArgs {
     /// Whether the command line or the environment already say where the baseline is.
-    pub fn is_told(&self) -> bool {
+    pub fn is_named(&self) -> bool {
         self.store.is_some() || self.branch.is_some()
     }
 

@@ -20,7 +20,7 @@ pub struct Baseline<'a> {
     /// Sessions of commits behind this one are history.
     commit: String,
     settings: Store,
-    /// How long opening took: for a branch, the journey that brought its listing.
+    /// How long opening took: for a branch, the time of fetching its listing.
     opened: Duration,
 }
 

@@ -34,7 +34,7 @@ enum Command {
     /// Resolve every pin to files and hashes, and write benchgate.lock
     ///
     /// Asks pip, with your settings for indexes, which wheels the pinned versions are, for every kind of
-    /// machine, and writes their names and sha256 beside the configuration. Nothing is installed.
+    /// machine, and writes their names and sha256 next to the configuration. Nothing is installed.
     /// Commit the file, and review changes to it like code.
     #[command(after_help = "Example:\n  benchgate tools pin --config examples/quickstart/benchgate.toml")]
     Pin(Suite),
@@ -105,7 +105,7 @@ async fn pin(
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
     let progress = terminal.progress();
-    let mut lock = Lock::read_beside(&config.file)?;
+    let mut lock = Lock::read_for(&config.file)?;
     let mut locked = String::new();
     for pin in pins(config).into_iter().filter(|pin| pin.source == ToolSource::Pypi) {
         let tools = toolchain::pin_tools(pin, cache, &*progress, cancel).await?;
@@ -140,7 +140,7 @@ async fn install(
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
     let progress = terminal.progress();
-    let lock = Lock::read_beside(&config.file)?;
+    let lock = Lock::read_for(&config.file)?;
     let environments = Environment::needed(config);
     let steps = pins(config).len() + environments.len();
     progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
@@ -163,7 +163,7 @@ async fn verify(
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
     let progress = terminal.progress();
-    let lock = Lock::read_beside(&config.file)?;
+    let lock = Lock::read_for(&config.file)?;
     for pin in pins(config) {
         let tools = toolchain::verify(pin, &lock, cache, &*progress, cancel).await?;
         terminal.print(&described(&tools));

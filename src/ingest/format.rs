@@ -1,8 +1,6 @@
-//! The formats benchgate reads, their names, and how each is told from its content.
+//! The formats benchgate reads, and their names.
 
 use std::fmt;
-
-use super::detect;
 
 macro_rules! formats {
     ($($variant:ident $name:literal $description:literal;)+) => {
@@ -51,11 +49,6 @@ impl Format {
     /// The inverse of [`Format::as_str`].
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|format| format.as_str() == name)
-    }
-
-    /// The format of these bytes, told from what they hold; `None` where no format claims them.
-    pub fn detect(bytes: &[u8]) -> Option<Self> {
-        detect(bytes)
     }
 }
 

@@ -39,10 +39,10 @@ pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
         }
         let total = row.total_ns.filter(|total| total.is_finite() && *total >= 0.0);
         let (count, total) = row.count.zip(total).ok_or_else(|| format!("{name} has no time"))?;
-        #[expect(clippy::cast_precision_loss, reason = "nobody launches a kernel 2^53 times")]
+        #[expect(clippy::cast_precision_loss, reason = "no run launches a kernel 2^53 times")]
         let calls = count as f64 / f64::from(iterations);
         let nanoseconds = total / f64::from(iterations);
-        // One function in two executables is one kernel to whoever reads its name.
+        // One function in two executables is one kernel to the reader of its name.
         match kernels.iter_mut().find(|kernel| kernel.name == name) {
             Some(known) => {
                 known.calls += calls;

@@ -64,7 +64,7 @@ fn benchmark(entry: Entry) -> Benchmark {
     } else if entry.primary.score.0.is_nan() {
         fail(&mut benchmark, Stage::Benchmark, "the score is NaN and no iteration was kept");
     } else {
-        // The error beside the score is an interval of unstated n, not a deviation.
+        // The error next to the score is an interval of unstated n, not a deviation.
         let stated = Summary { mean: Some(entry.primary.score.0), ..Summary::default() };
         summary(&mut benchmark, metric, scale, stated);
     }

@@ -2,7 +2,7 @@
 //!
 //! Stricter than it is general: the grammar is RFC 8259 with one addition, the bare `NaN`, `Infinity`
 //! and `-Infinity` that Google Benchmark and Python write. Strings without escapes are borrowed, a
-//! number costs one pass and `str::parse`, and a value nobody asked for is checked and skipped without
+//! number costs one pass and `str::parse`, and a value that is not needed is checked and skipped without
 //! being built. Nesting is bounded, so no input can exhaust the stack.
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! L1, pure: one file per foreign format, bytes → [`crate::model::Run`].
 //!
-//! Strict: what can't be trusted is an error, a failed outcome or a lint, never a number. Formats are told
-//! apart by content ([`fn@detect`]); several files of one side join as its processes ([`Joiner`]).
+//! Strict: what can't be trusted is an error, a failed outcome or a lint, never a number. Formats are
+//! recognised by content ([`fn@detect`]); several files of one side join as its processes ([`Joiner`]).
 //! [`export()`] writes a run in the formats that others read.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,5 +1,5 @@
 //! NVIDIA nvbench's `--json`: every state of every benchmark with summaries by tag. Its samples are in
-//! binary files beside the JSON, so only summaries are read. Numbers are written as strings.
+//! binary files next to the JSON, so only summaries are read. Numbers are written as strings.
 
 use std::collections::HashMap;
 

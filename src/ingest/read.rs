@@ -5,7 +5,7 @@ use crate::model::{Origin, Run, SideName};
 use super::error::{Fault, LineFault, line_of};
 use super::text::utf8;
 use super::{
-    Format, IngestError, asv, benchfmt, compile_benchmark, conv_library, criterion, google_benchmark,
+    Format, IngestError, asv, benchfmt, compile_benchmark, conv_library, criterion, detect, google_benchmark,
     hyperfine, iree_run_module, jmh, latency_csv, nvbench, pytest_benchmark, run_json, torchbench,
 };
 
@@ -71,7 +71,7 @@ fn printable(what: &str) -> String {
 }
 
 fn detected(bytes: &[u8], label: &str) -> Result<Format, IngestError> {
-    Format::detect(bytes).ok_or_else(|| IngestError::Unrecognised { label: label.to_owned() })
+    detect(bytes).ok_or_else(|| IngestError::Unrecognised { label: label.to_owned() })
 }
 
 fn foreign(text: &str, format: Format, label: &str) -> Result<Run, LineFault> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a lint does to the row it stands beside.
+/// What a lint does to the row it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Consequence {
     /// Said, nothing more.
@@ -116,7 +116,7 @@ lint_codes! {
         "Look at the tool's log; nothing can be concluded from this row.";
     Errored "errored" Error,
         "The tool marked this row as failed.",
-        "Read the error message beside it; a wrong input shape is the usual cause.";
+        "Read the error message in that row; a wrong input shape is the usual cause.";
     Contradictory "contradictory" Error,
         "The numbers contradict what else is known about the row, so at least one of the two is wrong.",
         "Measure both sides again; if it stays, compare the recorded artifact hashes and units with what really ran.";

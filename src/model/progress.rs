@@ -68,12 +68,12 @@ pub enum Event<'a> {
     Note(&'a str),
 }
 
-/// Listens to progress. The terminal, plain lines in CI, or nobody.
+/// Listens to progress. The terminal, plain lines in CI, or nothing.
 pub trait Progress: Send + Sync {
     fn on(&self, event: Event<'_>);
 }
 
-/// Nobody listens.
+/// No listener.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 

@@ -1,4 +1,4 @@
-//! Experiments on backends beside IREE, as `run.json` holds them: context for people, never judged.
+//! Experiments on other backends than IREE, as `run.json` holds them: context for people, never judged.
 
 use crate::model::Verification;
 
@@ -15,9 +15,9 @@ use super::{Number, OutcomeRecord};
 pub struct BackendRecord {
     /// Name of the suite's model.
     pub model: String,
-    /// The benchmarks of the same model on the same device, which it stands beside.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<String>,
+    /// The benchmarks of the same model on the same device, which it is compared with.
+    #[serde(rename = "beside", default, skip_serializing_if = "Vec::is_empty")]
+    pub benchmarks: Vec<String>,
     /// `eager`, `torchscript`, `inductor`, `onnxruntime`, `xla-lazy`, `xla-dynamo`, `tensorrt`.
     pub backend: String,
     /// `cpu` or `cuda`.

@@ -1,7 +1,7 @@
 //! The manifest of a bundle, version 1: what one machine prepared for another one to measure. Frozen: see
 //! the module's rule before touching a field.
 //!
-//! Whoever reads one must expect an enemy's: every path is plain and every file is named once, with its
+//! A reader must expect a hostile one: every path is plain and every file is named once, with its
 //! size and its digest, before any other byte of the archive is believed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ pub struct BundledFile {
 #[serde(deny_unknown_fields)]
 pub struct BundledSide {
     pub name: SideName,
-    /// Its configuration, as a file of the archive. A policy of its own and the lock lie beside it.
+    /// Its configuration, as a file of the archive. A separate policy file and the lock are next to it.
     pub config: String,
     /// What that configuration calls this side: the base of a pull request is the head of its own.
     pub declared: SideName,
@@ -74,7 +74,7 @@ pub struct BundledSide {
     pub toolchain: Toolchain,
     /// `iree-run-module` of the pin.
     pub run_module: String,
-    /// `iree-benchmark-module` of the pin. Where the pin has `iree-profile`, it lies beside.
+    /// `iree-benchmark-module` of the pin. Where the pin has `iree-profile`, it is in the same folder.
     pub benchmark_module: String,
     /// Every benchmark of the side that was asked for, those that failed included.
     pub benchmarks: Vec<BundledBenchmark>,

@@ -267,7 +267,7 @@ pub struct GeomeanRecord {
     pub rows: u32,
 }
 
-/// What the verdict rests on beside the runs. Floors and tolerances stand in the rows they applied to.
+/// What the verdict rests on in addition to the runs. Floors and tolerances stand in the rows they applied to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRecord {

@@ -1,7 +1,7 @@
 //! L1: the stored formats and their versions: frozen serde structs and migrations.
 //!
 //! A field that is written once stays readable for ever. Within a version nothing is added, renamed or
-//! given another meaning; what must change gets a new version beside the old one and a migration.
+//! given another meaning; what must change gets a new version next to the old one and a migration.
 //! Readers know every field of their version and refuse others: a file that says something this
 //! program does not understand must not be judged by it.
 //!

@@ -35,7 +35,7 @@ pub struct RunFile {
     pub metrics: Vec<Metric>,
     /// One (head) or two (base, head).
     pub sides: Vec<SideRecord>,
-    /// The same models on backends beside IREE: context for people, never judged.
+    /// The same models on other backends than IREE: context for people, never judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendRecord>,
     /// Where it was compiled, if elsewhere.

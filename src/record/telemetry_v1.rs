@@ -29,10 +29,10 @@ pub struct CpuTelemetryRecord {
     pub stolen: Number,
     /// The share that the kernel's counters can't tell from none over so short a time.
     pub resolution: Number,
-    /// Times that one of them lowered its clock because of heat; absent where nobody counts.
+    /// Times that one of them lowered its clock because of heat; absent where the machine does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<u64>,
-    /// Who ran there at the end, where somebody did.
+    /// Other programs that ran there at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ForeignRecord>,
 }
@@ -101,7 +101,7 @@ impl ForeignRecord {
     }
 }
 
-/// Share of a processor's time below which nobody's result moves: a twentieth over one process of many.
+/// Share of a processor's time below which no result moves: a twentieth over one process of many.
 const LITTLE: f64 = 0.05;
 
 /// What bears on the verdict. `None` where the process was not watched.

@@ -77,7 +77,7 @@ fn lines<'a>(views: &[View<'a>], all: bool) -> Vec<Line<'a>> {
     for (at, view) in views.iter().enumerate() {
         let changed = |row: &RowView<'_>| matches!(row.row.verdict, Verdict::Regressed | Verdict::Improved);
         let reported = view.reported.iter().filter(|row| all || changed(row)).copied();
-        for row in view.deciding().into_iter().chain(view.told.iter().copied()).chain(reported) {
+        for row in view.deciding().into_iter().chain(view.not_compared.iter().copied()).chain(reported) {
             let place = *index.entry((row.name, row.metric)).or_insert_with(|| {
                 lines.push(Line { name: row.name, metric: row.metric, rows: vec![None; views.len()] });
                 lines.len() - 1

@@ -103,7 +103,7 @@ fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-/// A stranger's text. A spreadsheet runs a cell that begins like a formula, so such a cell gets an
+/// Untrusted text. A spreadsheet runs a cell that begins like a formula, so such a cell gets an
 /// apostrophe in front (OWASP, "CSV Injection"); a log of GitHub Actions obeys a line that begins with
 /// `::`, so that gets one too. The exact text is in the JSON report.
 fn text(text: &str) -> String {

@@ -25,7 +25,7 @@ pub fn explanations(explanations: &[Explanation], options: TerminalOptions) -> S
 
 fn one(page: &mut Page, explanation: &Explanation, options: TerminalOptions) {
     page.title(&clean(&explanation.benchmark.to_string()));
-    for row in explanation.rows.iter().filter(|row| is_told(row)) {
+    for row in explanation.rows.iter().filter(|row| is_shown(row)) {
         page.prose(&clean(&sentence(row)), "  ", "      ");
     }
     kernels(page, explanation, options);
@@ -47,7 +47,7 @@ fn one(page: &mut Page, explanation: &Explanation, options: TerminalOptions) {
 }
 
 /// Latency always; another metric where it moved.
-fn is_told(row: &Row) -> bool {
+fn is_shown(row: &Row) -> bool {
     let latency = row.metric.as_ref().is_none_or(|metric| metric.name == Metric::LATENCY.name);
     let exact = row.metric.as_ref().is_some_and(|metric| metric.kind == MetricKind::Exact);
     latency

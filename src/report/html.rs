@@ -7,11 +7,11 @@ use crate::gate::Latency;
 use crate::record::{OutcomeStatus, RunFile};
 
 use super::DrawnRun;
-use super::beside::{Beside, times};
+use super::backends::{BackendTable, times};
 use super::chart::{Picture, Theme, picture};
 use super::human::quantity;
 use super::view::View;
-use super::{clean, percent, words};
+use super::{clean, markup, percent, words};
 use crate::model::Unit;
 
 const STYLE: &str = "\
@@ -62,9 +62,9 @@ pub(super) fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// Text of strangers as text.
+/// Untrusted text as text.
 pub(super) fn escape(text: &str) -> String {
-    clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    markup::escape(&clean(text))
 }
 
 /// A table: cells that begin with a number mark are set to the right.
@@ -102,7 +102,7 @@ fn bad(text: impl Into<String>) -> Cell {
 }
 
 fn comparison(view: &View<'_>, page: &mut String) {
-    let rows = view.deciding().into_iter().chain(view.told.iter().copied()).map(|row| {
+    let rows = view.deciding().into_iter().chain(view.not_compared.iter().copied()).map(|row| {
         let reason = words::reason(row.row);
         let why =
             reason.detail.map_or(reason.sentence.clone(), |detail| format!("{}: {detail}", reason.sentence));
@@ -150,12 +150,12 @@ fn benchmarks(run: &DrawnRun, page: &mut String) {
 }
 
 fn backends(run: &DrawnRun, page: &mut String) {
-    let beside = Beside::new(run);
-    if beside.is_empty() {
+    let backends = BackendTable::new(run);
+    if backends.is_empty() {
         return;
     }
-    page.push_str("<h2>Beside other backends</h2>\n");
-    let rows = beside.rows.iter().map(|row| {
+    page.push_str("<h2>Other backends</h2>\n");
+    let rows = backends.rows.iter().map(|row| {
         let outcome = match &row.why {
             Some(why) => plain(why),
             None => plain(row.code.unwrap_or("not verified")),
@@ -171,9 +171,9 @@ fn backends(run: &DrawnRun, page: &mut String) {
             outcome,
         ]
     });
-    let header: Vec<&str> = ["model"].into_iter().chain(super::beside::HEADER).collect();
+    let header: Vec<&str> = ["model"].into_iter().chain(super::backends::HEADER).collect();
     table(page, &header, rows);
-    let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(super::beside::LEGEND));
+    let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(super::backends::LEGEND));
 }
 
 /// When it was measured: what the tool itself printed, because the record of a converted file is younger.

@@ -72,7 +72,7 @@ fn trim(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
-/// How a ratio is told. Close to 1 as a signed percentage, far from it as a factor: "8.8× faster" is
+/// How a ratio is worded. Close to 1 as a signed percentage, far from it as a factor: "8.8× faster" is
 /// read at once where "−88.6 %" is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::gate::Row;
 use crate::model::Verdict;
 
+use super::markup::escape;
 use super::{View, words};
 
 /// Renders a view as one test suite with one test case a row that decides: a row that fails the gate
@@ -64,26 +65,4 @@ impl Kind {
             _ => Self::Skipped,
         }
     }
-}
-
-/// Text for an attribute or an element. Characters that XML 1.0 can't hold are replaced.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&apos;"),
-            '\n' => escaped.push_str("&#10;"),
-            '\t' => escaped.push_str("&#9;"),
-            // Keeps `##[`, which a log of GitHub Actions obeys, from standing there.
-            '#' => escaped.push_str("&#35;"),
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            letter if letter.is_control() => escaped.push('\u{fffd}'),
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
 }

@@ -42,7 +42,7 @@ pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
     page(view, fits)
 }
 
-/// A verdict at a glance. The word stands beside it: not everybody sees colours.
+/// A verdict at a glance. The word follows it: not all readers see colours.
 fn icon(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "✅",
@@ -59,10 +59,10 @@ fn page(view: &View<'_>, rows: usize) -> String {
     let mut page = Page { text: String::new(), rows };
     page.top(view);
     let first = [&view.diverged, &view.failed, &view.changed, &view.open];
-    let told: Vec<RowView<'_>> = first.into_iter().flatten().copied().collect();
-    if !told.is_empty() {
+    let shown: Vec<RowView<'_>> = first.into_iter().flatten().copied().collect();
+    if !shown.is_empty() {
         page.line("");
-        page.table(&told, Layout::Full);
+        page.table(&shown, Layout::Full);
     }
     for geomean in view.geomeans(false) {
         let target = geomean.target.as_ref().map(|name| format!(" on {}", code(name))).unwrap_or_default();
@@ -74,7 +74,7 @@ fn page(view: &View<'_>, rows: usize) -> String {
     page.list("Failed or missing", &view.failed);
     page.waived(view);
     page.folded("Why it is still open", view.open.len(), |page| page.reasons(&view.open));
-    page.folded("Not compared", view.told.len(), |page| page.reasons(&view.told));
+    page.folded("Not compared", view.not_compared.len(), |page| page.reasons(&view.not_compared));
     page.folded("Unchanged", view.unchanged.len(), |page| page.table(&view.unchanged, Layout::Brief));
     page.folded("Reported, not judged", view.reported.len(), |page| {
         page.table(&view.reported, Layout::Brief);

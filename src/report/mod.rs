@@ -1,10 +1,10 @@
 //! L3: one view model, many small renderers.
 //!
 //! [`View`] turns a [`crate::gate::Comparison`] into words and numbers once; each renderer only lays
-//! them out. Names, logs and reasons come from strangers: a view keeps them raw and apart from its own
+//! them out. Names, logs and reasons are untrusted: a view keeps them raw and apart from its own
 //! sentences, and every renderer makes them harmless in its own way.
 
-mod beside;
+mod backends;
 mod bisection;
 mod chart;
 mod columns;
@@ -17,8 +17,8 @@ mod human;
 mod json;
 mod junit;
 mod markdown;
+mod markup;
 mod noise;
-mod noise_plot;
 mod order;
 mod outcomes;
 #[cfg(test)]
@@ -31,9 +31,9 @@ mod view;
 mod withhold;
 mod words;
 
-pub use beside::{Beside, BesideRow, backends_markdown, backends_table};
+pub use backends::{BackendRow, BackendTable, backends_markdown, backends_table};
 pub use bisection::{BisectionFacts, bisection_file, bisection_html, bisection_markdown, bisection_terminal};
-pub use chart::{Picture, Theme, picture, png};
+pub use chart::{Picture, Theme, picture, png, power_curve};
 pub use columns::{Compared, columns};
 pub use csv::csv;
 pub use drawn::DrawnRun;
@@ -45,7 +45,6 @@ pub use junit::junit;
 pub use markdown::{Failure, MarkdownOptions, Source, failure, failure_headline, markdown};
 pub use markdown::{cell as markdown_cell, code as markdown_code};
 pub use noise::{noise_json, noise_table};
-pub use noise_plot::noise_svg;
 pub use order::Order;
 pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
 pub use sparkline::sparkline;

@@ -11,7 +11,7 @@ use super::grid::{Column, Grid, GridCell, PLAIN};
 use super::terminal::Page;
 use super::{TerminalOptions, clean, percent, quantity};
 
-/// A row of the table. Names and reasons come from strangers and are raw.
+/// A row of the table. Names and reasons are untrusted and raw.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct OutcomeRow {
     pub benchmark: String,

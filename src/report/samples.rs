@@ -282,7 +282,7 @@ pub(super) fn every_reason() -> Comparison {
     of_rows(Verdict::Error, rows)
 }
 
-/// Names and messages of somebody who wants the report to do something.
+/// Hostile names and messages, which want the report to do something.
 pub(super) fn hostile() -> Comparison {
     let names = [
         "a|b\\|c @everyone #1 https://evil.example/?q=1",

@@ -47,7 +47,7 @@ pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     page.accuracy(&view.less_accurate);
     page.sentences("Failed or missing", &view.failed);
     page.sentences("Still open", &view.open);
-    page.sentences("Not compared", &view.told);
+    page.sentences("Not compared", &view.not_compared);
     page.sentences("Waived", &waived(view));
     page.lints(&view.lints);
     page.facts(view);
@@ -60,7 +60,7 @@ fn waived<'a>(view: &View<'a>) -> Vec<RowView<'a>> {
     rows.into_iter().flatten().filter(|row| row.row.waiver.is_some()).cloned().collect()
 }
 
-/// A message of several lines that may quote strangers, made fit for a terminal and a log.
+/// A message of several lines that may quote untrusted text, made fit for a terminal and a log.
 pub fn harmless(text: &str) -> String {
     text.split('\n').map(|line| disarm(&clean(line)).into_owned()).collect::<Vec<_>>().join("\n")
 }
@@ -74,7 +74,7 @@ fn disarm(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Text of strangers without what a terminal or a log would obey: control characters, which move the
+/// Untrusted text without what a terminal or a log would obey: control characters, which move the
 /// cursor and change colours, and marks that reorder or hide text.
 pub fn clean(text: &str) -> String {
     let visible = text.chars().map(|letter| match letter {

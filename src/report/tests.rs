@@ -226,7 +226,7 @@ fn every_verdict_starts_the_report_with_its_word() {
 }
 
 #[test]
-fn an_open_row_is_never_told_as_no_change() {
+fn an_open_row_is_never_worded_as_no_change() {
     let rows = vec![measured("a", Verdict::Inconclusive, Reason::Open, 1e6, 1.001)];
     let comparison = of_rows(Verdict::Inconclusive, rows);
     let view = View::new(&comparison, None);

@@ -25,7 +25,7 @@ pub struct View<'a> {
     /// Failed stages, missing and unusable rows.
     pub failed: Vec<RowView<'a>>,
     /// Benchmarks that could not be compared and need not be: new ones, repaired ones, unsupported ones.
-    pub told: Vec<RowView<'a>>,
+    pub not_compared: Vec<RowView<'a>>,
     /// Rows that decide and pass.
     pub unchanged: Vec<RowView<'a>>,
     /// Rows of metrics that are reported and don't decide, changed ones first.
@@ -46,7 +46,7 @@ pub struct View<'a> {
 }
 
 /// A row and its cells, which are worded when they are asked for: most formats show some rows, and few
-/// cells of them. The name comes from strangers and is raw.
+/// cells of them. The name is untrusted and raw.
 #[derive(Debug, Clone, Copy)]
 pub struct RowView<'a> {
     pub row: &'a Row,
@@ -95,7 +95,7 @@ impl<'a> View<'a> {
             diverged: Vec::new(),
             less_accurate: Vec::new(),
             failed: Vec::new(),
-            told: Vec::new(),
+            not_compared: Vec::new(),
             unchanged: Vec::new(),
             reported: Vec::new(),
             lints: lints(comparison),
@@ -147,7 +147,7 @@ impl<'a> View<'a> {
     fn section(&mut self, row: &Row, some_decide: bool) -> &mut Vec<RowView<'a>> {
         match (row.verdict, &row.reason) {
             (Verdict::Diverged, _) => &mut self.diverged,
-            _ if !decides(row, some_decide) && row.metric.is_none() => &mut self.told,
+            _ if !decides(row, some_decide) && row.metric.is_none() => &mut self.not_compared,
             _ if !decides(row, some_decide) => &mut self.reported,
             (Verdict::Regressed, Reason::FailsAtHead { .. }) | (Verdict::Error | Verdict::Missing, _) => {
                 &mut self.failed
@@ -286,7 +286,7 @@ impl<'a> RowView<'a> {
         estimate.and_then(|estimate| estimate.minimum_detectable).map(percent).unwrap_or_default()
     }
 
-    /// Why it has its verdict. The detail comes from strangers and is raw.
+    /// Why it has its verdict. The detail is untrusted and raw.
     pub(super) fn words(&self) -> words::Words {
         words::reason(self.row)
     }
@@ -296,7 +296,7 @@ impl<'a> RowView<'a> {
         words::accuracy(self.row)
     }
 
-    /// Why it has its verdict, with what a stranger said about it; raw.
+    /// Why it has its verdict, with the untrusted detail; raw.
     pub fn sentence(&self) -> String {
         let words = self.words();
         match words.detail {
@@ -368,7 +368,7 @@ fn cv(row: &Row) -> String {
 /// What a benchmark counts as in the headline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
-    /// Only told of: new, repaired, or of metrics that don't decide.
+    /// Reported, not judged: new, repaired, or of metrics that don't decide.
     NotCompared,
     /// Its worst deciding row; the higher the precedence, the worse.
     Judged(u8),
@@ -427,11 +427,11 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
     let count_of = |standing: Standing| counts.get(&standing).copied().filter(|count| *count > 0);
     let waived =
         count_of(Standing::Waived).map(|count| (if count == 1 { "is waived" } else { "are waived" }, count));
-    let told = count_of(Standing::NotCompared)
+    let not_compared = count_of(Standing::NotCompared)
         .map(|count| (if count == 1 { "was not compared" } else { "were not compared" }, count));
     let parts: Vec<String> = judged
         .chain(waived)
-        .chain(told)
+        .chain(not_compared)
         .enumerate()
         .map(|(at, (what, count))| {
             if at == 0 {

@@ -3,7 +3,7 @@
 use crate::gate::{Comparison, Reason, SideStats, Typical};
 use crate::model::Disclose;
 
-/// Takes out of a comparison what may not be told. Verdicts, changes, intervals and counts of samples stay.
+/// Takes out of a comparison what may not be disclosed. Verdicts, changes, intervals and counts of samples stay.
 pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
     if disclose == Disclose::All {
         return;

@@ -5,7 +5,7 @@ use crate::model::{LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Ve
 
 use super::human::{change, change_of, interval, percent, quantity, significant};
 
-/// A sentence of ours, and what a stranger said: a compiler's message, a tool's error. The second is
+/// A sentence of ours, and untrusted text: a compiler's message, a tool's error. The second is
 /// kept apart because every renderer has to make it harmless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Words {

@@ -30,12 +30,12 @@ impl Lock {
     ///
     /// # Errors
     /// It exists and can't be read, or is not a lock file.
-    pub fn read_beside(config: &Path) -> Result<Self, ToolchainError> {
-        Self::read(&Self::path_beside(config))
+    pub fn read_for(config: &Path) -> Result<Self, ToolchainError> {
+        Self::read(&Self::path_for(config))
     }
 
     /// Where the lock of a configuration file is.
-    pub fn path_beside(config: &Path) -> PathBuf {
+    pub fn path_for(config: &Path) -> PathBuf {
         config.with_file_name(LOCK_FILE)
     }
 

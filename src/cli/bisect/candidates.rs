@@ -49,7 +49,7 @@ impl Candidates {
         // Context for a report that a bisection does not have.
         config.backends.clear();
         let cache = paths::cache_dir(args.measure.cache_dir.as_deref())?;
-        let lock = Lock::read_beside(&config.file)?;
+        let lock = Lock::read_for(&config.file)?;
         let (list, source) = match (&args.toolchains, &args.good, &args.bad) {
             (Some(file), ..) => listed(file)?,
             (None, Some(good), Some(bad)) => between(args, &config, (good, bad), &cache, terminal)?,

@@ -228,7 +228,7 @@ impl<'a> Driver<'a> {
             .into_iter()
             .find(|at| !self.visits.iter().any(|visit| visit.pair == Pair { base: *at, head: *at }));
         let Some(at) = unknown else {
-            // Both are known; the search was not told of this pair yet.
+            // Both are known; the search has not seen this pair yet.
             return self.compare_values(pair);
         };
         let Some(mut side) = self.side(at, SideName::Head)? else { return Ok(()) };

@@ -87,7 +87,7 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
         found.push(Finding::warning(
             "gpu-foreign-process",
             format!("on {}: {}", gpu.name, words.join(", ")),
-            "Whoever shares the GPU is in the numbers.",
+            "Other programs on the GPU change the measured times.",
             "Stop it, or give the runner the GPU alone.",
         ));
     }

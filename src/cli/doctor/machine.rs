@@ -153,7 +153,7 @@ fn containment(found: &Containment) -> Finding {
 fn host_lock() -> Finding {
     const ID: &str = "host-lock";
     match device::measuring_now() {
-        None => Finding::ok(ID, "nobody measures on this machine"),
+        None => Finding::ok(ID, "no other benchmark is running on this machine"),
         Some(who) => Finding::note(
             ID,
             format!("{who} is measuring"),
@@ -163,7 +163,7 @@ fn host_lock() -> Finding {
     }
 }
 
-/// The A/A session that `benchgate noise` left beside the configuration.
+/// The A/A session that `benchgate noise` left next to the configuration.
 fn calibration(place: &Place, testbed: &str) -> Finding {
     const ID: &str = "noise";
     const FIX: &str = "`benchgate noise`, on a quiet machine.";
@@ -173,7 +173,7 @@ fn calibration(place: &Place, testbed: &str) -> Finding {
         return Finding::note(
             ID,
             "this machine's noise was not measured (there is no noise.json)",
-            "Nobody knows what the gate can see here, and how often it would be wrong.",
+            "How small a change the gate can detect here, and how often it is wrong, is unknown.",
             FIX,
         );
     };

@@ -102,7 +102,7 @@ async fn python(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
 async fn tools(config: &Config, cache: &Path, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
     const ID: &str = "tools";
     const WHY: &str = "Nothing is measured with tools that are not the pinned ones.";
-    let lock = match Lock::read_beside(&config.file) {
+    let lock = match Lock::read_for(&config.file) {
         Ok(lock) => lock,
         Err(error) => {
             let fix = error.hint().unwrap_or_default();

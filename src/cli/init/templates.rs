@@ -1,4 +1,4 @@
-//! What `benchgate init` writes. The files lie beside this one, so that tools can check them as they are read.
+//! What `benchgate init` writes. The files are next to this one, so that tools can check them as they are read.
 
 /// Actions of others, pinned: the same commits everywhere.
 const PINS: [(&str, &str); 3] = [

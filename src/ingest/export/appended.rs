@@ -1,5 +1,5 @@
 //! The files that runs append to: `results.jsonl` of the torchbench runner, and the suites' `latency.csv`
-//! and `iree_latency.csv`. One line a process, so that whoever reads them keeps the spread.
+//! and `iree_latency.csv`. One line a process, so that readers keep the spread.
 
 use serde_json::{Map, Value, json};
 
@@ -365,9 +365,9 @@ mod tests {
             let ratio = total[0].as_f64().unwrap() / one[0].as_f64().unwrap();
             assert!((ratio - line["iterations_per_run"].as_f64().unwrap()).abs() < 1e-6, "{line}");
         }
-        let beside: Vec<_> = lines.iter().filter(|line| line["experiment"]["backend"] != "iree").collect();
+        let others: Vec<_> = lines.iter().filter(|line| line["experiment"]["backend"] != "iree").collect();
         let different: std::collections::BTreeSet<_> =
-            beside.iter().map(|line| line["experiment"].to_string()).collect();
+            others.iter().map(|line| line["experiment"].to_string()).collect();
         assert_eq!(different.len(), 16, "an axis is not in the line:\n{different:#?}");
     }
 

@@ -141,7 +141,7 @@ fn samples(benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
         row.insert("threads".to_owned(), 1.into());
         row.insert("iterations".to_owned(), 1.into());
         for (key, values) in &columns {
-            // A metric that was not taken with every repetition can't stand beside them.
+            // A metric that was not taken with every repetition can't be in their rows.
             let value = if values.len() == count { values.get(repetition) } else { None };
             if let Some(value) = value {
                 row.insert(key.clone(), (*value).into());

@@ -129,7 +129,7 @@ keys! {
     Label "label",
 }
 
-/// What the tool writes beside what is needed; a user's counter can't be called so.
+/// Keys that the tool writes and benchgate does not need; a user's counter can't have these names.
 fn is_bookkeeping(key: &str) -> bool {
     matches!(
         key,

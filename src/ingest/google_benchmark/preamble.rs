@@ -1,4 +1,4 @@
-//! What the tool prints about the host above its rows, on the console and beside CSV.
+//! What the tool prints about the host above its rows, on the console and with CSV.
 
 use crate::model::Context;
 

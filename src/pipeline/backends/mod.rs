@@ -108,7 +108,7 @@ fn record(experiment: &Experiment<'_>, kept: Vec<Kept>, relative_to: &Path) -> B
     }
     BackendRecord {
         model: experiment.model.name.clone(),
-        beside: experiment.beside.clone(),
+        benchmarks: experiment.beside.clone(),
         backend: experiment.backend.kind.into_str().to_owned(),
         device: experiment.device.clone(),
         test: experiment.test.into_str().to_owned(),

@@ -125,7 +125,7 @@ fn each_process_is_fresh_and_only_the_first_verifies_and_compiles_cold() {
     let record = records(folder.path(), &side, &[]).remove(0);
     assert_eq!(Outcome::from(&record.outcome), Outcome::Ok);
     assert_eq!(record.verification.unwrap().code, VerifyCode::Pass);
-    assert_eq!((record.beside, record.versions["torch"].as_str()), (vec!["m/cpu/main".to_owned()], "9"));
+    assert_eq!((record.benchmarks, record.versions["torch"].as_str()), (vec!["m/cpu/main".to_owned()], "9"));
     let [first, second] = record.processes.as_slice() else { panic!("two processes") };
     assert_eq!((first.latency.len(), first.iterations), (2, Some(5)));
     assert_eq!((first.compile_seconds.is_some(), second.compile_seconds.is_some()), (true, false));

@@ -121,7 +121,7 @@ impl Packing<'_, '_> {
             let name = format!("{folder}/{}", policy.to_string_lossy());
             self.put(name, &path, file_sha256(&path)?)?;
         }
-        let lock = Lock::path_beside(&config.file);
+        let lock = Lock::path_for(&config.file);
         if lock.is_file() {
             let sha256 = file_sha256(&lock)?;
             self.put(format!("{folder}/benchgate.lock"), &lock, sha256)?;

@@ -161,7 +161,7 @@ fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
 }
 
 /// 1, 2 or 5 of a power of ten: the first that is at least this.
-fn round_step(least: f64) -> f64 {
+pub(super) fn round_step(least: f64) -> f64 {
     if !least.is_finite() || least <= 0.0 {
         return 0.0;
     }

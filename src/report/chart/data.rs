@@ -7,7 +7,7 @@ use crate::model::{SideName, Stage, Unit};
 use crate::record::{BenchmarkRecord, RunFile, SideRecord, StageStatus};
 
 use super::super::DrawnRun;
-use super::super::beside::{Beside, BesideRow, IREE, times};
+use super::super::backends::{BackendRow, BackendTable, IREE, times};
 use super::super::human::quantity;
 
 /// Whose bar it is.
@@ -117,7 +117,7 @@ fn is_ours(run: &RunFile) -> bool {
     run.sides.iter().any(of_side)
 }
 
-/// Whether a benchmark has nothing beside it: then those of a model stand together.
+/// Whether a benchmark has no other side or backend: then those of a model stand together.
 fn is_alone(run: &RunFile, several: bool) -> bool {
     !several && run.sides.len() == 1 && run.backends.is_empty()
 }
@@ -136,12 +136,12 @@ fn placed(benchmark: &BenchmarkRecord, run: &str) -> (String, String) {
 }
 
 /// Backends' rows with the group they belong to: the benchmark for the same work, else a group of their own.
-fn beside(drawn: &DrawnRun, several: bool) -> Vec<(String, String, BesideRow)> {
+fn other_backends(drawn: &DrawnRun, several: bool) -> Vec<(String, String, BackendRow)> {
     let (name, run) = (drawn.name.as_str(), &drawn.file);
     let mut rows = Vec::new();
-    for row in Beside::new(drawn).rows.into_iter().filter(|row| row.backend != IREE) {
+    for row in BackendTable::new(drawn).rows.into_iter().filter(|row| row.backend != IREE) {
         let first =
-            run.backends.iter().find(|record| record.model == row.model).and_then(|r| r.beside.first());
+            run.backends.iter().find(|record| record.model == row.model).and_then(|r| r.benchmarks.first());
         let group = match first {
             Some(first) if row.work() == "eval" => first.clone(),
             _ => format!("{}, {}", row.model, row.work()),
@@ -194,7 +194,7 @@ pub(super) fn latency(runs: &[DrawnRun]) -> Chart {
         }
     }
     for run in runs {
-        for (group, label, row) in beside(run, several) {
+        for (group, label, row) in other_backends(run, several) {
             groups.put(group, latency_bar(label, Who::Other, row.latency, row.why.as_deref()));
         }
     }
@@ -223,7 +223,7 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
         }
     }
     for run in runs {
-        for (group, label, row) in beside(run, several) {
+        for (group, label, row) in other_backends(run, several) {
             bar(group, label, Who::Other, row.compile_seconds);
         }
     }

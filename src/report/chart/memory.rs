@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::record::RunFile;
 use crate::report::DrawnRun;
 
-use super::super::beside::IREE;
+use super::super::backends::IREE;
 use super::super::human::quantity;
 use super::Theme;
 use super::svg::{Anchor, Svg, WIDTH, fitted, width_of};
@@ -107,7 +107,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
             svg.text(((x(*from) + x(*to)) / 2.0, floor + 38.0), 11.0, Anchor::Middle, palette.muted, &text);
         }
     }
-    // Beside a hundred others a process is a few pixels wide: a thick line would be all of it.
+    // Among a hundred others a process is a few pixels wide: a thick line would be all of it.
     let stroke = if hills.len() > MANY { 1.0 } else { 2.0 };
     let mut colours: BTreeMap<&str, &str> = BTreeMap::new();
     let mut legend = Vec::new();

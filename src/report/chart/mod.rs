@@ -9,12 +9,14 @@ mod bisection;
 mod data;
 mod memory;
 mod png;
+mod power;
 mod svg;
 
 use super::DrawnRun;
 
 pub(super) use bisection::bisection_svg;
 pub use png::png;
+pub use power::power_curve;
 
 /// Light or dark, as the page around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

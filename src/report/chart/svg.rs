@@ -2,12 +2,15 @@
 
 use std::fmt::Write;
 
+use crate::report::clean;
+use crate::report::markup::escape;
+
 use super::Theme;
 
 /// Charts are read in comments and on pages of this width.
 pub(super) const WIDTH: f64 = 900.0;
 
-/// Colours by what they mean. Blue against grey and orange: told apart by colour-blind readers, on either ground.
+/// Colours by what they mean. Colour-blind readers can distinguish blue, grey and orange, on either ground.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Palette {
     pub(super) ground: &'static str,
@@ -18,7 +21,7 @@ pub(super) struct Palette {
     pub(super) base: &'static str,
     pub(super) other: &'static str,
     pub(super) slower: &'static str,
-    /// For lines that are told apart by colour alone.
+    /// For lines that only their colour distinguishes.
     pub(super) lines: [&'static str; 8],
 }
 
@@ -104,9 +107,20 @@ impl Svg {
             r#"<polygon points="{:.1},{floor:.1} {path} {:.1},{floor:.1}" fill="{stroke}" fill-opacity="0.18"/>"#,
             first.0, last.0
         ));
+        self.curve(points, stroke, width);
+    }
+
+    /// A line through points.
+    pub(super) fn curve(&mut self, points: &[(f64, f64)], stroke: &str, width: f64) {
+        let path: String = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
+        let path = path.trim_end();
         self.put(format_args!(
             r#"<polyline points="{path}" fill="none" stroke="{stroke}" stroke-width="{width}"/>"#
         ));
+    }
+
+    pub(super) fn dot(&mut self, at: (f64, f64), radius: f64, fill: &str) {
+        self.put(format_args!(r#"<circle cx="{:.1}" cy="{:.1}" r="{radius}" fill="{fill}"/>"#, at.0, at.1));
     }
 
     pub(super) fn text(&mut self, at: (f64, f64), size: f64, anchor: Anchor, fill: &str, text: &str) {
@@ -115,7 +129,7 @@ impl Svg {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let text = escape(&crate::report::clean(text));
+        let text = escape(&clean(text));
         self.put(format_args!(
             r#"<text x="{:.1}" y="{:.1}" font-size="{size}" text-anchor="{anchor}" fill="{fill}">{text}</text>"#,
             at.0, at.1
@@ -134,11 +148,6 @@ impl Svg {
             self.body
         )
     }
-}
-
-/// Text of an element or an attribute. What XML can't hold at all was replaced by `clean` before.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// About how wide a text is in the embedded font.

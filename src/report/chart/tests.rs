@@ -22,7 +22,7 @@ fn every_picture_is_drawn_light_and_dark_and_renders_with_the_embedded_font() {
     }
 }
 
-/// Without glyphs a chart would be bars that nobody can name.
+/// Without glyphs a chart would be bars without names.
 #[test]
 fn text_leaves_ink_in_the_png() {
     let one = |text: &str| {

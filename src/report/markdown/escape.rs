@@ -1,4 +1,4 @@
-//! Strangers' text inside Markdown: it can't mention, link, break a table, close a comment or be HTML.
+//! Untrusted text inside Markdown: it can't mention, link, break a table, close a comment or be HTML.
 
 use crate::report::terminal::{first_lines, hides};
 
@@ -8,7 +8,7 @@ const LONGEST: usize = 240;
 /// Bytes of a message.
 const LONGEST_MESSAGE: usize = 600;
 
-/// A stranger's text as a code span, where GitHub looks for no mentions, links, emoji or HTML. The
+/// Untrusted text as a code span, where GitHub looks for no mentions, links, emoji or HTML. The
 /// fence is longer than any run of backticks inside.
 pub fn code(text: &str) -> String {
     span(text, LONGEST)

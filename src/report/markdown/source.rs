@@ -11,7 +11,7 @@ pub struct Source {
     pub pull_request: bool,
     /// It lies in another repository.
     pub fork: bool,
-    /// Address of the run that measured; ours, not a stranger's.
+    /// Address of the run that measured; always of this repository.
     pub page: Option<String>,
 }
 

@@ -102,10 +102,10 @@ fn a_byte_order_mark_and_windows_line_ends_change_nothing() {
     for (format, name, bytes) in smallest_of_each_format() {
         let plain = ingest::read(&bytes, format, "x").unwrap();
         let marked = [&b"\xef\xbb\xbf"[..], &bytes[..]].concat();
-        assert_eq!(Format::detect(&marked), Some(format), "{name}");
+        assert_eq!(ingest::detect(&marked), Some(format), "{name}");
         assert_eq!(ingest::read(&marked, format, "x").unwrap(), plain, "{name}");
         let windows = String::from_utf8(bytes).unwrap().replace('\n', "\r\n");
-        assert_eq!(Format::detect(windows.as_bytes()), Some(format), "{name}");
+        assert_eq!(ingest::detect(windows.as_bytes()), Some(format), "{name}");
         assert_eq!(ingest::read(windows.as_bytes(), format, "x").unwrap(), plain, "{name}");
     }
 }
@@ -134,7 +134,7 @@ fn nesting_without_end_is_an_error_and_no_crash() {
                 assert_explained(&error, 1);
             }
         }
-        Format::detect(deep.as_bytes());
+        ingest::detect(deep.as_bytes());
     }
 }
 
@@ -197,7 +197,7 @@ fn a_name_of_ten_megabytes_is_read_or_refused_in_no_time() {
     ] {
         let run = ingest::read(text.as_bytes(), format, "hostile").unwrap();
         assert!(run.benchmarks[0].name.as_str().len() >= long.len());
-        Format::detect(text.as_bytes());
+        ingest::detect(text.as_bytes());
     }
 }
 
@@ -244,7 +244,7 @@ proptest! {
             Ok(run) => assert_sound(&run),
             Err(error) => assert_explained(&error, lines(&bytes)),
         }
-        Format::detect(&bytes);
+        ingest::detect(&bytes);
     }
 }
 

@@ -99,7 +99,7 @@ pub(super) fn writers(workflows: &Workflows) -> Option<Finding> {
     Some(Finding::ok(ID, format!("{first} adds to the baseline")))
 }
 
-/// The policy of the base judges, so whoever may merge a change of it decides.
+/// The policy of the base judges, so anyone who may merge a change to it decides.
 fn owners(root: &Path, config: &Config) -> Option<Finding> {
     const ID: &str = "policy-owners";
     let places = [".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"];
@@ -115,7 +115,7 @@ fn owners(root: &Path, config: &Config) -> Option<Finding> {
     root.join(".github").is_dir().then(|| {
         Finding::note(
             ID,
-            format!("nobody in particular owns {file}"),
+            format!("{file} has no code owner"),
             "It holds floors, tolerances and waivers. A pull request is judged by the base's, so loosening them takes \
              one merge before.",
             "A line for it in .github/CODEOWNERS.",

@@ -33,13 +33,13 @@ const HOSTED: &str = "    runs-on: ubuntu-24.04\n    permissions: {contents: rea
 const OWN: &str = "    runs-on: [self-hosted, gpu]\n    permissions: {contents: read}\n";
 
 #[test]
-fn a_repository_without_workflows_is_told_how_to_get_them() {
+fn a_repository_without_workflows_learns_how_to_get_them() {
     let found = finding(&[], "workflows");
     assert_eq!((found.level, found.fix), (Level::Note, "`benchgate init` writes them."));
 }
 
 #[test]
-fn measuring_beside_a_token_that_can_write_is_an_error() {
+fn measuring_where_a_write_token_is_is_an_error() {
     let steps = format!("      - uses: {PINNED}\n");
     let writing = "    runs-on: ubuntu-24.04\n    permissions: {contents: write}\n";
     assert_eq!(level(&workflow("pull_request", writing, &steps), "permissions"), Level::Error);
@@ -50,7 +50,7 @@ fn measuring_beside_a_token_that_can_write_is_an_error() {
     assert_eq!(level(&workflow("pull_request", HOSTED, &secret), "permissions"), Level::Error);
     let kept = format!("      - uses: actions/checkout@v5\n{steps}");
     assert_eq!(level(&workflow("pull_request", HOSTED, &kept), "permissions"), Level::Warning);
-    // Its own code on a schedule is nobody else's.
+    // A schedule only runs the repository's own code.
     assert_eq!(level(&workflow("schedule", writing, &steps), "permissions"), Level::Ok);
 }
 

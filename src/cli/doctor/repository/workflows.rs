@@ -53,8 +53,8 @@ fn triggers(measuring: &[Placed<'_>]) -> Finding {
         return Finding::error(
             ID,
             format!("{} measures on pull_request_target or workflow_run", placed(&bad)),
-            "These events bring the repository's secrets and a token that can write, and a pull request's code would \
-             run beside them.",
+            "These events bring the repository's secrets and a write token, and a pull request's code would run \
+             with access to both.",
             "Measure on `pull_request`, and publish on `workflow_run`: `benchgate init` writes both.",
         );
     }
@@ -65,7 +65,7 @@ fn triggers(measuring: &[Placed<'_>]) -> Finding {
     }
     let queued = measuring.iter().any(|placed| placed.workflow.is_started_by("merge_group"));
     let more = if queued { " and the merge queue's groups" } else { "" };
-    Finding::ok(ID, format!("pull requests{more} are measured, beside no secret"))
+    Finding::ok(ID, format!("pull requests{more} run without access to secrets"))
 }
 
 /// What a pull request's code could take from the job that measures it.
@@ -104,7 +104,7 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
         return Finding::warning(
             ID,
             format!("{} measures and publishes in one job", placed(&both)),
-            "Whoever may open a branch here could take its token. benchgate refuses it in public repositories and for \
+            "Anyone who may open a branch here could take its token. benchgate refuses it in public repositories and for \
              forks.",
             "Publish in a job of its own, on `workflow_run`: `benchgate init` writes it.",
         );
@@ -155,7 +155,7 @@ fn forks(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
         return Finding::error(
             ID,
             format!("{} runs a fork's code on a runner of your own", placed(&open)),
-            "A stranger's code can stay on that machine and meet the next job. Only the action refuses it; a command \
+            "Code from a fork can stay on that machine and reach the next job. Only the action refuses it; a command \
              line does not know whose code it measures.",
             "Use the action there.",
         );
@@ -164,7 +164,7 @@ fn forks(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
         return Finding::note(
             ID,
             format!("{} says that its runner is thrown away after each job", placed(&declared)),
-            "A fork's code is run on it because of that, and nobody here can check it.",
+            "A fork's code runs on it because of that, and benchgate can't check the claim.",
             "Register it with `--ephemeral` on a machine that is made anew for each job, and let a first-time \
              contributor's runs wait for approval (Settings, Actions).",
         );
@@ -290,7 +290,7 @@ fn pins(workflows: &Workflows) -> Option<Finding> {
         return Some(Finding::warning(
             ID,
             some(&loose),
-            "A tag can be moved to other code, which would run beside this repository's tokens.",
+            "A tag can be moved to other code, which would run with this repository's tokens.",
             "Name the commit, all 40 digits, with the tag as a comment: Dependabot keeps both up to date.",
         ));
     }

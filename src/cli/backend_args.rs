@@ -1,4 +1,4 @@
-//! Options of what is measured beside IREE: axes, repetitions, dumps, files that are appended to.
+//! Options of what is measured in addition to IREE: axes, repetitions, dumps, files that are appended to.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use crate::record::RunFile;
 
 use super::{CliError, Terminal};
 
-/// Other backends and what is left of a run beside run.json.
+/// Other backends and what a run leaves in addition to run.json.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Other backends")]
-pub struct BesideArgs {
+pub struct BackendArgs {
     /// Also run the models on this backend, as [[backend]] does; repeatable
     #[arg(long, value_name = "NAME", value_parser = parse_backend, conflicts_with = "half")]
     backend: Vec<BackendKind>,
@@ -43,7 +43,7 @@ fn parse_backend(text: &str) -> Result<BackendKind, String> {
     text.parse().map_err(|_| format!("the backends are {}", BackendKind::VARIANTS.join(", ")))
 }
 
-impl BesideArgs {
+impl BackendArgs {
     /// Applies what the command line overrides.
     pub fn apply(&self, config: &mut Config) {
         for kind in &self.backend {

@@ -1,4 +1,4 @@
-//! IREE beside other backends: one row for each, as a table for people. Context, no verdict.
+//! IREE next to other backends: one row for each, as a table for people. Context, no verdict.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub(super) const IREE: &str = "iree";
 
 /// One backend's row of one model. Names and reasons are raw.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BesideRow {
+pub struct BackendRow {
     pub model: String,
     /// `iree`, or a backend's name.
     pub backend: String,
@@ -39,13 +39,13 @@ pub struct BesideRow {
 
 /// All rows, grouped by model in the suite's order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Beside {
-    pub rows: Vec<BesideRow>,
+pub struct BackendTable {
+    pub rows: Vec<BackendRow>,
 }
 
-impl Beside {
+impl BackendTable {
     /// The head side's benchmarks (or the only side's), each model followed by its backends. Models that
-    /// have no backend are left out: nothing stands beside them.
+    /// have no other backend are left out.
     pub fn new(run: &DrawnRun) -> Self {
         let file = &run.file;
         let side = file.side(SideName::Head).or(file.sides.first());
@@ -57,7 +57,7 @@ impl Beside {
         let mut groups: Vec<Vec<&BackendRecord>> = Vec::new();
         let mut known: HashMap<&[String], usize> = HashMap::new();
         for record in &file.backends {
-            let at = *known.entry(&record.beside).or_insert_with(|| {
+            let at = *known.entry(&record.benchmarks).or_insert_with(|| {
                 groups.push(Vec::new());
                 groups.len() - 1
             });
@@ -65,7 +65,7 @@ impl Beside {
         }
         let mut rows = Vec::new();
         for group in groups {
-            let names = group.first().map(|record| record.beside.as_slice()).unwrap_or_default();
+            let names = group.first().map(|record| record.benchmarks.as_slice()).unwrap_or_default();
             let iree: Vec<(&BenchmarkRecord, Option<Latency>)> = names
                 .iter()
                 .filter_map(|name| place.get(name.as_str()))
@@ -87,14 +87,14 @@ impl Beside {
     }
 }
 
-fn iree_row(benchmark: &BenchmarkRecord, latency: Option<Latency>, group: &[&BackendRecord]) -> BesideRow {
+fn iree_row(benchmark: &BenchmarkRecord, latency: Option<Latency>, group: &[&BackendRecord]) -> BackendRow {
     let label = |name: &str| benchmark.labels.get(name).cloned().unwrap_or_default();
     let compiled = benchmark
         .stages
         .iter()
         .find(|stage| stage.stage == Stage::Compile && stage.status == StageStatus::Ok);
     let eager = group.iter().find(|record| record.backend == "eager" && is_same_work(record));
-    BesideRow {
+    BackendRow {
         model: label("model"),
         backend: IREE.to_owned(),
         on: label("target"),
@@ -109,7 +109,7 @@ fn iree_row(benchmark: &BenchmarkRecord, latency: Option<Latency>, group: &[&Bac
     }
 }
 
-fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendRecord]) -> BesideRow {
+fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendRecord]) -> BackendRow {
     let latency = backend_latency(record);
     let same_axes = |other: &&&BackendRecord| {
         other.backend == "eager"
@@ -119,7 +119,7 @@ fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendR
     let eager = group.iter().find(same_axes).and_then(|eager| backend_latency(eager));
     let compiles = record.processes.iter().filter_map(|process| process.compile_seconds);
     let compiles: Vec<[Number; 1]> = compiles.map(|seconds| [seconds]).collect();
-    BesideRow {
+    BackendRow {
         model: record.model.clone(),
         backend: record.backend.clone(),
         on: record.device.clone(),
@@ -169,7 +169,7 @@ fn why(outcome: &OutcomeRecord) -> Option<String> {
     }
 }
 
-impl BesideRow {
+impl BackendRow {
     /// `0.42 ms`
     pub fn time(&self) -> Option<String> {
         self.latency.map(|latency| quantity(latency.typical, &Unit::Nanoseconds))
@@ -205,7 +205,7 @@ pub(super) const HEADER: [&str; 7] =
 pub(super) const LEGEND: &str = "IREE 2 × eager: IREE needs half of eager's time; below 1 × the backend is faster. \
                       Latency: the typical process, ± half the range of all.";
 
-fn cells(row: &BesideRow) -> [String; 7] {
+fn cells(row: &BackendRow) -> [String; 7] {
     let latency = row.time().map(|time| format!("{time}{}", row.spread())).unwrap_or_default();
     [
         row.backend.clone(),
@@ -219,20 +219,20 @@ fn cells(row: &BesideRow) -> [String; 7] {
 }
 
 /// What rows stand under: `mlp on cpu`.
-fn heading(row: &BesideRow) -> String {
+fn heading(row: &BackendRow) -> String {
     format!("{} on {}", row.model, row.on)
 }
 
-/// For a terminal; empty where nothing stands beside IREE. Why something was not measured follows on its row,
+/// For a terminal; empty where IREE is the only backend. Why something was not measured follows on its row,
 /// however long it is: in a column it would squeeze the numbers.
 pub fn backends_table(run: &DrawnRun) -> String {
-    let beside = Beside::new(run);
-    if beside.is_empty() {
+    let table = BackendTable::new(run);
+    if table.is_empty() {
         return String::new();
     }
-    let rows: Vec<[String; 7]> = beside.rows.iter().map(|row| cells(row).map(|cell| clean(&cell))).collect();
+    let rows: Vec<[String; 7]> = table.rows.iter().map(|row| cells(row).map(|cell| clean(&cell))).collect();
     let width = |at: usize| {
-        let measured = beside.rows.iter().zip(&rows).filter(|(row, _)| at < 2 || row.why.is_none());
+        let measured = table.rows.iter().zip(&rows).filter(|(row, _)| at < 2 || row.why.is_none());
         measured.map(|(_, row)| row[at].chars().count()).chain([HEADER[at].len()]).max().unwrap_or(0)
     };
     let widths: [usize; 7] = std::array::from_fn(width);
@@ -245,7 +245,7 @@ pub fn backends_table(run: &DrawnRun) -> String {
     };
     let mut text = String::new();
     let mut model = None;
-    for (row, cells) in beside.rows.iter().zip(&rows) {
+    for (row, cells) in table.rows.iter().zip(&rows) {
         if model != Some(&row.model) {
             model = Some(&row.model);
             let header = HEADER.map(str::to_owned);
@@ -260,14 +260,14 @@ pub fn backends_table(run: &DrawnRun) -> String {
     format!("{text}\n{LEGEND}\n")
 }
 
-/// As GitHub Markdown, safe against hostile names; empty where nothing stands beside IREE.
+/// As GitHub Markdown, safe against hostile names; empty where IREE is the only backend.
 pub fn backends_markdown(run: &DrawnRun) -> String {
-    let beside = Beside::new(run);
-    if beside.is_empty() {
+    let table = BackendTable::new(run);
+    if table.is_empty() {
         return String::new();
     }
     let mut text = format!("| model | {} |\n|---|---|---|--:|--:|--:|--:|---|\n", HEADER.join(" | "));
-    for row in &beside.rows {
+    for row in &table.rows {
         let mut line: Vec<String> = cells(row).iter().map(|cell| super::markdown::text(cell)).collect();
         if let (Some(why), Some(last)) = (&row.why, line.last_mut()) {
             *last = super::markdown::cell(why);
@@ -295,8 +295,8 @@ mod tests {
 
     #[test]
     fn another_batch_size_or_a_backward_is_not_compared_with_iree() {
-        let beside = Beside::new(&sample());
-        let compared: Vec<_> = beside.rows.iter().filter(|row| row.iree_is.is_some()).collect();
+        let table = BackendTable::new(&sample());
+        let compared: Vec<_> = table.rows.iter().filter(|row| row.iree_is.is_some()).collect();
         assert!(compared.iter().all(|row| row.work() == "eval"), "{compared:?}");
         assert_eq!(compared.len(), 3);
     }
