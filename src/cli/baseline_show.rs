@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use globset::Glob;
 
 use crate::exit_code::ExitCode;
-use crate::model::{Better, Series, Unit, counted};
+use crate::model::{Better, Metric, Series, Unit, counted};
 use crate::report::{harmless, percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
@@ -36,7 +36,7 @@ pub struct Show {
     #[arg(long, value_name = "GLOB")]
     benchmark: Option<String>,
     /// Only this metric
-    #[arg(long, value_name = "NAME", default_value = "latency")]
+    #[arg(long, value_name = "NAME", default_value_t = Metric::LATENCY.name.into_owned())]
     metric: String,
     /// Say where levels changed, with the range of commits
     #[arg(long)]

@@ -43,7 +43,7 @@ pub fn compare_with_history(
     let newest = history::newest_measured(&usable).unwrap_or(nothing);
     let stored = history::Sessions::new(&usable, head);
     let notes =
-        history::notes(sessions.len(), usable.len(), stored.anchored, stored.common("latency").is_some());
+        history::notes(sessions.len(), usable.len(), stored.anchored, stored.common(&Metric::LATENCY.name).is_some());
     let mut comparison = compared(&newest, head, Some(stored), policy, options);
     comparison.notes.extend(notes);
     comparison

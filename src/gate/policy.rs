@@ -1,6 +1,6 @@
 //! What is allowed: floors, tolerances, error budget, fatality, waivers.
 
-use crate::model::Verdict;
+use crate::model::{Metric, Verdict};
 
 pub use crate::numerics::NumericsTolerance;
 
@@ -126,22 +126,22 @@ impl Default for Policy {
         };
         Self {
             metrics: vec![
-                ("latency".into(), noisy(0.01, 0.03, true)),
+                (Metric::LATENCY.name.into_owned(), noisy(0.01, 0.03, true)),
                 // Taken once, while other compilers share the processors: it varies by tens of percent, and a
                 // slow compile harms nobody's users. Reported where it is far beyond that, never fatal
                 // unless asked.
                 (
-                    "compile-time".into(),
+                    Metric::COMPILE_TIME.name.into_owned(),
                     MetricPolicy {
                         floor: Floor { relative: 0.25, absolute: HALF_A_SECOND },
                         tolerance: 0.50,
                         fatal: false,
                     },
                 ),
-                ("vmfb-size".into(), noisy(0.01, 0.01, false)),
-                ("dispatch-count".into(), noisy(0.0, 0.0, false)),
-                ("peak-device-memory".into(), noisy(0.01, 0.01, false)),
-                ("peak-host-memory".into(), noisy(0.05, 0.10, false)),
+                (Metric::VMFB_SIZE.name.into_owned(), noisy(0.01, 0.01, false)),
+                (Metric::DISPATCH_COUNT.name.into_owned(), noisy(0.0, 0.0, false)),
+                (Metric::PEAK_DEVICE_MEMORY.name.into_owned(), noisy(0.01, 0.01, false)),
+                (Metric::PEAK_HOST_MEMORY.name.into_owned(), noisy(0.05, 0.10, false)),
             ],
             overrides: Vec::new(),
             waivers: Vec::new(),

@@ -135,7 +135,7 @@ fn benchmark(line: Line) -> Result<Benchmark, String> {
         None => {}
     }
     add_metrics(&mut benchmark, &line.metrics, line.warmup_repetitions.unwrap_or(WARMUP));
-    if benchmark.metric("latency").is_none() && benchmark.lints.is_empty() {
+    if benchmark.metric(&Metric::LATENCY.name).is_none() && benchmark.lints.is_empty() {
         fail(&mut benchmark, Stage::Benchmark, "no `per_iter_time` and no `total_time`");
     }
     Ok(benchmark)

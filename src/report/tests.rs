@@ -290,7 +290,7 @@ fn text_outside_code_links_to_nothing() {
 }
 
 #[test]
-fn a_message_keeps_its_lines_and_commands_nobody() {
+fn a_message_keeps_its_lines_and_no_command() {
     assert_eq!(harmless("one\n  ::error::two\u{1b}[0m"), "one\n  ∷ error::two\u{fffd}[0m");
 }
 

@@ -186,7 +186,7 @@ impl Track {
 impl History {
     /// The metric that stands for the benchmark: its latency, or the first that varies.
     pub fn main(&self) -> Option<(&str, &Track)> {
-        let named = self.tracks.get_key_value("latency");
+        let named = self.tracks.get_key_value(Metric::LATENCY.name.as_ref());
         let noisy = || self.tracks.iter().find(|(_, track)| track.kind == MetricKind::Noisy);
         named.or_else(noisy).or_else(|| self.tracks.iter().next()).map(|(name, track)| (name.as_str(), track))
     }

@@ -9,7 +9,7 @@ use crate::gate::estimate::shift;
 use crate::gate::evidence::{Block, Reading, blocks as paired_blocks};
 use crate::gate::series::{self, Readings};
 use crate::gate::{Comparison, Policy};
-use crate::model::{BenchmarkName, Calibration, Run, Spread, Verdict};
+use crate::model::{BenchmarkName, Calibration, Metric, Run, Spread, Verdict};
 use crate::stats::robust::{ScalePrior, fit};
 use crate::stats::{Inference, binomial_tail, describe};
 
@@ -35,7 +35,7 @@ impl Default for NoiseOptions {
             seed: 1,
             resamples: 1000,
             slowdowns: vec![0.03, 0.05, 0.10],
-            metric: "latency".to_owned(),
+            metric: Metric::LATENCY.name.into_owned(),
             source: String::new(),
         }
     }

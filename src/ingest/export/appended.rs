@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::{SideName, Verification};
+use crate::model::{Metric, SideName, Verification};
 use crate::record::{
     BackendProcessRecord, BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus,
     ProcessRecord, RunFile,
@@ -96,7 +96,7 @@ fn cell(instead: Option<&str>, samples: &[Number]) -> String {
 }
 
 fn latency(process: &ProcessRecord) -> &[Number] {
-    process.samples.get("latency").map_or(&[], Vec::as_slice)
+    process.samples.get(Metric::LATENCY.name.as_ref()).map_or(&[], Vec::as_slice)
 }
 
 /// The median of a process.

@@ -108,7 +108,7 @@ fn push_rows(benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
             return rows.push(marked("skipped", "skip_message", reason));
         }
     }
-    match benchmark.metric("latency").map(|latency| &latency.series) {
+    match benchmark.metric(&Metric::LATENCY.name).map(|latency| &latency.series) {
         Some(Series::Processes(_)) => samples(benchmark, family, rows),
         Some(Series::Summaries(summaries)) => {
             for (at, summary) in summaries.iter().enumerate() {
@@ -133,7 +133,7 @@ fn samples(benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
     };
     let columns: Vec<(String, Vec<f64>)> =
         benchmark.metrics.iter().map(|series| (key(&series.metric), all(series))).collect();
-    let count = benchmark.metric("latency").map_or(0, |latency| all(latency).len());
+    let count = benchmark.metric(&Metric::LATENCY.name).map_or(0, |latency| all(latency).len());
     for repetition in 0..count {
         let mut row = head(benchmark, family, "", "iteration");
         row.insert("repetitions".to_owned(), count.into());
@@ -170,7 +170,7 @@ fn aggregates(benchmark: &Benchmark, family: u64, at: usize, latency: &Summary, 
         row.insert("aggregate_name".to_owned(), statistic.into());
         row.insert("aggregate_unit".to_owned(), "time".into());
         row.insert("real_time".to_owned(), real.into());
-        for series in benchmark.metrics.iter().filter(|series| series.metric.name != "latency") {
+        for series in benchmark.metrics.iter().filter(|series| series.metric.name != Metric::LATENCY.name) {
             if let Series::Summaries(summaries) = &series.series
                 && let Some(value) = summaries.get(at).and_then(|summary| of(summary, statistic))
             {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::{Benchmark, Outcome, Process, Run, Series};
+use crate::model::{Benchmark, Metric, Outcome, Process, Run, Series};
 
 use super::{Exported, count_benchmarks, only_summaries};
 
@@ -32,14 +32,14 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
     let error = match &benchmark.outcome {
         Outcome::Failed { stage, why } => Some(format!("{stage}: {why}")),
         Outcome::Skipped { .. } | Outcome::Unsupported { .. } => Some("SKIP".to_owned()),
-        Outcome::Ok if benchmark.metric("latency").is_none() => Some(super::why_unmeasured(benchmark)),
+        Outcome::Ok if benchmark.metric(&Metric::LATENCY.name).is_none() => Some(super::why_unmeasured(benchmark)),
         Outcome::Ok => None,
     };
     if let Some(error) = error {
         return vec![line(run, benchmark, 0, json!({ "error": error }))];
     }
     let iterations = iterations(benchmark);
-    let rounds = benchmark.metric("latency").map_or(0, |latency| match &latency.series {
+    let rounds = benchmark.metric(&Metric::LATENCY.name).map_or(0, |latency| match &latency.series {
         Series::Processes(processes) => processes.len(),
         Series::Summaries(summaries) => summaries.len(),
         Series::Exact(_) => 1,
@@ -62,7 +62,7 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
                     .into_iter()
                     .map(|value| if seconds { value / NANOSECONDS } else { value })
                     .collect();
-                if metric == "latency" {
+                if metric == Metric::LATENCY.name {
                     repeat = values.len();
                     let total: Vec<f64> = values.iter().map(|value| value * f64::from(iterations)).collect();
                     metrics.insert("total_time".to_owned(), json!(total));
