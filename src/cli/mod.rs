@@ -11,10 +11,10 @@ macro_rules! docs {
 mod action;
 mod alert;
 mod announce;
+mod backend_args;
 mod baseline;
 mod baseline_shelf;
 mod baseline_show;
-mod backend_args;
 mod bisect;
 mod bundle_args;
 mod compare;

@@ -42,8 +42,12 @@ pub fn compare_with_history(
     let nothing = Run { suite: head.suite.clone(), ..Run::default() };
     let newest = history::newest_measured(&usable).unwrap_or(nothing);
     let stored = history::Sessions::new(&usable, head);
-    let notes =
-        history::notes(sessions.len(), usable.len(), stored.anchored, stored.common(&Metric::LATENCY.name).is_some());
+    let notes = history::notes(
+        sessions.len(),
+        usable.len(),
+        stored.anchored,
+        stored.common(&Metric::LATENCY.name).is_some(),
+    );
     let mut comparison = compared(&newest, head, Some(stored), policy, options);
     comparison.notes.extend(notes);
     comparison

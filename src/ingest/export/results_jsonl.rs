@@ -32,7 +32,9 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
     let error = match &benchmark.outcome {
         Outcome::Failed { stage, why } => Some(format!("{stage}: {why}")),
         Outcome::Skipped { .. } | Outcome::Unsupported { .. } => Some("SKIP".to_owned()),
-        Outcome::Ok if benchmark.metric(&Metric::LATENCY.name).is_none() => Some(super::why_unmeasured(benchmark)),
+        Outcome::Ok if benchmark.metric(&Metric::LATENCY.name).is_none() => {
+            Some(super::why_unmeasured(benchmark))
+        }
         Outcome::Ok => None,
     };
     if let Some(error) = error {
