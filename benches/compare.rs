@@ -19,7 +19,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use benchgate::gate;
-use benchgate::ingest::{self, Format};
+use benchgate::ingest;
 use serde::Deserialize;
 
 /// What a comparison needs of a file, for serde_json: borrowed where it can be, the rest ignored.
