@@ -136,9 +136,9 @@ pub const UNCHANGED: Program = Program { factor: 1.0, changed: false };
 /// The processes of one row, by side.
 pub fn row(vice: Option<Vice>, [base, head]: [Program; 2], random: &mut ChaCha12Rng) -> [Vec<Process>; 2] {
     let mut is_head = [false; SLOTS];
-    for block in is_head.chunks_mut(4) {
-        let order = if chance(random, 0.5) { [true, false, false, true] } else { [false, true, true, false] };
-        block.copy_from_slice(&order);
+    for pair in is_head.chunks_mut(2) {
+        let head_first = chance(random, 0.5);
+        pair.copy_from_slice(&[head_first, !head_first]);
     }
     let mut costs = [0.0; SLOTS];
     costs.iter_mut().for_each(|cost| *cost = 0.007 * normal(random));

@@ -49,7 +49,7 @@ pub struct MeasureArgs {
     /// limit elsewhere]
     #[arg(long, value_name = "TIME", value_parser = duration, env = "BENCHGATE_LOCK_TIMEOUT")]
     pub lock_timeout: Option<Duration>,
-    /// Most blocks (ABBA quadruples) of a benchmark; fewer where the answer is clear
+    /// Most blocks (two pairs of processes) of a benchmark; fewer where the answer is clear
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
     /// Time to spend on measuring, for example 5m: from the first look on it goes to the open rows that are decided

@@ -19,7 +19,7 @@ pub struct Interval {
 /// What produced an estimate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Method {
-    /// ABBA blocks, paired.
+    /// Blocks of pairs.
     Paired,
     /// Independent processes of two files.
     Unpaired,

@@ -18,11 +18,13 @@ const LEAST_HEAD_PROCESSES: usize = 21;
 /// Share of a paired row's red budget for its location; the rest is for its stability.
 const LOCATION_SHARE: f64 = 0.8;
 /// At the last look, a row whose stability is more doubtful than this is not green.
-const STABILITY_DOUBT: f64 = 0.05;
+const STABILITY_DOUBT: f64 = 0.01;
 /// Before the last look, a row whose stability is more doubtful than this is measured further.
-const STABILITY_HINT: f64 = 0.2;
-/// A row whose head has more repetitions far from the rest, by coins that say so at one in a hundred, is not green.
-const FAR_SHARE_DOUBT: f64 = 0.01;
+const STABILITY_HINT: f64 = 0.4;
+/// A row whose head has more repetitions far from the rest, by coins that say so at one in two hundred, is not green.
+const FAR_SHARE_DOUBT: f64 = 0.005;
+/// What a bound and its p-value may differ by, as a log ratio.
+const ROUNDING: f64 = 1e-9;
 /// Power that the minimum detectable effect is stated for.
 pub const MDE_POWER: f64 = 0.9;
 
@@ -147,8 +149,18 @@ impl Question {
     fn is_within(&self, alpha: f64) -> bool {
         match self.classical {
             Some(test) => test.p_equivalent <= alpha,
-            None => self.effect.p_below(self.tolerance) <= alpha * self.green_share,
+            None => {
+                let level = alpha * self.green_share;
+                self.effect.p_below(self.tolerance) <= level
+                    && self.effect.upper(level) <= self.tolerance + ROUNDING
+            }
         }
+    }
+
+    /// The interval that is printed says the same as the p-value: with several modes, a limit may be rejected
+    /// that lies inside of what isn't.
+    fn shows_worse(&self, level: f64) -> bool {
+        self.classical.is_some() || self.effect.lower(level) >= self.floor - ROUNDING
     }
 
     /// The verdict, its reason, and the one-sided level of the interval that decided.
@@ -156,7 +168,7 @@ impl Question {
         let beyond = self.classical.is_none_or(|test| test.beyond_floor);
         let below = self.classical.is_none_or(|test| test.below_floor);
         let red_level = worse_level * self.red_share;
-        if self.p_location() <= worse_level && beyond {
+        if self.p_location() <= worse_level && beyond && self.shows_worse(red_level) {
             return (Verdict::Regressed, Reason::BeyondFloor, red_level);
         }
         // A head that is clearly faster, and only less even about it, is not slower; it is not green either.

@@ -89,13 +89,18 @@ pub fn of_stability(counts: &Counts, p: f64, processes: (usize, usize)) -> Optio
 }
 
 /// How much costlier the first process of a pair was than the second, averaged over the two pairs of a
-/// complete ABBA block. Base is first in one pair and head in the other, so no side effect enters.
+/// complete block. Only where base is first in one pair and head in the other, so that no side effect enters.
 fn order_effect(block: &Block) -> Option<f64> {
-    let mut costs: Vec<(u8, f64)> =
-        block.base.iter().chain(&block.head).map(|reading| (reading.slot, reading.clean)).collect();
-    costs.sort_by_key(|(slot, _)| *slot);
+    let sides = [(&block.base, false), (&block.head, true)];
+    let mut costs: Vec<(u8, bool, f64)> = sides
+        .into_iter()
+        .flat_map(|(side, head)| side.iter().map(move |reading| (reading.slot, head, reading.clean)))
+        .collect();
+    costs.sort_by_key(|(slot, ..)| *slot);
     match costs[..] {
-        [(0, a), (1, b), (2, c), (3, d)] => Some(((a - b) + (c - d)) / 2.0),
+        [(0, first, a), (1, _, b), (2, third, c), (3, _, d)] if first != third => {
+            Some(((a - b) + (c - d)) / 2.0)
+        }
         _ => None,
     }
 }

@@ -74,8 +74,11 @@ pub fn shift(blocks: &[Block]) -> Option<Inference> {
 }
 
 fn scored(blocks: &[Block]) -> Vec<scores::Block> {
-    let costs = |side: &[Reading]| side.iter().map(|reading| reading.costs.clone()).collect();
-    blocks.iter().map(|block| scores::Block { base: costs(&block.base), head: costs(&block.head) }).collect()
+    let side = |readings: &[Reading], head: bool| -> Vec<scores::Process> {
+        let process = |r: &Reading| scores::Process { slot: r.slot, head, costs: r.costs.clone() };
+        readings.iter().map(process).collect()
+    };
+    blocks.iter().map(|block| [side(&block.base, false), side(&block.head, true)].concat()).collect()
 }
 
 /// Whether more of head's repetitions than of base's lie farther from the block's median than the tolerance, above

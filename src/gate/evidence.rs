@@ -14,7 +14,7 @@ use super::series::Readings;
 /// Evidence about one row, as costs: larger is worse, whatever the metric's direction.
 #[derive(Debug, Clone)]
 pub enum Evidence {
-    /// ABBA blocks; their effect is estimated together with the neighbouring rows'.
+    /// Blocks of pairs; their effect is estimated together with the neighbouring rows'.
     Paired(Vec<Block>),
     /// Independent processes. `assumed` where the spread between them is a default, so that
     /// neighbouring rows may refute it.

@@ -92,7 +92,7 @@ impl TestKind {
 /// How measuring goes on while the answer is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SequentialPolicy {
-    /// Blocks (ABBA quadruples) before the first look.
+    /// Blocks (two pairs of processes) before the first look.
     pub min_blocks: u32,
     /// Blocks after which an open row is inconclusive.
     pub max_blocks: u32,

@@ -89,7 +89,7 @@ lint_codes! {
         "Let the machine warm up or cool down first; paired blocks already cancel what is slow.";
     SlotOrder "slot-order" Note,
         "The first process of a pair differs from the second, whatever its side.",
-        "The ABBA order cancels it; a cool-down between processes removes it.";
+        "Random order keeps it from favoring a side; a cool-down between processes removes it.";
     Throttled "throttled" Inconclusive,
         "The device lowered its clock because of heat or its supply while it measured, on one side more than on the other.",
         "Improve cooling, lower the power limit or lock the clock.";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a process stood in an ABBA schedule: `block` counts the quadruples of one benchmark,
+/// Where a process stood in a paired schedule: `block` counts the quadruples of one benchmark,
 /// `slot` is its place (0 to 3) in the quadruple. Base and head share block numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -40,7 +40,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         session: journal.session.clone(),
         created: journal.created.clone(),
         complete,
-        design: if paired { Design::Abba } else { Design::Single },
+        design: if paired { Design::Pairs } else { Design::Single },
         seed: seed(frame, journal),
         measure: measure_record(frame),
         testbed: frame.testbed.clone(),

@@ -13,7 +13,7 @@ fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
     RecordError::Inconsistent { at: at.into(), what: what.into() }
 }
 
-/// Slots of an ABBA block.
+/// Slots of a block.
 const SLOTS: u8 = 4;
 
 /// Refuses a file that contradicts itself; the first contradiction is named.

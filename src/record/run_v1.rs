@@ -84,8 +84,10 @@ impl RunFile {
 pub enum Design {
     /// One side, processes one after another.
     Single,
-    /// Two sides in blocks of four: base head head base, or its mirror.
+    /// Two sides in blocks of four, with one coin a block: base head head base, or its mirror. No longer written.
     Abba,
+    /// Two sides in blocks of two pairs, with a coin for each pair.
+    Pairs,
 }
 
 /// What was asked of the benchmark tool.

@@ -6,6 +6,7 @@ pub mod classical;
 pub mod describe;
 pub mod diagnose;
 mod distributions;
+mod draws;
 mod effect;
 mod inference;
 pub mod median;

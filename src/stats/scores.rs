@@ -11,12 +11,18 @@
 //! are used is label-blind, and tests that redraw the labels stay exact (Hemerik and Goeman 2018,
 //! TEST 27:811–825).
 
-/// The processes of one block: logarithms of repetitions, by side.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Block {
-    pub base: Vec<Vec<f64>>,
-    pub head: Vec<Vec<f64>>,
+use super::describe;
+
+/// One process of a block: its place in the schedule, its side, and logarithms of its repetitions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Process {
+    pub slot: u8,
+    pub head: bool,
+    pub costs: Vec<f64>,
 }
+
+/// The processes of one block, base's before head's.
+pub type Block = Vec<Process>;
 
 /// Width of the kernel, as a log ratio. Smaller than the effects that matter, larger than what repetitions
 /// in one state of the host differ by.
@@ -28,22 +34,21 @@ const REACH: f64 = 3.5;
 /// Weight of a process's own block and of all blocks together.
 const OWN: f64 = 0.6;
 const ALL: f64 = 1.2;
-/// Differences beyond a factor of e⁴ count as that: no benchmark is compared across more.
-pub const FARTHEST: f64 = 4.0;
+/// Pairs that lie farther apart than a factor of e⁴, once the sides' medians are aligned, meet nowhere.
+const FARTHEST: f64 = 4.0;
 /// Candidate distances grow by this factor, from a third of the kernel's width.
 const RATIO: f64 = 1.4;
+/// Partners are not sought farther away: a shift as large is rejected long before.
+const FARTHEST_PARTNER: f64 = 0.5;
 /// Where two distances separate the processes about as well, a score of this size decides nothing.
 const RIDGE: f64 = 0.02;
 
-/// A function on a regular grid that is zero outside of it.
+/// A density on a regular grid, zero outside of it.
 #[derive(Debug, Clone)]
 struct Table {
     low: f64,
     values: Vec<f64>,
 }
-
-/// The processes of one side of a block, each with its repetitions.
-type OneSide = fn(&Block) -> &Vec<Vec<f64>>;
 
 impl Table {
     fn zeros(low: f64, high: f64) -> Self {
@@ -81,9 +86,12 @@ impl Table {
     }
 }
 
-/// Of one process: density of its repetitions' differences to each side's, unshifted.
+/// Of one process: its place and side, and the density of its repetitions' differences to each side's, unshifted.
 #[derive(Debug, Clone)]
 struct Profile {
+    slot: u8,
+    head: bool,
+    middle: f64,
     to_base: Table,
     to_head: Table,
 }
@@ -91,37 +99,28 @@ struct Profile {
 /// The scores of all processes of one row, for every shift of head.
 #[derive(Debug, Clone)]
 pub struct Scores {
-    /// By block: base's processes, head's processes.
-    blocks: Vec<(Vec<Profile>, Vec<Profile>)>,
-    distances: Vec<f64>,
-    /// Largest difference between any two repetitions.
+    blocks: Vec<Vec<Profile>>,
+    /// Head's median less base's: head's costs are kept less this, so that the tables need not reach from one
+    /// side to the other.
+    center: f64,
+    /// Largest difference between any two repetitions, once the medians are aligned.
     span: f64,
 }
 
-/// The scores of one block's processes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BlockScores {
-    pub base: Vec<f64>,
-    pub head: Vec<f64>,
+/// One process's score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    pub slot: u8,
+    pub head: bool,
+    pub score: f64,
 }
 
-impl BlockScores {
-    /// Mean score of head's processes less that of base's.
-    pub fn contrast(&self) -> f64 {
-        mean(&self.head) - mean(&self.base)
-    }
-
-    /// The largest contrast that other labels could give: label-blind.
-    fn largest(&self) -> f64 {
-        let mut all: Vec<f64> = self.base.iter().chain(&self.head).copied().collect();
-        all.sort_by(f64::total_cmp);
-        let (low, high) = all.split_at(self.base.len());
-        mean(high) - mean(low)
-    }
-
-    fn squares(&self) -> f64 {
-        self.base.iter().chain(&self.head).map(|score| score * score).sum()
-    }
+/// Largest difference of the block's sides that other labels could give: label-blind.
+fn largest(block: &[Scored]) -> f64 {
+    let mut all: Vec<f64> = block.iter().map(|process| process.score).collect();
+    all.sort_by(f64::total_cmp);
+    let (low, high) = all.split_at(block.iter().filter(|process| !process.head).count());
+    mean(high) - mean(low)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -136,93 +135,117 @@ fn kernel() -> Vec<f64> {
 impl Scores {
     /// `None` without a block that has repetitions of both sides, or where a value is not finite.
     pub fn new(blocks: &[Block]) -> Option<Self> {
-        let all: Vec<f64> =
-            blocks.iter().flat_map(|b| b.base.iter().chain(&b.head)).flatten().copied().collect();
-        let (low, high) =
-            all.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| (low.min(v), high.max(v)));
-        let whole = |block: &Block| {
-            !block.base.is_empty()
-                && !block.head.is_empty()
-                && block.base.iter().chain(&block.head).all(|p| !p.is_empty())
+        let has = |block: &Block, head: bool| block.iter().any(|process| process.head == head);
+        let usable = |process: &Process| {
+            !process.costs.is_empty() && process.costs.iter().all(|value| value.is_finite())
         };
-        if blocks.is_empty() || !blocks.iter().all(whole) || all.iter().any(|value| !value.is_finite()) {
+        let whole = |block: &Block| has(block, true) && has(block, false) && block.iter().all(usable);
+        if blocks.is_empty() || !blocks.iter().all(whole) {
             return None;
         }
-        let kernel = kernel();
-        let margin = REACH * BANDWIDTH + STEP;
+        let costs = |head: bool| -> Vec<f64> {
+            let processes = blocks.iter().flatten().filter(|process| process.head == head);
+            processes.flat_map(|process| &process.costs).copied().collect()
+        };
+        let center = describe::median(&costs(true))? - describe::median(&costs(false))?;
+        let mut blocks = blocks.to_vec();
+        for process in blocks.iter_mut().flatten().filter(|process| process.head) {
+            process.costs.iter_mut().for_each(|cost| *cost -= center);
+        }
+        let all = blocks.iter().flatten().flat_map(|process| &process.costs);
+        let (low, high) =
+            all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| (low.min(v), high.max(v)));
+        let (kernel, margin) = (kernel(), REACH * BANDWIDTH + STEP);
         let span = (high - low).min(FARTHEST);
-        let count = |side: OneSide, block: &Block| side(block).iter().map(Vec::len).sum::<usize>();
-        let density = |side: OneSide, blocks: &[Block], weight: f64, into: &mut Table| {
-            for repetitions in blocks.iter().flat_map(side) {
-                into.add(repetitions, weight, &kernel);
+        let count = |blocks: &[Block]| blocks.iter().flatten().map(|p| p.costs.len()).sum::<usize>() as f64;
+        let add = |into: &mut [Table; 2], blocks: &[Block], weight: f64| {
+            for process in blocks.iter().flatten() {
+                into[usize::from(process.head)].add(&process.costs, weight, &kernel);
             }
         };
-        let (base, head): (OneSide, OneSide) = (|block| &block.base, |block| &block.head);
-        let empty = || Table::zeros(low - margin, high + margin);
-        let weight_of_all = ALL / all.len() as f64;
-        let (mut all_base, mut all_head) = (empty(), empty());
-        density(base, blocks, weight_of_all, &mut all_base);
-        density(head, blocks, weight_of_all, &mut all_head);
+        let mut everywhere = [0, 1].map(|_| Table::zeros(low - margin, high + margin));
+        add(&mut everywhere, &blocks, ALL / count(&blocks));
         let profiles = blocks.iter().map(|block| {
-            let weight = OWN / (count(base, block) + count(head, block)) as f64;
-            let (mut near_base, mut near_head) = (all_base.clone(), all_head.clone());
-            density(base, std::slice::from_ref(block), weight, &mut near_base);
-            density(head, std::slice::from_ref(block), weight, &mut near_head);
-            let profile = |repetitions: &Vec<f64>| Profile {
-                to_base: differences(repetitions, &near_base, span + margin),
-                to_head: differences(repetitions, &near_head, span + margin),
+            let mut here = everywhere.clone();
+            let own = std::slice::from_ref(block);
+            add(&mut here, own, OWN / count(own));
+            let to = |process: &Process, side: &Table| differences(&process.costs, side, span + margin);
+            let profile = |process: &Process| Profile {
+                slot: process.slot,
+                head: process.head,
+                middle: describe::median(&process.costs).unwrap_or_default(),
+                to_base: to(process, &here[0]),
+                to_head: to(process, &here[1]),
             };
-            (block.base.iter().map(profile).collect(), block.head.iter().map(profile).collect())
+            block.iter().map(profile).collect()
         });
-        let profiles: Vec<(Vec<Profile>, Vec<Profile>)> = profiles.collect();
-        let farthest = (2.0 * span).max(4.0 * BANDWIDTH);
-        let distances =
-            std::iter::successors(Some(BANDWIDTH / 3.0), |x| Some(x * RATIO)).take_while(|x| *x < farthest);
-        Some(Self { blocks: profiles, distances: distances.collect(), span })
+        let blocks = profiles.collect();
+        Some(Self { blocks, center, span })
     }
 
     pub fn blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Beyond this shift, up or down, no two repetitions of different sides meet.
-    pub fn span(&self) -> f64 {
-        self.span
+    /// The shifts at which any two repetitions of different sides meet.
+    pub fn range(&self) -> (f64, f64) {
+        (self.center - self.span, self.center + self.span)
     }
 
     /// How many pairs of a head and a base repetition differ by about `shift`: the curve whose highest
     /// point is the estimate.
     pub fn agreement(&self, shift: f64) -> f64 {
+        let shift = shift - self.center;
         // From both sides, so that swapping them changes nothing.
-        let of_head = |head: &[Profile]| head.iter().map(|p| p.to_base.at(shift)).sum::<f64>();
-        let of_base = |base: &[Profile]| base.iter().map(|p| p.to_head.at(-shift)).sum::<f64>();
-        self.blocks.iter().map(|(base, head)| of_head(head) + of_base(base)).sum()
+        let of_side = |head: bool| {
+            let profiles = self.blocks.iter().flatten().filter(|profile| profile.head == head);
+            profiles.map(|p| if head { p.to_base.at(shift) } else { p.to_head.at(-shift) }).sum::<f64>()
+        };
+        of_side(true) + of_side(false)
     }
 
     /// Share of the pairs that differ by about `shift`, 1 where all of them do.
     pub fn support(&self, shift: f64) -> f64 {
-        let processes: usize = self.blocks.iter().map(|(base, head)| base.len() + head.len()).sum();
+        let processes: usize = self.blocks.iter().map(Vec::len).sum();
         self.agreement(shift) / (processes as f64 * f64::midpoint(OWN, ALL))
     }
 
-    /// Scores by block when head is taken to be `shift` worse, at the distance that separates the processes of
-    /// the blocks best, whichever they are.
-    pub fn at(&self, shift: f64) -> Vec<BlockScores> {
-        let score = |profile: &Profile, to_base: f64, to_head: f64, x: f64| {
-            profile.to_base.at(to_base + x) - profile.to_base.at(to_base - x)
-                + profile.to_head.at(to_head + x)
-                - profile.to_head.at(to_head - x)
+    /// How many processes lie below each one, less how many lie above it, when head is taken to be `shift` worse:
+    /// crude, and never blind to sides that lie far apart.
+    pub fn ranks(&self, shift: f64) -> Vec<Vec<Scored>> {
+        let shift = shift - self.center;
+        let moved = |p: &Profile| if p.head { p.middle - shift } else { p.middle };
+        let sorted = describe::sorted(&self.blocks.iter().flatten().map(moved).collect::<Vec<f64>>());
+        let rank = |p: &Profile| {
+            let (own, all) = (moved(p), sorted.len());
+            let (below, not_above) =
+                (sorted.partition_point(|other| *other < own), sorted.partition_point(|other| *other <= own));
+            Scored { slot: p.slot, head: p.head, score: (below + not_above) as f64 - all as f64 }
         };
+        self.blocks.iter().map(|block| block.iter().map(rank).collect()).collect()
+    }
+
+    /// Scores by block when head is taken to be `shift` worse, at the distance that separates the processes of
+    /// the blocks best, whichever side they are of.
+    pub fn at(&self, shift: f64) -> Vec<Vec<Scored>> {
+        let shift = shift - self.center;
+        let unscored = |p: &Profile| Scored { slot: p.slot, head: p.head, score: 0.0 };
+        let mut scores: Vec<Vec<Scored>> =
+            self.blocks.iter().map(|block| block.iter().map(unscored).collect()).collect();
         let ridge = RIDGE * self.blocks.len() as f64;
-        let (mut most, mut best) = (f64::NEG_INFINITY, self.unscored());
-        let mut scores = best.clone();
-        for &x in &self.distances {
+        let (mut most, mut best) = (f64::NEG_INFINITY, scores.clone());
+        let distances = std::iter::successors(Some(BANDWIDTH / 3.0), |x| Some(x * RATIO));
+        for x in distances.take_while(|x| *x < FARTHEST_PARTNER) {
             let (mut separated, mut squares) = (0.0, ridge);
-            for ((base, head), block) in self.blocks.iter().zip(&mut scores) {
-                block.base.iter_mut().zip(base).for_each(|(into, p)| *into = score(p, 0.0, -shift, x));
-                block.head.iter_mut().zip(head).for_each(|(into, p)| *into = score(p, shift, 0.0, x));
-                separated += block.largest();
-                squares += block.squares();
+            for (profiles, block) in self.blocks.iter().zip(&mut scores) {
+                for (profile, into) in profiles.iter().zip(block.iter_mut()) {
+                    let (to_base, to_head) = if profile.head { (shift, 0.0) } else { (0.0, -shift) };
+                    into.score = profile.to_base.at(to_base + x) - profile.to_base.at(to_base - x)
+                        + profile.to_head.at(to_head + x)
+                        - profile.to_head.at(to_head - x);
+                    squares += into.score * into.score;
+                }
+                separated += largest(block);
             }
             let separated = separated / squares.sqrt();
             if separated > most {
@@ -231,11 +254,6 @@ impl Scores {
             }
         }
         best
-    }
-
-    fn unscored(&self) -> Vec<BlockScores> {
-        let zeros = |side: &Vec<Profile>| vec![0.0; side.len()];
-        self.blocks.iter().map(|(base, head)| BlockScores { base: zeros(base), head: zeros(head) }).collect()
     }
 }
 
@@ -251,9 +269,9 @@ const TOOTH: f64 = 3.0;
 pub fn comb(blocks: &[Block]) -> f64 {
     let kernel = kernel();
     let mut table = Table::zeros(-REACH * BANDWIDTH, COMB_REACH + REACH * BANDWIDTH);
-    for process in blocks.iter().flat_map(|block| block.base.iter().chain(&block.head)) {
-        for (at, one) in process.iter().enumerate() {
-            let apart: Vec<f64> = process[..at].iter().map(|other| (one - other).abs()).collect();
+    for process in blocks.iter().flatten() {
+        for (at, one) in process.costs.iter().enumerate() {
+            let apart: Vec<f64> = process.costs[..at].iter().map(|other| (one - other).abs()).collect();
             table.add(&apart, 1.0, &kernel);
         }
     }

@@ -2,37 +2,31 @@
 //! their inversion.
 //!
 //! For a shift that is asked about, head's repetitions are moved back by it. If that is the true shift,
-//! the labels mean nothing any more: every order in which the block's processes could have run would
-//! have been as good (Fisher 1935). Two
-//! sets of orders are drawn from:
-//!
-//! - the *coins*: head and base of a whole block swapped, which is what the schedule really randomised.
-//!   Their p holds for noise of any kind, but n blocks can't say less than 2⁻ⁿ.
-//! - all *orders* of the block's processes. ABBA cancels what drifts, so for noise whose neighbours are at least
-//!   as alike as processes further apart it is at most as variable as a random order, and the p of all orders is
-//!   too large rather than too small.
-//!
-//! The coins decide as far as they can count; below that the orders do.
+//! the labels mean nothing any more: every order that the schedule could have drawn would have been as good
+//! (Fisher 1935).
 
-use super::randomisation::{Contribution, tail};
-use super::scores::{BANDWIDTH, Block, BlockScores, FARTHEST, Scores, comb};
+use super::draws::Draws;
+use super::scores::{BANDWIDTH, Block, Scores, comb};
 
-/// What the coins must always say, whatever the orders say: one in 64.
-const COINS_AT_LEAST: f64 = 6.0;
-/// Largest block whose orders are all counted: more are only swapped.
-const MOST_ORDERED: usize = 8;
+/// Share of the level for near pairs; the rest is for ranks, which see that far shifts are wrong.
+const NEAR_SHARE: f64 = 0.95;
 /// A shift is a candidate where pairs agree with it at least so much, compared with the estimate. Data with several
 /// modes have several candidates, and a bound must lie beyond all of them.
 const CANDIDATE: f64 = 0.7;
-/// So far beyond the last candidate all pairs lie on one side, and farther shifts are as unlikely.
+/// The first shift that is rejected is looked for in steps that grow by this factor.
+const GROWTH: f64 = 1.3;
+/// So far beyond the range of the data no pair meets, and farther shifts are as unlikely.
 const BEYOND: f64 = 4.0 * BANDWIDTH;
+/// What can't be bounded ends at a factor of e⁴: no benchmark is compared across more.
+const FARTHEST: f64 = 4.0;
 /// Steps of bisection between a shift that is rejected and one that isn't.
 const BISECTIONS: u32 = 6;
 
 /// One shift that was asked about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Asked {
-    shift: f64,
+    /// Distance from the estimate.
+    away: f64,
     /// p of "the true shift is this or less", below the estimate; of "this or more", above it.
     p: f64,
 }
@@ -56,9 +50,10 @@ const LEAST_SUPPORT: f64 = 0.035;
 #[derive(Debug, Clone)]
 pub struct Shift {
     scores: Scores,
+    draws: Draws,
     comb: f64,
     estimate: f64,
-    /// Candidates below and above the estimate, in order of size.
+    /// Candidates below and above the estimate, the nearest first.
     below: Vec<Asked>,
     above: Vec<Asked>,
 }
@@ -69,22 +64,53 @@ enum Towards {
     Below,
 }
 
+impl Towards {
+    /// The direction from the estimate in which limits are rejected.
+    fn outwards(self) -> f64 {
+        match self {
+            Self::Above => -1.0,
+            Self::Below => 1.0,
+        }
+    }
+}
+
 impl Shift {
     /// `None` where the blocks can't be scored.
     pub fn new(blocks: &[Block]) -> Option<Self> {
         let scores = Scores::new(blocks)?;
         let estimate = mode(&scores);
-        let enough = CANDIDATE * scores.agreement(estimate);
-        let steps = (2.0 * scores.span() / BANDWIDTH).ceil() as i64 + 1;
-        let ask = |cells: std::ops::RangeInclusive<i64>, towards| {
-            cells
-                .map(|cell| estimate + cell as f64 * BANDWIDTH)
-                .filter(|shift| scores.agreement(*shift) >= enough)
-                .map(|shift| Asked { shift, p: p_value(&scores, shift, towards) })
-                .collect()
+        let draws = Draws::of_blocks(blocks);
+        let mut shift =
+            Self { scores, draws, comb: comb(blocks), estimate, below: Vec::new(), above: Vec::new() };
+        shift.below = shift.candidates(Towards::Above);
+        shift.above = shift.candidates(Towards::Below);
+        Some(shift)
+    }
+
+    /// The shifts on one side of the estimate that might be the true one: those that pairs agree with, and none,
+    /// whatever the pairs say, because most changes change nothing.
+    fn candidates(&self, towards: Towards) -> Vec<Asked> {
+        let sign = towards.outwards();
+        let end = self.end(towards);
+        let enough = CANDIDATE * self.scores.agreement(self.estimate);
+        let agrees = |away: &f64| self.scores.agreement(self.estimate + sign * away) >= enough;
+        let cells = (end / BANDWIDTH) as u32;
+        let away = (1..=cells).map(|cell| f64::from(cell) * BANDWIDTH).filter(agrees);
+        let none = (-self.estimate * sign > 0.0).then_some(-self.estimate * sign);
+        let ask = |away: f64| Asked { away, p: self.p_value(self.estimate + sign * away, towards) };
+        let mut asked: Vec<Asked> = away.chain(none).map(ask).collect();
+        asked.sort_by(|a, b| a.away.total_cmp(&b.away));
+        asked
+    }
+
+    /// So far from the estimate no pair meets.
+    fn end(&self, towards: Towards) -> f64 {
+        let (low, high) = self.scores.range();
+        let end = match towards {
+            Towards::Above => self.estimate - low,
+            Towards::Below => high - self.estimate,
         };
-        let (below, above) = (ask(-steps..=-1, Towards::Above), ask(1..=steps, Towards::Below));
-        Some(Self { scores, comb: comb(blocks), estimate, below, above })
+        end.max(0.0) + BEYOND
     }
 
     /// The mode of the pairwise differences.
@@ -132,50 +158,48 @@ impl Shift {
         }
     }
 
-    /// So far all pairs are on one side.
-    fn end(&self, towards: Towards) -> f64 {
-        match towards {
-            Towards::Above => self.below.first().map_or(self.estimate, |asked| asked.shift) - BEYOND,
-            Towards::Below => self.above.last().map_or(self.estimate, |asked| asked.shift) + BEYOND,
-        }
-    }
-
     fn p(&self, limit: f64, towards: Towards) -> f64 {
-        let end = self.end(towards);
-        let (reached, limit) = match towards {
-            Towards::Above => (limit >= self.estimate, limit.max(end)),
-            Towards::Below => (limit <= self.estimate, limit.min(end)),
-        };
-        if reached {
+        let away = towards.outwards() * (limit - self.estimate);
+        if away <= 0.0 {
             return 1.0;
         }
-        let past = |asked: &&Asked| match towards {
-            Towards::Above => asked.shift <= limit,
-            Towards::Below => asked.shift >= limit,
-        };
-        let farther = self.asked(towards).iter().filter(past).map(|asked| asked.p);
-        farther.fold(p_value(&self.scores, limit, towards), f64::max)
+        let farther = self.asked(towards).iter().filter(|asked| asked.away >= away).map(|asked| asked.p);
+        farther.fold(self.p_value(limit, towards), f64::max)
     }
 
-    /// The farthest shift that is not rejected.
+    /// Where rejection begins beyond the farthest candidate that is not rejected.
     fn bound(&self, alpha: f64, towards: Towards) -> f64 {
+        let at = |away: f64| self.estimate + towards.outwards() * away;
+        let rejected = |away: &f64| self.p(at(*away), towards) <= alpha;
+        let last = self.asked(towards).iter().rfind(|asked| asked.p > alpha);
+        let mut inside = last.map_or(0.0, |asked| asked.away);
+        let start = inside;
         let end = self.end(towards);
-        let rejected = |shift: f64| self.p(shift, towards) <= alpha;
-        if !rejected(end) {
-            // The data can't bound it, and no benchmark is compared across more.
-            return if towards == Towards::Above { -FARTHEST } else { FARTHEST };
-        }
-        // p of a limit is monotone: it is the largest of all beyond it.
-        let (mut inside, mut outside) = (self.estimate, end);
-        while (outside - inside).abs() > BANDWIDTH {
+        let further = std::iter::successors(Some(BANDWIDTH), |x| Some(x * GROWTH)).map(|x| start + x);
+        let mut further = further.take_while(|x| *x < end).chain([end]);
+        let found = further.find(|away| {
+            let found = rejected(away);
+            if !found {
+                inside = *away;
+            }
+            found
+        });
+        let Some(mut outside) = found else { return towards.outwards() * FARTHEST };
+        let mut steps = BISECTIONS;
+        while steps > 0 {
             let middle = f64::midpoint(inside, outside);
-            if rejected(middle) { outside = middle } else { inside = middle }
+            steps -= u32::from(outside - inside <= BANDWIDTH);
+            if rejected(&middle) { outside = middle } else { inside = middle }
         }
-        for _ in 0..BISECTIONS {
-            let middle = f64::midpoint(inside, outside);
-            if rejected(middle) { outside = middle } else { inside = middle }
-        }
-        inside
+        at(inside)
+    }
+
+    /// p of "the true shift is `shift`" against "it is more" (`Above`) or "it is less" (`Below`).
+    fn p_value(&self, shift: f64, towards: Towards) -> f64 {
+        let sign = -towards.outwards();
+        let near = self.draws.p_value(&self.scores.at(shift), sign) / NEAR_SHARE;
+        let ranks = self.draws.p_value(&self.scores.ranks(shift), sign) / (1.0 - NEAR_SHARE);
+        near.min(ranks).min(1.0)
     }
 }
 
@@ -186,20 +210,21 @@ fn mode(scores: &Scores) -> f64 {
             + f64::midpoint(scores.agreement(shift - BANDWIDTH), scores.agreement(shift + BANDWIDTH))
     };
     let step = BANDWIDTH / 4.0;
-    let cells = (scores.span() / step).ceil() as i64 + 1;
-    let (mut best, mut most) = (0.0, f64::NEG_INFINITY);
-    // From zero outwards, so that equal heights prefer the smaller change on both sides alike.
+    let (low, high) = scores.range();
+    let (center, cells) = (f64::midpoint(low, high), ((high - low) / 2.0 / step).ceil() as i64 + 1);
+    let (mut best, mut most) = (center, f64::NEG_INFINITY);
+    // From the center outwards, so that equal heights are treated alike on both sides.
     for cell in 0..=cells {
-        let shift = cell as f64 * step;
-        let (up, down) = (height(shift), height(-shift));
+        let away = cell as f64 * step;
+        let (up, down) = (height(center + away), height(center - away));
         if up.max(down) > most {
             most = up.max(down);
             best = if up == down {
-                0.0
+                center
             } else if up > down {
-                shift
+                center + away
             } else {
-                -shift
+                center - away
             };
         }
     }
@@ -208,33 +233,119 @@ fn mode(scores: &Scores) -> f64 {
     if curvature < 0.0 { best + step * (0.5 * (left - right) / curvature).clamp(-1.0, 1.0) } else { best }
 }
 
-/// p of "the true shift is `shift`" against "it is more" (`Above`) or "it is less" (`Below`).
-fn p_value(scores: &Scores, shift: f64, towards: Towards) -> f64 {
-    let sign = if towards == Towards::Above { 1.0 } else { -1.0 };
-    let blocks = scores.at(shift);
-    let orders: Vec<Contribution> = blocks.iter().map(|block| orders(block, sign)).collect();
-    let by_orders = tail(&orders);
-    let coins: Vec<Contribution> =
-        blocks.iter().map(|block| Contribution::swapped(sign * block.contrast())).collect();
-    let by_coins = tail(&coins);
-    // As far as half of the coins can count, they decide alone.
-    let finest = (-(blocks.len() as f64 / 2.0).max(COINS_AT_LEAST)).exp2();
-    if by_coins > finest { by_coins.max(by_orders) } else { by_orders }
-}
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha12Rng;
 
-/// The contrasts of all orders in which as many processes of the block are head's.
-fn orders(block: &BlockScores, sign: f64) -> Contribution {
-    let observed = sign * block.contrast();
-    let (base, head) = (block.base.len(), block.head.len());
-    let all: Vec<f64> = block.base.iter().chain(&block.head).copied().collect();
-    if all.len() > MOST_ORDERED {
-        return Contribution::swapped(observed);
+    use super::*;
+    use crate::stats::scores::Process;
+
+    /// Pairs drawn by coins; every process has `repetitions` that vary by `noise`, and head's are `shift` larger.
+    fn session(blocks: usize, repetitions: usize, noise: f64, shift: f64, seed: u64) -> Vec<Block> {
+        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        let mut one_block = || -> Block {
+            let coins: [bool; 2] = [random.random(), random.random()];
+            let mut process = |slot: u8| {
+                let head = coins[usize::from(slot / 2)] == (slot % 2 == 0);
+                let level = if random.random::<f64>() < 0.3 { 0.5 } else { 0.0 };
+                let costs = (0..repetitions).map(|_| {
+                    let wave: f64 = (0..4).map(|_| random.random::<f64>() - 0.5).sum();
+                    level + noise * wave + if head { shift } else { 0.0 }
+                });
+                Process { slot, head, costs: costs.collect() }
+            };
+            (0..4).map(&mut process).collect()
+        };
+        (0..blocks).map(|_| one_block()).collect()
     }
-    let total: f64 = all.iter().sum();
-    let contrast = |labels: u32| {
-        let ours: f64 = all.iter().enumerate().filter(|(at, _)| labels >> at & 1 == 1).map(|(_, s)| s).sum();
-        sign * (ours / head as f64 - (total - ours) / base as f64)
-    };
-    let labels = (0..1_u32 << all.len()).filter(|labels| labels.count_ones() as usize == head);
-    Contribution { possible: labels.map(contrast).collect(), observed }
+
+    fn changed(blocks: &[Block], change: impl Fn(&mut Process)) -> Vec<Block> {
+        let mut blocks = blocks.to_vec();
+        blocks.iter_mut().flatten().for_each(change);
+        blocks
+    }
+
+    #[test]
+    fn sides_that_never_meet_are_bounded_on_both_sides() {
+        for shift in [0.2, 0.58, 1.5, 4.7, -0.58] {
+            let shifts = Shift::new(&session(12, 8, 0.004, shift, 3)).unwrap();
+            let (low, high) = (shifts.lower(1e-3), shifts.upper(1e-3));
+            assert!(low > shift - 0.02 && high < shift + 0.02, "{shift}: {low} to {high}");
+        }
+    }
+
+    #[test]
+    fn swapping_the_sides_mirrors_the_answer() {
+        let blocks = session(12, 8, 0.01, 0.03, 5);
+        let swapped = changed(&blocks, |process| process.head = !process.head);
+        let (one, other) = (Shift::new(&blocks).unwrap(), Shift::new(&swapped).unwrap());
+        assert!((one.estimate() + other.estimate()).abs() < 1e-6);
+        for alpha in [0.05, 1e-3] {
+            assert!((one.lower(alpha) + other.upper(alpha)).abs() < 1e-6);
+            assert!((one.upper(alpha) + other.lower(alpha)).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn units_change_nothing_and_a_slower_head_moves_everything_by_as_much() {
+        let blocks = session(12, 8, 0.01, 0.0, 6);
+        let scaled = changed(&blocks, |process| process.costs.iter_mut().for_each(|cost| *cost += 13.8));
+        let slowed =
+            changed(&blocks, |p| p.costs.iter_mut().for_each(|c| *c += if p.head { 0.7 } else { 0.0 }));
+        let of = |blocks: &[Block]| {
+            let shift = Shift::new(blocks).unwrap();
+            [shift.lower(0.01), shift.estimate(), shift.upper(0.01)]
+        };
+        for ((plain, scaled), slowed) in of(&blocks).into_iter().zip(of(&scaled)).zip(of(&slowed)) {
+            assert!((plain - scaled).abs() < 1e-6, "{plain} {scaled}");
+            assert!((plain + 0.7 - slowed).abs() < 0.004, "{plain} {slowed}");
+        }
+    }
+
+    /// All 256 outcomes of the coins of four blocks, for noise with two states and one wild process.
+    #[test]
+    fn among_all_draws_of_the_coins_small_p_values_are_as_rare_as_they_say() {
+        for seed in 0..6 {
+            let mut blocks = session(4, 3, 0.02, 0.0, seed);
+            blocks[1][2].costs = vec![1.1, 0.02, 0.9];
+            let p: Vec<f64> = (0..256_u32)
+                .map(|coins| {
+                    let mut drawn = blocks.clone();
+                    for (number, block) in drawn.iter_mut().enumerate() {
+                        for process in block {
+                            let coin = coins >> (2 * number + usize::from(process.slot / 2)) & 1 == 1;
+                            process.head = coin == (process.slot % 2 == 0);
+                        }
+                    }
+                    Shift::new(&drawn).unwrap().p_above(0.0)
+                })
+                .collect();
+            for level in [1.0 / 256.0, 2.0 / 256.0, 0.02, 0.05, 0.1] {
+                let found = p.iter().filter(|p| **p <= level).count() as f64 / 256.0;
+                assert!(found <= level, "seed {seed}: {found} at {level}");
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_values_are_answered_and_prove_nothing() {
+        let with = |costs: fn(usize) -> Vec<f64>| {
+            let mut number = 0;
+            let mut blocks = session(8, 1, 0.0, 0.0, 9);
+            blocks.iter_mut().flatten().for_each(|process| {
+                process.costs = costs(number);
+                number += 1;
+            });
+            Shift::new(&blocks)
+        };
+        let equal = with(|_| vec![0.0; 8]).unwrap();
+        assert_eq!((equal.estimate(), equal.p_above(0.0)), (0.0, 1.0));
+        let ends = with(|at| vec![if at % 3 == 0 { -690.0 } else { 690.0 }]).unwrap();
+        assert!(ends.p_above(0.01) > 0.01);
+        let many = with(|at| (0..10_000).map(|i| ((i * 7919 + at) % 1000) as f64 * 1e-5).collect()).unwrap();
+        assert!(many.estimate().abs() < 0.01);
+        assert!(with(|_| vec![f64::NAN]).is_none() && with(|_| Vec::new()).is_none());
+        assert!(Shift::new(&[]).is_none());
+    }
 }

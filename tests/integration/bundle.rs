@@ -80,7 +80,7 @@ fn a_bundle_is_verified_and_measured_with_no_compiler_no_python_and_no_sources()
     there.run(&["--bundle-sha256", &sha256]).expect_code(0);
     let run = there.run_json();
     assert_eq!(run["suite"], "fake");
-    assert_eq!(run["design"], "abba");
+    assert_eq!(run["design"], "pairs");
     assert_eq!(run["bundle"]["sha256"], sha256.as_str());
     assert!(here["bundle"].is_null());
     assert_eq!(run["sides"][1]["toolchain"], here["sides"][1]["toolchain"]);

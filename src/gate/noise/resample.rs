@@ -109,15 +109,24 @@ impl Recording {
             let factor = slowed.filter(|(slow, _)| *slow == index).map_or(1.0, |(_, factor)| factor);
             let (mut a, mut b) = (Vec::new(), Vec::new());
             for (number, &round) in drawn.iter().enumerate() {
-                let swap = swaps && random.random::<bool>();
+                let swap = [0, 1].map(|_| swaps && random.random::<bool>());
                 // A round this benchmark missed stands for the next one it has.
                 let wanted = self.rounds[round];
                 let found =
                     benchmark.blocks.range(wanted..).next().or_else(|| benchmark.blocks.iter().next());
                 let Some((_, (first, second))) = found else { continue };
-                let (first, second) = if swap { (second, first) } else { (first, second) };
-                a.extend(first.iter().map(|process| placed(process, number as u32, 1.0)));
-                b.extend(second.iter().map(|process| placed(process, number as u32, factor)));
+                let swapped = |process: &Process| {
+                    process.slot.is_some_and(|slot| swap[usize::from(slot.slot / 2).min(1)])
+                };
+                for (is_head, process) in
+                    first.iter().map(|p| (false, p)).chain(second.iter().map(|p| (true, p)))
+                {
+                    if is_head != swapped(process) {
+                        b.push(placed(process, number as u32, factor));
+                    } else {
+                        a.push(placed(process, number as u32, 1.0));
+                    }
+                }
             }
             base.benchmarks.push(benchmark.with(a));
             head.benchmarks.push(benchmark.with(b));
