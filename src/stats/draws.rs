@@ -26,7 +26,7 @@ impl Draws {
     /// images, which happens once in 2ⁿ sessions, then one coin a block is what is left of them; the p of pairs
     /// is made larger by what that leaves out.
     pub fn of_blocks(blocks: &[Block]) -> Self {
-        if blocks.iter().any(|block| alternates(block)) { Self::Pairs } else { Self::Blocks }
+        if blocks.iter().any(alternates) { Self::Pairs } else { Self::Blocks }
     }
 
     /// The chance that other draws would have favored head as much (`sign` 1) or base (−1).

@@ -247,7 +247,7 @@ mod tests {
         let mut one_block = || -> Block {
             let coins: [bool; 2] = [random.random(), random.random()];
             let mut process = |slot: u8| {
-                let head = coins[usize::from(slot / 2)] == (slot % 2 == 0);
+                let head = coins[usize::from(slot / 2)] == slot.is_multiple_of(2);
                 let level = if random.random::<f64>() < 0.3 { 0.5 } else { 0.0 };
                 let costs = (0..repetitions).map(|_| {
                     let wave: f64 = (0..4).map(|_| random.random::<f64>() - 0.5).sum();
@@ -315,7 +315,7 @@ mod tests {
                     for (number, block) in drawn.iter_mut().enumerate() {
                         for process in block {
                             let coin = coins >> (2 * number + usize::from(process.slot / 2)) & 1 == 1;
-                            process.head = coin == (process.slot % 2 == 0);
+                            process.head = coin == process.slot.is_multiple_of(2);
                         }
                     }
                     Shift::new(&drawn).unwrap().p_above(0.0)
