@@ -259,6 +259,8 @@ impl Scores {
 
 /// Distance up to which a comb is looked for: four slices of a scheduler in a repetition, or more.
 const COMB_REACH: f64 = 0.35;
+/// Most repetitions of one process that a comb is looked for in.
+const COMB_REPETITIONS: usize = 256;
 /// A second tooth must stand so many times higher than the gap before it.
 const TOOTH: f64 = 3.0;
 
@@ -270,8 +272,11 @@ pub fn comb(blocks: &[Block]) -> f64 {
     let kernel = kernel();
     let mut table = Table::zeros(-REACH * BANDWIDTH, COMB_REACH + REACH * BANDWIDTH);
     for process in blocks.iter().flatten() {
-        for (at, one) in process.costs.iter().enumerate() {
-            let apart: Vec<f64> = process.costs[..at].iter().map(|other| (one - other).abs()).collect();
+        // Every pair is looked at, so long processes are thinned evenly.
+        let every = process.costs.len().div_ceil(COMB_REPETITIONS).max(1);
+        let costs: Vec<f64> = process.costs.iter().step_by(every).copied().collect();
+        for (at, one) in costs.iter().enumerate() {
+            let apart: Vec<f64> = costs[..at].iter().map(|other| (one - other).abs()).collect();
             table.add(&apart, 1.0, &kernel);
         }
     }
