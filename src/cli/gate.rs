@@ -39,9 +39,9 @@ Examples:
   benchgate gate --base origin/main --until compile --bundle b    at the sources
   benchgate gate --from verify --bundle b                         at the device
 
-Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive (where
-fail-on names it), 12 no base to compare with, 13 diverged, 20 a stage failed or
-the tools can't be verified, 130 interrupted.")]
+Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive, 12 no
+base to compare with, 13 diverged, 20 a stage failed or the tools can't be
+verified, 130 interrupted.")]
 pub struct Args {
     #[command(flatten)]
     measure: MeasureArgs,

@@ -40,7 +40,7 @@ pub struct PostArgs {
     /// When the pull request gets its comment [default: [github] comment, or on-change]
     #[arg(long, value_name = "WHEN", value_parser = comment_parser())]
     pub comment: Option<CommentWhen>,
-    /// Also post a check run, neutral where inconclusive [default: [github] check-run, or false]
+    /// Also post a check run [default: [github] check-run, or false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub check_run: Option<bool>,
 }

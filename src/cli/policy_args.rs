@@ -32,7 +32,7 @@ pub struct PolicyArgs {
     /// Which test decides
     #[arg(long, value_name = "TEST")]
     pub test: Option<Test>,
-    /// Verdicts that end in a non-zero exit code [default: regressed,diverged,error,missing]
+    /// Verdicts that end in a non-zero exit code [default: regressed,diverged,error,missing,inconclusive]
     #[arg(long, value_name = "VERDICTS", value_delimiter = ',', value_parser = failing_verdict)]
     pub fail_on: Option<Vec<Verdict>>,
     /// Say the verdict and exit with 0

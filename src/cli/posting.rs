@@ -8,6 +8,7 @@ use crate::github::{
     Attempt, Check, Client, CommentRequest, Conclusion, Event, GitHubError, Job, Marker, Posted, PullRequest,
     RetryPolicy, Sha, Token, WorkflowRun,
 };
+use crate::model::Verdict;
 use crate::report::Source;
 
 use super::announce::{Story, Texts};
@@ -215,7 +216,7 @@ impl Plan {
                 marker: Marker::new(&name, attempt),
                 name,
                 head: job.head().clone(),
-                conclusion: conclusion(texts),
+                conclusion: conclusion(texts.code, texts.verdict),
                 title: texts.headline.clone(),
                 summary: texts.check.clone(),
                 page: Some(job.run_page()),
@@ -305,9 +306,8 @@ fn allowed<T>(
 }
 
 /// Red only where the job is red; green only for a verdict that is good; everything else claims nothing.
-fn conclusion(texts: &Texts) -> Conclusion {
-    use crate::model::Verdict;
-    match (texts.code, texts.verdict) {
+fn conclusion(code: ExitCode, verdict: Verdict) -> Conclusion {
+    match (code, verdict) {
         (ExitCode::Pass, Verdict::Pass | Verdict::Improved) => Conclusion::Success,
         (ExitCode::Pass, _) => Conclusion::Neutral,
         _ => Conclusion::Failure,
@@ -393,5 +393,22 @@ impl From<GitHubError> for CliError {
             },
             _ => Self::GitHub { message, hint: Some("the job summary has the whole verdict".to_owned()) },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::FailOn;
+
+    #[test]
+    fn an_inconclusive_result_is_never_a_green_check() {
+        let code = |fail_on: &FailOn| {
+            if fail_on.0.contains(&Verdict::Inconclusive) { ExitCode::Inconclusive } else { ExitCode::Pass }
+        };
+        let check = |fail_on: &FailOn| conclusion(code(fail_on), Verdict::Inconclusive);
+        assert_eq!(check(&FailOn::default()), Conclusion::Failure);
+        assert_eq!(check(&FailOn(vec![Verdict::Regressed])), Conclusion::Neutral);
+        assert_eq!(conclusion(ExitCode::Pass, Verdict::Pass), Conclusion::Success);
     }
 }

@@ -426,7 +426,7 @@ static GATE: Section = Section {
                 "missing",
                 "inconclusive",
             ])),
-            "[\"regressed\", \"diverged\", \"error\", \"missing\"]",
+            "[\"regressed\", \"diverged\", \"error\", \"missing\", \"inconclusive\"]",
             "The verdicts that make the exit code non-zero.",
         ),
         optional(
@@ -579,7 +579,8 @@ pub(super) static GITHUB: Section = Section {
             "check-run",
             ValueKind::Bool,
             "false",
-            "Also post a check run, neutral where inconclusive.",
+            "Also post a check run. An inconclusive result fails it; where `fail-on` leaves `inconclusive` out, it is \
+             neutral.",
         ),
         defaulted(
             "annotations",

@@ -12,7 +12,7 @@ use super::estimate::{HistoryRow, PairedRow, histories, paired, steadied};
 use super::evidence::Evidence;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
-use super::{Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
+use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
 use super::{classical, common_row, context, diagnosis, explain, history, overall, repeated};
 
 /// What a comparison takes beside the runs and the policy.
@@ -76,7 +76,13 @@ fn compared(
     let effects = judge(&mut drafts, policy);
     let mut lints = lints;
     lints.extend(diagnosis::of_session(drafts.iter().filter_map(|draft| draft.open.as_ref())));
-    let mut rows: Vec<Row> = drafts.into_iter().map(|draft| draft.row).collect();
+    let mut rows: Vec<Row> = drafts
+        .into_iter()
+        .map(|Draft { mut row, open }| {
+            row.alignment = open.and_then(|open| Alignment::of_row(&row, &open));
+            row
+        })
+        .collect();
     let cut = lints.iter().find(|lint| lint.code == LintCode::TruncatedInput);
     for row in &mut rows {
         doubt(row, cut);

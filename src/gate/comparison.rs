@@ -5,7 +5,7 @@ use crate::model::{
     BenchmarkName, Context, Lint, Metric, Outcome, SideName, Stage, Testbed, Toolchain, Verdict, Verification,
 };
 
-use super::{MetricPolicy, Policy, Typical};
+use super::{Alignment, MetricPolicy, Policy, Typical};
 
 /// A two-sided interval for the ratio head/base.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -147,6 +147,8 @@ pub struct Row {
     pub head_verification: Option<Verification>,
     pub lints: Vec<Lint>,
     pub waiver: Option<WaiverUse>,
+    /// Both sides' densities, for a row that decides and moved or is still open.
+    pub alignment: Option<Alignment>,
 }
 
 /// Geometric mean of head/base over the judged rows of one target and metric.

@@ -77,6 +77,7 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
         head_verification: pair.head.and_then(|side| side.verification.clone()),
         lints: context::deduplicate(lints.collect()),
         waiver: None,
+        alignment: None,
     }
 }
 

@@ -2,6 +2,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod accuracy;
+mod alignment;
 mod anchor;
 pub mod bisect;
 mod classical;
@@ -32,6 +33,7 @@ mod status;
 mod typical;
 mod untrusted;
 
+pub use alignment::Alignment;
 pub use anchor::anchored;
 pub use common_row::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history};

@@ -56,7 +56,13 @@ pub struct FailOn(pub Vec<Verdict>);
 
 impl Default for FailOn {
     fn default() -> Self {
-        Self(vec![Verdict::Regressed, Verdict::Diverged, Verdict::Error, Verdict::Missing])
+        Self(vec![
+            Verdict::Regressed,
+            Verdict::Diverged,
+            Verdict::Error,
+            Verdict::Missing,
+            Verdict::Inconclusive,
+        ])
     }
 }
 

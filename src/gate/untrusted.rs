@@ -192,5 +192,6 @@ fn missing(name: &BenchmarkName, metric: Option<Metric>, reason: Reason) -> Row 
         head_verification: None,
         lints: Vec::new(),
         waiver: None,
+        alignment: None,
     }
 }

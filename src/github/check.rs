@@ -1,4 +1,4 @@
-//! The check run: shows the verdict at the commit, neutral if it is inconclusive.
+//! The check run: shows the verdict at the commit.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

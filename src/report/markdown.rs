@@ -7,6 +7,7 @@ mod source;
 use crate::gate::Reason;
 use crate::model::{Consequence, Verdict};
 
+use super::sparkline::silhouette;
 use super::terminal::CAUSES;
 use super::{RowView, View};
 use escape::{message, paragraph};
@@ -15,6 +16,9 @@ pub(super) use escape::text;
 pub use escape::{cell, code};
 pub use failure::{Failure, failure, failure_headline};
 pub use source::Source;
+
+/// Characters of a density: as wide as a name.
+const SILHOUETTE: usize = 40;
 
 /// How to lay it out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,6 +78,7 @@ fn page(view: &View<'_>, rows: usize) -> String {
     page.list("Failed or missing", &view.failed);
     page.waived(view);
     page.folded("Why it is still open", view.open.len(), |page| page.reasons(&view.open));
+    page.alignments(&[&view.changed, &view.open]);
     page.folded("Not compared", view.not_compared.len(), |page| page.reasons(&view.not_compared));
     page.folded("Unchanged", view.unchanged.len(), |page| page.table(&view.unchanged, Layout::Brief));
     page.folded("Reported, not judged", view.reported.len(), |page| {
@@ -190,6 +195,24 @@ impl Page {
             self.line(&format!("- {icon} {verdict}: {}: {sentence}{detail}", subject(row)));
         }
         self.more(rows.len());
+    }
+
+    /// Both sides' densities in a line each, so that a reader can check by eye what an estimate says.
+    fn alignments(&mut self, sections: &[&Vec<RowView<'_>>]) {
+        let rows = sections.iter().copied().flatten();
+        let rows: Vec<_> = rows.filter_map(|row| Some((row, row.row.alignment.as_ref()?))).collect();
+        self.folded("How base and head align", rows.len(), |page| {
+            for (row, alignment) in rows.iter().take(page.rows) {
+                let curves = [&alignment.base, &alignment.head, &alignment.aligned];
+                let highest = curves.into_iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
+                page.line(&format!("- {}", subject(row)));
+                for (curve, name) in curves.into_iter().zip(["base", "head", "head moved back"]) {
+                    let line = silhouette(curve, highest, SILHOUETTE);
+                    page.line(&format!("  <br>`{line}` {name}"));
+                }
+            }
+            page.more(rows.len());
+        });
     }
 
     fn accuracy(&mut self, view: &View<'_>) {

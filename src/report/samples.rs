@@ -42,6 +42,7 @@ pub(super) fn bare(name: &str, verdict: Verdict, reason: Reason) -> Row {
         head_verification: None,
         lints: Vec::new(),
         waiver: None,
+        alignment: None,
     }
 }
 

@@ -23,6 +23,16 @@ pub fn sparkline(values: &[Option<f64>], width: usize) -> String {
     logs.into_iter().map(|log| log.map_or(GAP, level)).collect()
 }
 
+/// A curve from zero up in `width` characters, each as high as the curve's highest point there.
+pub fn silhouette(curve: &[f64], highest: f64, width: usize) -> String {
+    let part = curve.len().div_ceil(width.max(1)).max(1);
+    let level = |part: &[f64]| {
+        let share = (part.iter().copied().fold(0.0, f64::max) / highest).clamp(0.0, 1.0);
+        LEVELS[(share * (LEVELS.len() - 1) as f64).round() as usize]
+    };
+    curve.chunks(part).map(level).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +44,12 @@ mod tests {
         assert_eq!(all(&[1.0, 1.004, 0.999]), "▄▅▄");
         assert_eq!(all(&[5.0]), "▄");
         assert_eq!(all(&[]), "");
+    }
+
+    #[test]
+    fn a_silhouette_keeps_the_highest_points() {
+        assert_eq!(silhouette(&[0.0, 0.0, 4.0, 8.0, 2.0, 0.0, 0.0, 0.0], 8.0, 4), "▁█▃▁");
+        assert_eq!(silhouette(&[], 1.0, 4), "");
     }
 
     #[test]

@@ -13,6 +13,9 @@ pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
             *side = relative(side);
         }
         row.typical = Typical::WITHHELD;
+        if let Some(alignment) = &mut row.alignment {
+            alignment.reference = None;
+        }
         if let Some(policy) = &mut row.policy {
             policy.floor.absolute = 0.0;
         }

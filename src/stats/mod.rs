@@ -3,6 +3,7 @@
 
 pub mod change_points;
 pub mod classical;
+pub mod density;
 pub mod describe;
 pub mod diagnose;
 mod distributions;

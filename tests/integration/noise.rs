@@ -44,7 +44,7 @@ fn a_calibration_travels_into_every_later_run_of_its_suite_on_its_machine() {
         let run: serde_json::Value = serde_json::from_str(&suite.world.read(file)).unwrap();
         run["calibration"].clone()
     };
-    let told = suite.world.run(["gate"]).expect_code(0);
+    let told = suite.world.run(["gate"]).expect_no_failure();
     assert!(told.stdout.contains("calibrated: an A/A session of 4 blocks"), "{}", told.stdout);
     assert_eq!(spreads("run.json"), spreads("noise.json"));
     assert_eq!(spreads("run.json")["spreads"][0]["benchmark"], "a/cpu/main");
@@ -63,7 +63,7 @@ fn a_calibration_travels_into_every_later_run_of_its_suite_on_its_machine() {
         let mut old: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
         old[field] = value.into();
         std::fs::write(&kept, old.to_string()).unwrap();
-        let told = suite.world.run(["gate"]).expect_code(0);
+        let told = suite.world.run(["gate"]).expect_no_failure();
         assert!(told.stderr.contains("is not used") && told.stderr.contains(why), "{}", told.stderr);
         assert!(spreads("run.json").is_null());
     }
@@ -84,7 +84,7 @@ fn sides_that_differ_calibrate_nothing() {
 #[test]
 fn one_free_block_is_no_calibration() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
-    suite.world.run(["gate"]).expect_code(0);
+    suite.world.run(["gate"]).expect_no_failure();
     let outcome = suite.world.run(["noise", "--no-measure", "--run", "run.json"]).expect_code(20);
     assert!(outcome.stderr.contains("it holds 1 paired block"), "{}", outcome.stderr);
 }

@@ -215,7 +215,7 @@ fn faster_head(fp64: bool, size: f32) -> Suite {
 #[test]
 fn a_head_that_pays_for_speed_with_digits_is_faster_but_less_accurate() {
     let suite = faster_head(true, 1e-5);
-    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let outcome = suite.world.run(["gate"]).expect_no_failure();
     let said = outcome.said();
     assert!(said.contains("m/cpu/main: faster but less accurate: output 0 is "), "{}", outcome.stdout);
     assert!(said.contains("× as far from the fp64 reference as base's"), "{}", outcome.stdout);
@@ -234,13 +234,13 @@ fn a_head_that_pays_for_speed_with_digits_is_faster_but_less_accurate() {
 #[test]
 fn without_fp64_the_reference_itself_is_the_measure() {
     let suite = faster_head(false, 1e-5);
-    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let outcome = suite.world.run(["gate"]).expect_no_failure();
     assert!(outcome.said().contains("× as far from the reference as base's"), "{}", outcome.stdout);
 }
 
 #[test]
 fn another_rounding_is_no_loss_of_accuracy() {
-    let outcome = faster_head(true, 1e-7).world.run(["gate"]).expect_code(0);
+    let outcome = faster_head(true, 1e-7).world.run(["gate"]).expect_no_failure();
     assert!(!outcome.said().contains("less accurate"), "{}", outcome.stdout);
 }
 
@@ -249,7 +249,7 @@ fn an_ill_conditioned_output_passes_and_its_move_is_said() {
     let suite = faster_head(true, 1e-3);
     suite.world.write("data/y.npy", noisy(10, 1e-3));
     suite.world.write("data/base.npy", noisy(8, 1e-3));
-    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let outcome = suite.world.run(["gate"]).expect_no_failure();
     assert!(outcome.said().contains("outputs-moved"), "{}", outcome.stdout);
     assert!(!outcome.said().contains("less accurate"), "{}", outcome.stdout);
 }
@@ -278,7 +278,7 @@ fn without_a_reference_base_is_what_head_must_compute() {
     );
     assert!(said.contains("1 of 3 elements beyond the tolerance"), "{}", outcome.stdout);
     let same = without_reference("flags = [\"--fake=bytes=7\"]");
-    same.world.run(["gate", "--filter", "free/"]).expect_code(0);
+    same.world.run(["gate", "--filter", "free/"]).expect_no_failure();
     let against = &same.run_json()["sides"][1]["benchmarks"][0]["verification"]["against_base"];
     assert_eq!(against[0]["code"], "PASS", "{against}");
 }
@@ -287,7 +287,7 @@ fn without_a_reference_base_is_what_head_must_compute() {
 fn a_module_that_disagrees_with_itself_is_compared_with_nothing() {
     let suite = without_reference("flags = [\"--x\"]");
     suite.source("free", &["latency-us=1000", "random-output=1"]);
-    suite.world.run(["gate", "--filter", "free/"]).expect_code(0);
+    suite.world.run(["gate", "--filter", "free/"]).expect_no_failure();
     assert!(suite.run_json()["sides"][1]["benchmarks"][0]["verification"]["against_base"].is_null());
 }
 
@@ -299,5 +299,5 @@ fn a_model_that_was_changed_on_purpose_is_not_held_against_its_old_self() {
     suite.world.write("old/models/free.mlir", "// free\n// fake latency-us=1000\n// fake output=4,5,6\n");
     suite.world.write("old/models/unused.mlir", "// unused\n");
     suite.world.write("old/data/y.npy", square(&normal(7)));
-    suite.world.run(["gate", "--filter", "free/"]).expect_code(0);
+    suite.world.run(["gate", "--filter", "free/"]).expect_no_failure();
 }

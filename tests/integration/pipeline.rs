@@ -33,7 +33,7 @@ fn a_slower_head_is_a_regression_and_an_unchanged_row_is_green() {
 #[test]
 fn a_faster_head_passes() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(&flags("latency-us=800")).write();
-    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let outcome = suite.world.run(["gate"]).expect_no_failure();
     assert!(outcome.said().contains("improved"), "{}", outcome.stdout);
     assert!(outcome.stderr.contains("toolchain 2/2"), "an install is long and has a bar: {}", outcome.stderr);
 }
@@ -41,7 +41,7 @@ fn a_faster_head_passes() {
 #[test]
 fn sides_that_execute_the_same_bytes_are_measured_little_and_pass() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
-    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let outcome = suite.world.run(["gate"]).expect_no_failure();
     assert!(outcome.said().contains("identical"), "{}", outcome.stdout);
     assert_eq!(suite.results().len(), 4, "one block is a free A/A sample");
 }
@@ -279,7 +279,7 @@ fn an_interrupt_ends_with_130_leaves_no_tool_behind_and_the_next_run_resumes() {
 fn the_order_of_processes_is_drawn_by_each_session_unless_a_seed_is_named() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(&flags("latency-us=800")).write();
     let seed = |args: &[&str]| {
-        suite.world.run(["gate", "--max-blocks", "4"].iter().chain(args)).expect_code(0);
+        suite.world.run(["gate", "--max-blocks", "4"].iter().chain(args)).expect_no_failure();
         suite.run_json()["seed"].as_u64().unwrap()
     };
     assert_ne!(seed(&[]), seed(&[]));

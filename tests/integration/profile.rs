@@ -40,10 +40,10 @@ fn what_regressed_is_profiled_on_both_sides() {
 #[test]
 fn what_did_not_move_is_profiled_only_where_that_is_asked_for() {
     let quiet = suite(1001, "");
-    quiet.world.run(["gate"]).expect_code(0);
+    quiet.world.run(["gate"]).expect_no_failure();
     assert!(profile(&quiet, 1).is_null());
     let always = suite(1001, "profile = \"always\"\n");
-    always.world.run(["gate"]).expect_code(0);
+    always.world.run(["gate"]).expect_no_failure();
     assert_eq!(profile(&always, 0)["kernels"].as_array().unwrap().len(), 2);
     let never = suite(1500, "profile = \"never\"\n");
     never.world.run(["gate"]).expect_code(10);
@@ -54,7 +54,7 @@ fn what_did_not_move_is_profiled_only_where_that_is_asked_for() {
 fn a_profiler_that_fails_fails_nothing_and_says_why() {
     let suite = suite(1001, "profile = \"always\"\n");
     suite.source("m", &["latency-us=1000", "no-profile=1"]);
-    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let outcome = suite.world.run(["gate"]).expect_no_failure();
     let problem = profile(&suite, 1)["problem"].as_str().unwrap().to_owned();
     assert!(problem.contains("UNIMPLEMENTED"), "{problem}");
     assert!(outcome.stderr.contains("no time per kernel of m/cpu/main base"), "{}", outcome.stderr);
@@ -64,7 +64,7 @@ fn a_profiler_that_fails_fails_nothing_and_says_why() {
 fn a_runtime_without_a_profiler_is_named() {
     let suite = suite(1001, "profile = \"always\"\n");
     std::fs::remove_file(suite.world.work().join("tools/iree-profile")).unwrap();
-    suite.world.run(["gate"]).expect_code(0);
+    suite.world.run(["gate"]).expect_no_failure();
     assert_eq!(profile(&suite, 0)["problem"], "IREE 9.9.9 does not include iree-profile");
 }
 
@@ -114,7 +114,7 @@ fn explain_tells_what_the_compiler_counted_and_why_there_are_no_kernels() {
 #[test]
 fn explain_shows_what_did_not_move_only_when_asked() {
     let suite = Suite::new().model("m", &["latency-us=1000"]).base("").head("").write();
-    suite.world.run(["gate"]).expect_code(0);
+    suite.world.run(["gate"]).expect_no_failure();
     let told = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
     assert_eq!(told, "nothing moved; --all explains every benchmark\n");
     for arguments in [["--filter", "^m/"].as_slice(), &["--all"]] {

@@ -74,7 +74,7 @@ fn a_head_is_judged_by_what_was_stored() {
     let nothing = suite.world.run(["gate"]).expect_code(12);
     assert!(nothing.stderr.contains("benchgate baseline update"), "{}", nothing.stderr);
     store(&suite);
-    suite.world.run(["gate"]).expect_code(0);
+    suite.world.run(["gate"]).expect_no_failure();
     suite.source("a", &["latency-us=3000"]);
     let slower = suite.world.run(["gate"]).expect_code(10);
     assert!(slower.said().contains("stored session"), "{}", slower.stdout);
@@ -125,7 +125,7 @@ fn a_gate_says_what_reading_a_branch_cost() {
     };
     suite.run_on_a_quiet_host();
     with_token(&["baseline", "update", "--branch", "--remote", &remote]).expect_code(0);
-    let outcome = with_token(&["gate", "--stored", "--branch", "--remote", &remote]).expect_code(0);
+    let outcome = with_token(&["gate", "--stored", "--branch", "--remote", &remote]).expect_no_failure();
     let account = outcome.stderr.lines().find(|line| line.starts_with("judged 1 benchmark "));
     let account = account.unwrap_or_else(|| panic!("{}", outcome.stderr));
     assert!(account.contains("kB fetched"), "{account}");
@@ -142,7 +142,7 @@ fn the_configuration_says_where_the_baseline_is_and_the_command_line_wins() {
     let told = suite.world.run(["baseline", "list"]).expect_code(0);
     assert!(told.stdout.contains("fake"), "{}", told.stdout);
     assert!(suite.world.work().join("nights/fake").is_dir());
-    suite.world.run(["gate"]).expect_code(0);
+    suite.world.run(["gate"]).expect_no_failure();
     suite.world.run(["gate", "--store", "elsewhere"]).expect_code(12);
 }
 

@@ -87,7 +87,7 @@ fn compiled_only(gate: &str, head: &str) -> Suite {
 #[test]
 fn what_is_compiled_only_is_told_and_never_passed() {
     let suite = compiled_only("", "dispatch-count=4");
-    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let outcome = suite.world.run(["gate"]).expect_no_failure();
     let said = outcome.said();
     assert!(said.contains("1 of 2 benchmarks passed, 1 was not compared"), "{}", outcome.stdout);
     assert!(
@@ -189,7 +189,7 @@ fn the_device_s_memory_is_stored_and_its_growth_is_said() {
         .base("")
         .head("flags = [\"--fake=device-memory=2000\"]")
         .write();
-    let outcome = suite.world.run(["gate"]).expect_code(0);
+    let outcome = suite.world.run(["gate"]).expect_no_failure();
     assert_eq!(benchmark(&suite, "a/cpu/main")["values"][0]["metric"], "peak-device-memory");
     assert_eq!(benchmark(&suite, "a/cpu/main")["values"][0]["value"], 2000.0);
     assert!(outcome.said().contains("1,000 → 2,000 B 2.00× larger"), "{}", outcome.stdout);

@@ -4,6 +4,7 @@
 //! them (margins, labels, colours in the dark) is all that makes one readable at the width of a comment. The PNG
 //! uses a font that is embedded, because a machine that measures has often none.
 
+mod alignment;
 mod bars;
 mod bisection;
 mod data;
@@ -40,6 +41,7 @@ impl Theme {
 /// The pictures there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Picture {
+    Alignment,
     Latency,
     CompileTime,
     Speedup,
@@ -47,11 +49,13 @@ pub enum Picture {
 }
 
 impl Picture {
-    pub const ALL: [Self; 4] = [Self::Latency, Self::CompileTime, Self::Speedup, Self::Memory];
+    pub const ALL: [Self; 5] =
+        [Self::Alignment, Self::Latency, Self::CompileTime, Self::Speedup, Self::Memory];
 
     /// The file's name without theme and extension.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Alignment => "alignment",
             Self::Latency => "latency",
             Self::CompileTime => "compile-time",
             Self::Speedup => "speedup",
@@ -64,6 +68,7 @@ impl Picture {
 /// to draw.
 pub fn picture(runs: &[DrawnRun], picture: Picture, theme: Theme) -> Option<String> {
     match picture {
+        Picture::Alignment => alignment::draw(runs, theme),
         Picture::Latency => bars::draw(&data::latency(runs), theme),
         Picture::CompileTime => bars::draw(&data::compile_time(runs), theme),
         Picture::Speedup => bars::draw(&data::speedup(runs), theme),

@@ -14,7 +14,8 @@ fn sample() -> Vec<DrawnRun> {
 #[test]
 fn every_picture_is_drawn_light_and_dark_and_renders_with_the_embedded_font() {
     for which in Picture::ALL {
-        let [light, dark] = Theme::BOTH.map(|theme| picture(&sample(), which, theme).unwrap());
+        let runs = if which == Picture::Alignment { vec![drawn(paired(1))] } else { sample() };
+        let [light, dark] = Theme::BOTH.map(|theme| picture(&runs, which, theme).unwrap());
         assert_ne!(light, dark, "{}", which.as_str());
         assert!(light.contains("fill=\"#ffffff\"") && dark.contains("fill=\"#0d1117\""));
         let bytes = png(&light).unwrap();
@@ -60,12 +61,32 @@ fn names_are_no_markup() {
     for record in &mut runs[0].file.backends {
         record.backend = "<script>\u{1b}[31m&".to_owned();
     }
-    for which in Picture::ALL {
-        let svg = picture(&runs, which, Theme::Dark).unwrap();
+    for svg in Picture::ALL.into_iter().filter_map(|which| picture(&runs, which, Theme::Dark)) {
         assert!(!svg.contains("<script>") && !svg.contains('\u{1b}'), "{svg}");
         png(&svg).unwrap();
     }
     assert!(!html(&runs).contains("<script>"));
+    let mut file = paired(1);
+    for side in &mut file.sides {
+        side.benchmarks[0].name = format!("<script>\u{1b}[31m&\u{202e}{}", "x".repeat(300));
+    }
+    let svg = picture(&[drawn(file)], Picture::Alignment, Theme::Dark).unwrap();
+    assert!(!svg.contains("<script>") && !svg.contains('\u{1b}') && !svg.contains('\u{202e}'), "{svg}");
+    png(&svg).unwrap();
+}
+
+#[test]
+fn a_row_that_moved_is_drawn_as_measured_and_moved_back_and_withheld_values_stay_out() {
+    let mut run = drawn(paired(1));
+    let comparison = run.comparison.as_mut().unwrap();
+    assert_eq!(comparison.rows.iter().filter(|row| row.alignment.is_some()).count(), 1);
+    let shown = picture(std::slice::from_ref(&run), Picture::Alignment, Theme::Light).unwrap();
+    assert!(shown.contains(" ms</text>"), "{shown}");
+    let comparison = run.comparison.as_mut().unwrap();
+    crate::report::withhold(comparison, crate::model::Disclose::Ratios);
+    let withheld = picture(std::slice::from_ref(&run), Picture::Alignment, Theme::Light).unwrap();
+    assert!(!withheld.contains(" ms</text>"), "{withheld}");
+    assert_eq!(shown.matches("<polyline").count(), 4);
 }
 
 #[test]
