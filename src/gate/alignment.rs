@@ -32,7 +32,8 @@ pub struct Alignment {
 impl Alignment {
     /// Of a row that decides, and moved or is still open; its repetitions are known where it was measured in blocks.
     pub fn of_row(row: &Row, open: &Open) -> Option<Self> {
-        let worth_a_look = matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
+        let worth_a_look =
+            matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
         let ratio = row.estimate.as_ref()?.ratio;
         if !row.fatal || !worth_a_look || !(ratio.is_finite() && ratio > 0.0) {
             return None;

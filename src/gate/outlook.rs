@@ -99,7 +99,7 @@ mod tests {
             head_verification: None,
             lints: Vec::new(),
             waiver: None,
-        alignment: None,
+            alignment: None,
         }
     }
 

@@ -46,7 +46,9 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     let captions = ["as measured", "head moved back by the estimated change"];
     for (left, caption) in PANELS.into_iter().zip(captions) {
         svg.text((left, 76.0), 12.5, Anchor::Start, palette.ink, caption);
-        for (at, (name, colour)) in [("base", palette.other), ("head", palette.slower)].into_iter().enumerate() {
+        for (at, (name, colour)) in
+            [("base", palette.other), ("head", palette.slower)].into_iter().enumerate()
+        {
             let x = left + PANEL - if at == 0 { 110.0 } else { 50.0 };
             svg.rect(x, 67.0, 10.0, 10.0, colour);
             svg.text((x + 15.0, 76.0), 12.0, Anchor::Start, palette.muted, name);
