@@ -35,7 +35,7 @@ impl Alignment {
         let worth_a_look =
             matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
         let ratio = row.estimate.as_ref()?.ratio;
-        if !row.fatal || !worth_a_look || !(ratio.is_finite() && ratio > 0.0) {
+        if !(row.fatal && worth_a_look && ratio.is_finite() && ratio > 0.0) {
             return None;
         }
         let values = |costs: &[Vec<f64>]| -> Vec<Vec<f64>> {
