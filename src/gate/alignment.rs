@@ -1,12 +1,8 @@
 //! How the two sides of a row lie over each other before and after head is moved back by the estimated change: what a
 //! person looks at to check a verdict.
 
-use crate::model::Verdict;
 use crate::stats::density::{bandwidth, density};
 use crate::stats::describe;
-
-use super::Row;
-use super::draft::Open;
 
 /// Points of a curve: a change of 1 % is seen where the values span a factor of two.
 const POINTS: usize = 160;
@@ -30,22 +26,8 @@ pub struct Alignment {
 }
 
 impl Alignment {
-    /// Of a row that decides, and moved or is still open; its repetitions are known where it was measured in blocks.
-    pub fn of_row(row: &Row, open: &Open) -> Option<Self> {
-        let worth_a_look =
-            matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
-        let ratio = row.estimate.as_ref()?.ratio;
-        if !(row.fatal && worth_a_look && ratio.is_finite() && ratio > 0.0) {
-            return None;
-        }
-        let values = |costs: &[Vec<f64>]| -> Vec<Vec<f64>> {
-            costs.iter().map(|process| process.iter().map(|cost| cost * open.worse).collect()).collect()
-        };
-        Self::of_processes(&values(&open.base.costs), &values(&open.head.costs), ratio)
-    }
-
     /// From the logarithms of each process's repetitions.
-    fn of_processes(base: &[Vec<f64>], head: &[Vec<f64>], ratio: f64) -> Option<Self> {
+    pub fn of_processes(base: &[Vec<f64>], head: &[Vec<f64>], ratio: f64) -> Option<Self> {
         let (all_base, all_head) = (base.concat(), head.concat());
         let reference = describe::median(&all_base)?;
         describe::median(&all_head)?;

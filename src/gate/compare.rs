@@ -79,7 +79,7 @@ fn compared(
     let mut rows: Vec<Row> = drafts
         .into_iter()
         .map(|Draft { mut row, open }| {
-            row.alignment = open.and_then(|open| Alignment::of_row(&row, &open));
+            row.alignment = open.and_then(|open| alignment(&row, &open));
             row
         })
         .collect();
@@ -164,6 +164,19 @@ fn summary(run: &Run) -> RunSummary {
         context: run.context.clone(),
         benchmarks: run.benchmarks.len() as u32,
     }
+}
+
+/// Of a row that decides, and moved or is still open; its repetitions are known where it was measured in blocks.
+fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
+    let worth_a_look = matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
+    let ratio = row.estimate.as_ref()?.ratio;
+    if !(row.fatal && worth_a_look && ratio.is_finite() && ratio > 0.0) {
+        return None;
+    }
+    let values = |costs: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        costs.iter().map(|process| process.iter().map(|cost| cost * open.worse).collect()).collect()
+    };
+    Alignment::of_processes(&values(&open.base.costs), &values(&open.head.costs), ratio)
 }
 
 /// Gives every open draft its verdict, all of them at once: neighbours steady the estimates, and the
