@@ -306,10 +306,9 @@ pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
 /// A complete run.json and nothing else: the format of an untrusted file is not guessed.
 ///
 /// # Errors
-/// A file that can't be read, is not a run.json, or is an interrupted run.
-pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
-    let label = path.to_string_lossy();
-    complete(run_file(reading::file(path)?, &label)?, &label)
+/// Bytes that are not a run.json, or are an interrupted run.
+pub fn complete_run(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
+    complete(run_file(bytes, label)?, label)
 }
 
 /// `None` for a folder's file that no format claims.

@@ -61,6 +61,8 @@ use clap::{Parser, Subcommand};
 use crate::exit_code::ExitCode;
 
 pub use error::CliError;
+pub use inputs::complete_run;
+pub use provenance::{Commits, Known, judge};
 pub use terminal::Terminal;
 
 /// The performance gate for ML compilers.

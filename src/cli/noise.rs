@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::config;
 use crate::exit_code::ExitCode;
 use crate::gate::Policy;
-use crate::gate::noise::{NoiseOptions, NoiseReport, Recording, noise};
-use crate::model::{Run, SideName};
+use crate::gate::noise::{NoiseOptions, Recording, noise};
+use crate::model::{Calibration, Run, SideName};
 use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
 use crate::report::{self, Theme};
@@ -76,9 +76,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         ..NoiseOptions::default()
     };
     let report = noise(&base, &head, &policy, &options);
-    let broken = report.breaks_promise(policy.alpha);
-    if let Some(file) = measured.filter(|_| !broken) {
-        keep(args, file, &report, terminal)?;
+    let calibration = report.calibration(policy.alpha);
+    if let (Some(file), Some(calibration)) = (measured, calibration) {
+        keep(args, file, calibration, terminal)?;
     }
     let text = match args.output.format {
         Format::Json => report::noise_json(&report),
@@ -89,7 +89,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         plot.write(&report::power_curve(&report, Theme::Light), terminal)?;
     }
     let mut code = ExitCode::Pass;
-    if broken {
+    if calibration.is_none() {
         terminal.warn(&format!(
             "unchanged code turns red in {} of sessions, and the policy allows {}: the calibration is not kept; measure \
              more blocks (--blocks {}) on a quieter machine",
@@ -122,9 +122,14 @@ struct Session {
 
 /// Puts the calibration into the run's own file, and where later runs of this suite on this machine
 /// find it.
-fn keep(args: &Args, mut file: RunFile, report: &NoiseReport, terminal: &Terminal) -> Result<(), CliError> {
+fn keep(
+    args: &Args,
+    mut file: RunFile,
+    calibration: &Calibration,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
     let blocks = args.blocks;
-    let mut calibration = CalibrationRecord::from(&report.calibration);
+    let mut calibration = CalibrationRecord::from(calibration);
     calibration.source = format!("an A/A session of {blocks} blocks, {}", file.created);
     file.calibration = Some(calibration);
     Destination::file(&args.run)?.write(&String::from_utf8_lossy(&file.to_json()), terminal)?;

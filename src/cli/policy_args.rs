@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use crate::config;
 use crate::exit_code::ExitCode;
-use crate::gate::{Comparison, FailOn, Policy, TestKind};
+use crate::gate::{Comparison, FailOn, Policy, TestKind, Waiver};
 use crate::model::Verdict;
 
-use super::CliError;
 use super::inputs::Recorded;
+use super::{CliError, invocation};
+
+/// Longest time that a waiver may hold from today on. One that outlives its reason hides what comes after it.
+const LONGEST_WAIVER_DAYS: i64 = 366;
 
 /// Options that change what a verdict allows.
 #[derive(Debug, Clone, clap::Args)]
@@ -98,6 +101,7 @@ impl PolicyArgs {
                 })?
             }
         };
+        bounded(&policy.waivers, &invocation::today())?;
         if let (Some(floor), Some(tolerance)) = (self.floor, self.tolerance)
             && tolerance < floor
         {
@@ -143,6 +147,21 @@ impl PolicyArgs {
     }
 }
 
+/// Refuses waivers that expire too late. What is not a date never holds, so it needs no bound.
+fn bounded(waivers: &[Waiver], today: &str) -> Result<(), CliError> {
+    let day = |text: &str| text.parse::<jiff::civil::Date>().ok();
+    let latest = day(today).map(|day| day.saturating_add(jiff::Span::new().days(LONGEST_WAIVER_DAYS)));
+    let late = waivers.iter().find(|waiver| day(&waiver.expires) > latest);
+    let (Some(waiver), Some(latest)) = (late, latest) else { return Ok(()) };
+    Err(CliError::Usage {
+        message: format!(
+            "the waiver for `{}` expires on {}: the latest day is {latest}, {LONGEST_WAIVER_DAYS} days from today",
+            waiver.benchmark, waiver.expires
+        ),
+        hint: Some("set an earlier `expires`, and renew the waiver if it is still needed".to_owned()),
+    })
+}
+
 fn percent(fraction: f64) -> String {
     crate::report::percent(fraction)
 }
@@ -165,6 +184,22 @@ mod tests {
     fn passing_is_never_a_failure() {
         assert!(failing_verdict("pass").is_err());
         assert_eq!(failing_verdict("inconclusive"), Ok(Verdict::Inconclusive));
+    }
+
+    #[test]
+    fn a_waiver_holds_for_a_year_at_most() {
+        let waiver = |expires: &str| Waiver {
+            benchmark: "a/*".to_owned(),
+            metric: None,
+            owner: "@o".to_owned(),
+            reason: "r".to_owned(),
+            expires: expires.to_owned(),
+        };
+        let refused = |expires| bounded(&[waiver(expires)], "2026-02-01").is_err();
+        assert_eq!(
+            ["2025-01-01", "2026-12-31", "2027-02-02", "2027-02-03", "2999-01-01", "soon"].map(refused),
+            [false, false, false, true, true, false]
+        );
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::config::{Config, Pin};
-use crate::gate::Expected;
+use crate::gate::{CompareOptions, Comparison, Expected, Policy, compare_untrusted};
 use crate::github::{Event, Job, WorkflowRun};
 use crate::model::SideName;
 use crate::pipeline;
 use crate::record::{RunFile, SideRecord};
 
-use super::CliError;
+use super::{CliError, inputs};
 
 /// How far the clock of the machine that measured may be off.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
@@ -47,11 +47,47 @@ impl Commits {
     }
 }
 
+/// What is known without the result.
+#[derive(Debug)]
+pub struct Known<'a> {
+    /// The base's.
+    pub config: &'a Config,
+    pub policy: &'a Policy,
+    pub commits: &'a Commits,
+    /// The run that measured, after a workflow_run event.
+    pub reported: Option<&'a WorkflowRun>,
+    /// `YYYY-MM-DD`.
+    pub today: String,
+}
+
+/// The verdict on a complete result that untrusted code could write. Does no IO.
+///
+/// # Errors
+/// A result of another suite, with one side, or one that contradicts what is known without it.
+pub fn judge(file: RunFile, label: &str, known: &Known<'_>) -> Result<Comparison, CliError> {
+    let Known { config, policy, commits, reported, today } = known;
+    if file.suite != config.suite {
+        let (found, here) = (&file.suite, config.file.display());
+        return Err(CliError::Input {
+            message: format!(
+                "{label} is a result of the suite {found:?}, and {here} describes {:?}",
+                config.suite
+            ),
+            hint: None,
+        });
+    }
+    let expected = pipeline::expected(config);
+    check(&file, config, &expected, commits, *reported)?;
+    let (base, head) = inputs::both_sides(file, label)?;
+    let options = CompareOptions { today: today.clone(), ..CompareOptions::default() };
+    Ok(compare_untrusted(&base, &head, &expected, policy, &options))
+}
+
 /// Refuses a result that contradicts what is known without it.
 ///
 /// # Errors
 /// The first contradiction.
-pub fn check(
+fn check(
     file: &RunFile,
     config: &Config,
     expected: &[Expected],

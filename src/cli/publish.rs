@@ -1,21 +1,20 @@
 //! `benchgate publish`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::config::{self, Config, ConfigError, GitHub};
 use crate::exit_code::ExitCode;
-use crate::gate::{CompareOptions, Comparison, compare_untrusted};
+use crate::gate::Comparison;
 use crate::model::{Disclose, SideName};
-use crate::pipeline;
 
 use super::announce::{Story, Texts};
 use super::github_args::PostArgs;
-use super::inputs;
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Plan, Situation};
+use super::provenance::{self, Known};
 use super::rendering::{RunArgs, disclose_parser};
 use super::reporting::Reporting;
-use super::{CliError, Terminal, invocation, provenance};
+use super::{CliError, Terminal, inputs, invocation, reading};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
 ///
@@ -150,15 +149,17 @@ fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<
             hint: Some("its log says why".to_owned()),
         });
     }
-    let file = inputs::load_run(run)?;
-    same_suite(&file.suite, config, run)?;
-    let expected = pipeline::expected(config);
+    let label = run.to_string_lossy();
+    let file = inputs::complete_run(reading::file(run)?, &label)?;
     let head = file.side(SideName::Head).and_then(|side| side.commit.as_deref());
-    let commits = situation.commits(head)?;
-    provenance::check(&file, config, &expected, &commits, situation.reported())?;
-    let (base, head) = inputs::both_sides(file, &run.to_string_lossy())?;
-    let options = CompareOptions { today: invocation::today(), ..CompareOptions::default() };
-    let mut comparison = compare_untrusted(&base, &head, &expected, &policy, &options);
+    let known = Known {
+        config,
+        policy: &policy,
+        commits: &situation.commits(head)?,
+        reported: situation.reported(),
+        today: invocation::today(),
+    };
+    let mut comparison = provenance::judge(file, &label, &known)?;
     ended_alike(&comparison, situation)?;
     args.policy.soften(&mut comparison);
     crate::report::withhold(&mut comparison, args.disclose.unwrap_or(config.disclose));
@@ -178,21 +179,5 @@ fn ended_alike(comparison: &Comparison, situation: &Situation) -> Result<(), Cli
             comparison.verdict
         ),
         hint: Some("the log of the measuring run says why it failed".to_owned()),
-    })
-}
-
-/// A result of another suite would be judged by a policy that was never meant for it.
-fn same_suite(found: &str, config: &Config, run: &Path) -> Result<(), CliError> {
-    if found == config.suite {
-        return Ok(());
-    }
-    Err(CliError::Input {
-        message: format!(
-            "{} is a result of the suite {found:?}, and {} describes {:?}",
-            run.display(),
-            config.file.display(),
-            config.suite
-        ),
-        hint: None,
     })
 }

@@ -492,7 +492,7 @@ static WAIVER: Section = Section {
         optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),
         required("owner", ValueKind::Line, "Who answers for it."),
         required("reason", ValueKind::Line, "Why it is accepted."),
-        required("expires", ValueKind::Date, "Last day it holds, `YYYY-MM-DD`."),
+        required("expires", ValueKind::Date, "Last day it holds, `YYYY-MM-DD`; at most 366 days from today."),
     ],
 };
 

@@ -14,7 +14,7 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{Estimate, Method, MetricPolicy, Reason, Row, Typical};
-use super::{accuracy, context, diagnosis, disturbance, incomplete, repeated, status};
+use super::{accuracy, context, diagnosis, disturbance, incomplete, repeated, status, workload};
 
 /// Metrics of what the compiler made, which need no device.
 const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
@@ -104,6 +104,7 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
     let unverified = unverified(head);
     let unusable = unusable(base).or_else(|| unusable(head));
     let accuracy = accuracy::lints(base, head);
+    let asked = workload::lints(base, head, session.together);
     let disturbed = disturbance::of_row(base, head, session.together);
     for series in &head.metrics {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
@@ -112,6 +113,10 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
         row.lints.extend(unverified.clone());
         row.lints.extend(accuracy.iter().cloned());
         row.lints.extend(repeated::lint(name, &session.repeated));
+        // What the compiler makes does not depend on what its module is run on.
+        if !OF_MODULES.contains(&series.metric.name.as_ref()) {
+            row.lints.extend(asked.iter().cloned());
+        }
         if is_timed(series) {
             row.lints.extend(disturbed.iter().cloned());
         }
@@ -142,6 +147,14 @@ pub fn drafts(pair: Matched<'_>, session: &Session<'_>, rules: &Rules<'_>) -> Ve
     let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
     if let Some(lint) = unusable.filter(|_| !drafts.iter().any(shows)) {
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, Reason::Unusable(lint.clone()), true)));
+    }
+    // The same for other work: correct outputs and equal modules are not the whole benchmark.
+    if let Some(lint) = asked.into_iter().find(|lint| lint.code == LintCode::WorkloadChanged)
+        && !drafts.iter().any(|draft| draft.row.fatal && draft.row.lints.contains(&lint))
+    {
+        let mut row = blank(name, pair, Verdict::Inconclusive, Reason::Unusable(lint.clone()), true);
+        row.lints.push(lint);
+        drafts.push(Draft::settled(row));
     }
     if drafts.is_empty() {
         // Also where both sides are identical: nothing shows that either of them ran.
@@ -273,13 +286,17 @@ fn metric_draft(
         Better::Lower => 1.0,
         Better::Higher => -1.0,
     };
+    let other_work = row.lints.iter().find(|lint| lint.code == LintCode::WorkloadChanged).cloned();
     if let (Some(base), Some(head)) = (base_readings.exact, head_readings.exact) {
         let rule = rules.metric(&row.benchmark, metric);
         (row.verdict, row.reason) = decide_exact(base, head, worse, &rule);
         row.estimate = Some(estimate(Method::Exact, if base == head { 1.0 } else { head / base }));
+        if let Some(lint) = other_work {
+            (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::Unusable(lint));
+        }
         return Draft::settled(row);
     }
-    if identical {
+    if identical && other_work.is_none() {
         // What differs between two runs of one program is noise, and isn't an effect.
         row.estimate = Some(estimate(Method::Identical, 1.0));
         (row.verdict, row.reason) = (Verdict::Pass, Reason::Identical);

@@ -32,6 +32,7 @@ mod series;
 mod status;
 mod typical;
 mod untrusted;
+mod workload;
 
 pub use alignment::Alignment;
 pub use anchor::anchored;

@@ -1,7 +1,9 @@
 //! What can be said of a benchmark without statistics: it is missing, failed, not measured, wrong or
 //! identical.
 
-use crate::model::{Benchmark, LintCode, Outcome, SideName, Stage, Verdict, Verification, VerifyCode};
+use crate::model::{
+    Artifact, Benchmark, LintCode, Outcome, SideName, Stage, Verdict, Verification, VerifyCode,
+};
 
 use super::Reason;
 use super::matching::Matched;
@@ -150,7 +152,8 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
 pub fn identical(base: &Benchmark, head: &Benchmark) -> bool {
     match (&base.artifact, &head.artifact) {
         (Some(base), Some(head)) => {
-            base == head && !base.vmfb_sha256.is_empty() && !base.execution_sha256.is_empty()
+            let same = |of: fn(&Artifact) -> &String| of(base) == of(head) && !of(base).is_empty();
+            same(|artifact| &artifact.vmfb_sha256) && same(|artifact| &artifact.execution_sha256)
         }
         _ => false,
     }

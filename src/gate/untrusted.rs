@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Benchmark, BenchmarkName, Metric, Outcome, Run, Verdict};
+use crate::model::{Benchmark, BenchmarkName, Metric, Outcome, Run, SideName, Verdict};
 
 use super::compare::{CompareOptions, compare, waive};
 use super::rules::Rules;
-use super::{Comparison, Method, Policy, Reason, Row, Typical, overall, status};
+use super::{Comparison, Method, Policy, Reason, Row, Typical, overall, status, workload};
 
 /// A benchmark that the base's configuration declares, so the result has to hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,6 +157,12 @@ fn absent(
         if rule.fatal && is_measured(&metric, expected) && !has(&metric) {
             let reason = Reason::TooLittle("neither side of the result has this metric".to_owned());
             rows.push(Row { policy: Some(rule), ..missing(name, Some(metric), reason) });
+        }
+    }
+    for (side, benchmark) in [(SideName::Base, base), (SideName::Head, head)] {
+        if workload::of(benchmark).is_none() {
+            let reason = format!("the result does not say what {side} was measured with");
+            rows.push(missing(name, None, Reason::TooLittle(reason)));
         }
     }
     if expected.has_reference && head.verification.is_none() {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{Lint, Metric, Outcome, Profile, Series, Telemetry, Verification};
 
 /// The name that pairs a benchmark of one run with the same benchmark of another:
@@ -51,6 +54,23 @@ pub struct Artifact {
     pub vmfb_sha256: String,
     /// SHA-256 over everything else that is executed: runtime, parameters, inputs, run flags.
     pub execution_sha256: String,
+    /// What the module was asked to do; `None` in results of tools that do not say.
+    pub workload: Option<Workload>,
+}
+
+/// What a module is asked to do, whichever compiler made it. Times are comparable only where it is the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// The device that the runtime tools open.
+    pub device: String,
+    /// SHA-256 over the inputs, by content.
+    pub inputs_sha256: String,
+    /// SHA-256 over the function, the runtime flags with the files that they name, and the environment.
+    pub settings_sha256: String,
+    /// SHA-256 over the reference outputs, by content; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_sha256: Option<String>,
 }
 
 /// Model × target × function, measured on one side.

@@ -192,6 +192,12 @@ lint_codes! {
     OutputsMoved "outputs-moved" Note,
         "Both sides agree with the reference, and not with each other.",
         "Nothing to do where the model is ill-conditioned; otherwise tighten `[numerics]`.";
+    WorkloadChanged "workload-changed" Inconclusive,
+        "The two sides were measured with different inputs, devices or runtime settings, so their times are those of different work.",
+        "Change inputs, devices and runtime flags in a commit of their own and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
+    ReferenceChanged "reference-changed" Note,
+        "The model and its reference outputs changed together, so head's outputs were not compared with base's.",
+        "Review the new reference like code: it decides what counts as correct.";
     KernelMoved "kernel-moved" Note,
         "The profiler saw this kernel move most, in processes of its own.",
         "`benchgate explain` lists every kernel of both sides.";

@@ -22,7 +22,7 @@ mod toolchain;
 mod verdict;
 mod verification;
 
-pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries};
+pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries, Workload};
 pub use count::counted;
 pub use device::{DeviceKind, GpuClock, device_driver};
 pub use disclose::Disclose;

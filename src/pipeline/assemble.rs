@@ -159,6 +159,7 @@ fn benchmark(
             vmfb_bytes: compiled.vmfb_bytes,
             execution_sha256: artifact.execution_sha256.clone(),
             dispatch_count: compiled.dispatch_count,
+            workload: artifact.workload.clone(),
         }),
         stages: prepared.stages.iter().map(|stage| stage_record(frame, stage)).collect(),
         verification: prepared.verification.clone(),

@@ -25,10 +25,8 @@ pub(super) async fn keep(
     for (scope, path) in &source.parameters {
         question = question.text("scope", scope).text("parameters", &digests.sha256(path).await?);
     }
-    let mut answer = KeyBuilder::new("answer").text("inputs", &inputs);
-    for file in &source.expected {
-        answer = add_tensor(answer, "expected", file, digests).await?;
-    }
+    let answer = KeyBuilder::new("answer").text("inputs", &inputs);
+    let answer = add_tensors(answer, &source.expected, digests).await?;
     let answer = (!source.expected.is_empty()).then(|| answer.finish());
     Ok(Outputs { _folder: Arc::new(folder), files, question: question.finish(), answer })
 }
@@ -44,6 +42,18 @@ pub(super) async fn add_inputs(
             InputArg::File(file) => add_tensor(key, "npy", file, digests).await?,
             InputArg::Literal(text) => key.text("literal", text),
         };
+    }
+    Ok(key)
+}
+
+/// Adds reference outputs: contents, and not names.
+pub(super) async fn add_tensors(
+    mut key: KeyBuilder,
+    files: &[TensorFile],
+    digests: &Digests,
+) -> Result<KeyBuilder, PipelineError> {
+    for file in files {
+        key = add_tensor(key, "expected", file, digests).await?;
     }
     Ok(key)
 }

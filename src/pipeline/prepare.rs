@@ -1,14 +1,14 @@
 //! One benchmark of one side, from its source to a verified module that is ready to be measured.
 
 use crate::config::{ModelInput, ModelSource, Parameters};
-use crate::model::{Artifact, Lint, LintCode, Outcome, Stage, Verification, VerifyCode};
+use crate::model::{Artifact, Lint, LintCode, Outcome, Stage, Verification, VerifyCode, Workload};
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
 
 use super::argv::{CompileSpec, Execution, InputArg};
 use super::cache::KeyBuilder;
 use super::compile::{self, CompileJob};
-use super::divergence::add_inputs;
+use super::divergence::{add_inputs, add_tensors};
 use super::export::{self, ExportJob};
 use super::flags::Named;
 use super::host::Host;
@@ -72,16 +72,15 @@ pub(super) async fn check<'a>(
         return Ok(prepared);
     };
     let execution = execution(host, planned, source, compiled);
-    let execution_sha256 = match execution_sha256(host, &execution, planned, tools).await {
-        Ok(digest) => digest,
+    let vmfb_sha256 = compiled.vmfb_sha256.clone();
+    prepared.artifact = match artifact(host, &execution, source, planned, tools, vmfb_sha256).await {
+        Ok(artifact) => Some(artifact),
         Err(StageError::Run(error)) => return Err(error),
         Err(StageError::Benchmark(failure)) => {
             prepared.fail(Stage::Verify, failure);
             return Ok(prepared);
         }
     };
-    let vmfb_sha256 = compiled.vmfb_sha256.clone();
-    prepared.artifact = Some(Artifact { vmfb_sha256, execution_sha256 });
     match targets::presence(host, tools, planned.target).await? {
         Presence::Present => {}
         // What the compiler made is known all the same, and is compared. The time is not.
@@ -182,29 +181,68 @@ fn execution(
     }
 }
 
-/// The digest of everything that is executed with the module: runtime, data, flags, environment.
-async fn execution_sha256(
+/// What is executed, by content: the module, and everything that runs with it.
+async fn artifact(
     host: &Host<'_>,
     execution: &Execution,
+    source: &PreparedSource,
     planned: PlannedBenchmark<'_>,
     tools: &Installed,
-) -> Staged<String> {
+    vmfb_sha256: String,
+) -> Staged<Artifact> {
+    let workload = workload(host, execution, source, planned).await?;
     let folder = &planned.side.side.sources;
     let named = Named::find(&execution.run_flags, folder).map_err(StageFailure::new)?;
-    let mut key = KeyBuilder::new("execution/3")
+    let mut key = KeyBuilder::new("execution/4")
         .text("tools", &tools.digest)
-        .text("function", &execution.function)
-        .text("device", &execution.device)
+        .text("device", &workload.device)
+        .text("inputs", &workload.inputs_sha256)
+        .text("settings", &workload.settings_sha256)
         .list("flag", &execution.run_flags)
-        .list("allocator", &execution.allocators)
-        .text("dispatch-repeats", &execution.dispatch_repeats.to_string())
-        .list("env", planned.target.env.iter().map(|(name, value)| format!("{name}={value}")))
         .list("workers", execution.workers.map(|workers| workers.to_string()));
     key = named.add_to(key, &host.digests).await?;
-    key = Named::in_values(planned.target.env.values(), folder).add_to(key, &host.digests).await?;
-    key = add_inputs(key, &execution.inputs, &host.digests).await?;
     for (scope, path) in &execution.parameters {
         key = key.text("scope", scope).text("parameters", &host.digests.sha256(path).await?);
     }
-    Ok(key.finish())
+    Ok(Artifact { vmfb_sha256, execution_sha256: key.finish(), workload: Some(workload) })
+}
+
+/// What the module is asked to do. Tools, parameters and compile flags are not part of it: they are what a change is
+/// judged for.
+async fn workload(
+    host: &Host<'_>,
+    execution: &Execution,
+    source: &PreparedSource,
+    planned: PlannedBenchmark<'_>,
+) -> Staged<Workload> {
+    let (side, config) = (&planned.side.side, &planned.side.config);
+    let digests = &host.digests;
+    // Flags that one configuration declares for each of its sides are the comparison that was asked for. Another
+    // configuration that declares others is not.
+    let declared = [config.base.as_ref(), Some(&config.head)].map(|side| side.map(|side| &side.run_flags));
+    let alike = config.base.as_ref().is_none_or(|base| base.run_flags == config.head.run_flags);
+    let flags = if alike { &execution.run_flags } else { &planned.target.run_flags };
+    let named = Named::find(flags, &side.sources).map_err(StageFailure::new)?;
+    let mut settings = KeyBuilder::new("workload-settings/1")
+        .text("function", &execution.function)
+        .list("flag", &planned.target.run_flags)
+        .list("allocator", &execution.allocators)
+        .text("dispatch-repeats", &execution.dispatch_repeats.to_string())
+        .list("env", planned.target.env.iter().map(|(name, value)| format!("{name}={value}")));
+    for flags in declared.into_iter().flatten() {
+        settings = settings.list("side-flag", flags);
+    }
+    settings = named.add_to(settings, digests).await?;
+    settings = Named::in_values(planned.target.env.values(), &side.sources).add_to(settings, digests).await?;
+    let inputs = add_inputs(KeyBuilder::new("inputs"), &execution.inputs, digests).await?;
+    let reference = match source.expected.as_slice() {
+        [] => None,
+        files => Some(add_tensors(KeyBuilder::new("reference"), files, digests).await?.finish()),
+    };
+    Ok(Workload {
+        device: execution.device.clone(),
+        inputs_sha256: inputs.finish(),
+        settings_sha256: settings.finish(),
+        reference_sha256: reference,
+    })
 }

@@ -166,7 +166,11 @@ impl From<&Outcome> for OutcomeRecord {
 
 impl From<&ArtifactRecord> for Artifact {
     fn from(record: &ArtifactRecord) -> Self {
-        Self { vmfb_sha256: record.vmfb_sha256.clone(), execution_sha256: record.execution_sha256.clone() }
+        Self {
+            vmfb_sha256: record.vmfb_sha256.clone(),
+            execution_sha256: record.execution_sha256.clone(),
+            workload: record.workload.clone(),
+        }
     }
 }
 

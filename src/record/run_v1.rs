@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{BlockSlot, Context, Lint, Metric, SideName, Stage, Testbed, Toolchain, Verification};
+use crate::model::{
+    BlockSlot, Context, Lint, Metric, SideName, Stage, Testbed, Toolchain, Verification, Workload,
+};
 
 use super::{
     BackendRecord, BundleOrigin, GateRecord, Number, ProfileRecord, RecordError, RunSchema, TelemetryRecord,
@@ -229,6 +231,9 @@ pub struct ArtifactRecord {
     pub execution_sha256: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_count: Option<u64>,
+    /// What the module was asked to do; absent in files of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Workload>,
 }
 
 /// One stage of one benchmark.

@@ -82,7 +82,7 @@ pub fn noise_json(report: &NoiseReport) -> String {
         .collect();
     let (low, high) = report.red_suites.interval();
     let whole = json!({
-        "source": report.calibration.source,
+        "source": report.source(),
         "rows": rows,
         "rounds": report.rounds,
         "false_reds": share(report.red_suites),

@@ -184,3 +184,75 @@ fn a_change_can_t_choose_the_order_in_which_it_is_measured() {
     gate(&suite, 0);
     assert_ne!(suite.run_json()["seed"], 1);
 }
+
+/// Every verdict that is not a pass.
+const ALL: &str = "regressed,diverged,error,missing,inconclusive";
+
+#[test]
+fn a_head_that_is_measured_with_other_work_is_inconclusive() {
+    let changes = [
+        ("inputs", "3xf32=1", "3xf32=2"),
+        ("device", "device = \"local-task\"", "device = \"local-sync\""),
+        ("flags of the target", "device =", "run-flags = [\"--batch_size=1\"]\ndevice ="),
+        ("flags of the side", "[side.head]\n", "[side.head]\nrun-flags = [\"--fake_side\"]\n"),
+        ("environment", "device =", "env = { OMP_NUM_THREADS = \"1\" }\ndevice ="),
+    ];
+    let (suite, repository) = repository();
+    suite.source("a", &["latency-us=1000", "revision=2"]);
+    commit(&repository, "a change that passes");
+    suite.world.run(["gate", "--base", "main", "--fail-on", ALL]).expect_code(0);
+    let before = suite.world.read("benchgate.toml");
+    for (what, from, to) in changes {
+        suite.world.write("benchgate.toml", &before);
+        edit(&suite, from, to);
+        let outcome = suite.world.run(["gate", "--base", "main", "--fail-on", ALL]);
+        assert_eq!(outcome.code, Some(11), "{what}: {}", outcome.said());
+        assert!(outcome.said().contains("workload-changed"), "{what}: {}", outcome.said());
+    }
+}
+
+#[test]
+fn inputs_are_compared_by_content() {
+    let (suite, repository) = repository();
+    suite.world.write("data/x.npy", crate::suite::npy(&[1.0, 1.0, 1.0]));
+    edit(&suite, "3xf32=1", "data/x.npy");
+    repository.set_head("refs/heads/main").unwrap();
+    commit(&repository, "inputs in a file");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    suite.source("a", &["latency-us=1000", "revision=2"]);
+    std::fs::rename(suite.world.work().join("data/x.npy"), suite.world.work().join("data/z.npy")).unwrap();
+    edit(&suite, "data/x.npy", "data/z.npy");
+    suite.world.run(["gate", "--base", "main", "--fail-on", ALL]).expect_code(0);
+    suite.world.write("data/z.npy", crate::suite::npy(&[1.0, 1.0, 2.0]));
+    suite.world.run(["gate", "--base", "main", "--fail-on", ALL]).expect_code(11);
+}
+
+#[test]
+fn a_waiver_of_the_base_accepts_other_work() {
+    let (suite, repository) = repository();
+    let expires = jiff::Zoned::now().date().saturating_add(jiff::Span::new().days(9));
+    let toml = suite.world.read("benchgate.toml");
+    let waiver = format!(
+        "\n[[waiver]]\nbenchmark = \"a/*\"\nowner = \"@o\"\nreason = \"other inputs\"\nexpires = \"{expires}\"\n"
+    );
+    suite.world.write("benchgate.toml", toml + &waiver);
+    repository.set_head("refs/heads/main").unwrap();
+    commit(&repository, "a waiver");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    edit(&suite, "3xf32=1", "3xf32=2");
+    suite.world.run(["gate", "--base", "main", "--fail-on", ALL]).expect_code(0);
+}
+
+#[test]
+fn a_reference_that_changed_with_the_model_is_pointed_out() {
+    let (suite, repository) = repository();
+    suite.source("a", &["latency-us=1000", "output=1,2,4"]);
+    suite.world.write("data/y.npy", crate::suite::npy(&[1.0, 2.0, 4.0]));
+    commit(&repository, "other results");
+    let outcome = gate(&suite, 0);
+    assert!(outcome.said().contains("reference-changed"), "{}", outcome.stdout);
+}

@@ -116,15 +116,19 @@ pub struct NoiseReport {
     pub blocks: f64,
     /// By slowdown, over all benchmarks.
     pub power: Vec<PowerPoint>,
-    /// To be stored in runs of this machine.
-    pub calibration: Calibration,
+    calibration: Calibration,
 }
 
 impl NoiseReport {
-    /// Whether unchanged code surely turns red more often than `alpha` promises: then the blocks are not what the method
-    /// takes them for, and their spreads would make later verdicts too sure.
-    pub fn breaks_promise(&self, alpha: f64) -> bool {
-        self.red_suites.interval().0 > alpha
+    /// What runs of this machine may use. `None` where unchanged code surely turns red more often than `alpha` promises:
+    /// then the blocks are not what the method takes them for, and their spreads would make later verdicts too sure.
+    pub fn calibration(&self, alpha: f64) -> Option<&Calibration> {
+        (self.red_suites.interval().0 <= alpha).then_some(&self.calibration)
+    }
+
+    /// The session that was calibrated from.
+    pub fn source(&self) -> &str {
+        &self.calibration.source
     }
 }
 

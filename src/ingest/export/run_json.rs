@@ -146,6 +146,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
             vmfb_bytes: exact(benchmark, "vmfb-size").unwrap_or(0),
             execution_sha256: artifact.execution_sha256.clone(),
             dispatch_count: exact(benchmark, "dispatch-count"),
+            workload: artifact.workload.clone(),
         }),
         stages: Vec::new(),
         verification: benchmark.verification.clone(),

@@ -1,6 +1,6 @@
 //! What makes a verdict believable: mathematical claims, on the gate as it is called.
 
-use benchgate::gate::noise::{NoiseOptions, noise};
+use benchgate::gate::noise::{NoiseOptions, Share, noise};
 use benchgate::gate::{CompareOptions, Comparison, Policy, Reason, compare, compare_with_history, open_rows};
 use benchgate::model::{Benchmark, LintCode, Metric, MetricSeries, Process, Run, Series, Testbed, Verdict};
 use proptest::prelude::*;
@@ -283,7 +283,19 @@ fn noise_reports_what_an_a_a_session_is_worth_and_repeats_itself() {
     let spread = report.rows[0].spread;
     assert!((0.002..0.01).contains(&spread.between_processes.unwrap()), "{spread:?}");
     assert!(report.rows[0].floor > 0.0 && report.rows[0].floor < 0.02);
-    assert_eq!(report.calibration.spreads.len(), 4);
+    assert_eq!(report.calibration(0.01).unwrap().spreads.len(), 4);
+}
+
+#[test]
+fn a_session_that_turns_red_more_often_than_alpha_allows_gives_no_calibration() {
+    let (base, head) = recorded(1, 4, 8, 0.005, 1.0, 0.0);
+    let options = NoiseOptions { resamples: 1, slowdowns: Vec::new(), ..NoiseOptions::default() };
+    let mut report = noise(&base, &head, &Policy::default(), &options);
+    let mut kept = |hits, of| {
+        report.red_suites = Share { hits, of };
+        report.calibration(0.01).is_some()
+    };
+    assert_eq!([kept(0, 100), kept(3, 100), kept(10, 100), kept(100, 100)], [true, true, false, false]);
 }
 
 #[test]
@@ -297,7 +309,7 @@ fn a_calibration_inside_the_run_replaces_the_default() {
     let side = |factor: f64| {
         let samples: Vec<f64> = samples.iter().map(|v| v * factor).collect();
         let mut run = run(vec![measured("row-0/cpu/main", &samples)]);
-        run.calibration = Some(report.calibration.clone());
+        run.calibration = report.calibration(0.01).cloned();
         run
     };
     let row = &judged(&side(1.0), &side(1.05)).rows[0];

@@ -11,6 +11,7 @@ fn compiled(mut benchmark: Benchmark, dispatches: f64) -> Benchmark {
     benchmark.artifact = Some(Artifact {
         vmfb_sha256: format!("module of {dispatches}"),
         execution_sha256: "same".to_owned(),
+        workload: None,
     });
     let series = Series::Exact(dispatches);
     benchmark.metrics.push(MetricSeries { metric: Metric::DISPATCH_COUNT, series });

@@ -213,7 +213,8 @@ fn what_base_proved_and_head_leaves_unproved_is_inconclusive() {
 
 #[test]
 fn identical_artifacts_pass_unless_their_times_contradict_them() {
-    let artifact = Artifact { vmfb_sha256: "11".to_owned(), execution_sha256: "22".to_owned() };
+    let artifact =
+        Artifact { vmfb_sha256: "11".to_owned(), execution_sha256: "22".to_owned(), workload: None };
     let side = |samples: &[f64], artifact: &Artifact| {
         let mut benchmark = measured("a", samples);
         benchmark.artifact = Some(artifact.clone());
@@ -306,8 +307,11 @@ fn the_exit_code_follows_the_documented_precedence_and_fail_on() {
 #[test]
 fn identical_sides_without_a_single_metric_are_an_error_and_no_pass() {
     let mut benchmark = Benchmark::new("a");
-    benchmark.artifact =
-        Some(Artifact { vmfb_sha256: "same".to_owned(), execution_sha256: "same".to_owned() });
+    benchmark.artifact = Some(Artifact {
+        vmfb_sha256: "same".to_owned(),
+        execution_sha256: "same".to_owned(),
+        workload: None,
+    });
     let comparison = judged(&run(vec![benchmark.clone()]), &run(vec![benchmark]));
     assert_eq!(comparison.verdict, Verdict::Error);
 }

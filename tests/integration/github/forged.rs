@@ -4,8 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::Mutex;
 
+use benchgate::cli::{Commits, Known, complete_run, judge};
+use benchgate::config::{self, Config};
+use benchgate::gate::{FailOn, Policy};
+use benchgate::model::Verdict;
 use serde_json::{Value, json};
 
 use crate::harness::World;
@@ -15,6 +18,8 @@ use super::event::payload;
 
 /// Every verdict that is not a pass.
 const FAIL_ON: &str = "regressed,diverged,error,missing,inconclusive";
+const FAILING: [Verdict; 5] =
+    [Verdict::Regressed, Verdict::Diverged, Verdict::Error, Verdict::Missing, Verdict::Inconclusive];
 
 /// A suite of three benchmarks on two sides: the first is 30 % slower at head, the others are not.
 struct Red {
@@ -89,28 +94,30 @@ impl Red {
         code
     }
 
-    /// Publishes every forgery, a few at a time, and names those that were green or crashed.
+    /// The exit code that `publish` would end with, without starting it: reading and judging do no IO.
+    fn judged(&self, config: &Config, run: &Value) -> i32 {
+        let commits = Commits { base: vec!["1".repeat(40)], head: vec!["2".repeat(40)] };
+        let policy = Policy { fail_on: FailOn(FAILING.to_vec()), ..config.policy.clone() };
+        let today = "2026-01-01".to_owned();
+        let known = Known { config, policy: &policy, commits: &commits, reported: None, today };
+        let comparison = complete_run(run.to_string().into_bytes(), "forged.json")
+            .and_then(|file| judge(file, "forged.json", &known));
+        match comparison {
+            Ok(comparison) => comparison.exit_code.code().into(),
+            Err(error) => error.exit_code().code().into(),
+        }
+    }
+
+    /// Judges every forgery, and names those that were green or crashed.
     fn greens(&self, forgeries: &[(String, Value)]) -> Vec<String> {
-        let next = Mutex::new(0..forgeries.len());
-        let found = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    loop {
-                        let Some(at) = next.lock().unwrap().next() else { return };
-                        let (what, run) = &forgeries[at];
-                        let code = self.published(run, at);
-                        // 1 is a defect of benchgate, and 101 a panic.
-                        if !code.is_some_and(|code| code > 1 && code != 101) {
-                            found.lock().unwrap().push(format!("{what}: {code:?}"));
-                        }
-                    }
-                });
-            }
+        let config = config::load_judging(&self.world.work().join("benchgate.toml")).unwrap();
+        assert_eq!(Some(self.judged(&config, &self.run)), self.published(&self.run, 0), "both ways agree");
+        let greens = forgeries.iter().filter_map(|(what, run)| {
+            let code = self.judged(&config, run);
+            // 1 is a defect of benchgate.
+            (code <= 1).then(|| format!("{what}: {code}"))
         });
-        let mut found = found.into_inner().unwrap();
-        found.sort();
-        found
+        greens.collect()
     }
 }
 
@@ -396,6 +403,19 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
             for benchmark in run["sides"][1]["benchmarks"].as_array_mut().unwrap() {
                 benchmark.as_object_mut().unwrap().remove("verification");
             }
+        });
+    }
+    for sides in [&[0][..], &[1], &[0, 1]] {
+        forge("no workload", &|run| {
+            for &side in sides {
+                let artifact = run["sides"][side]["benchmarks"][0]["artifact"].as_object_mut().unwrap();
+                artifact.remove("workload").unwrap();
+            }
+        });
+    }
+    for part in ["device", "inputs_sha256", "settings_sha256"] {
+        forge("another workload", &|run| {
+            run["sides"][1]["benchmarks"][0]["artifact"]["workload"][part] = json!("another");
         });
     }
     forge("no tools", &|run| drop(run["sides"][0].as_object_mut().unwrap().remove("toolchain")));

@@ -1,0 +1,41 @@
+//! Whether both sides were asked to do the same work.
+
+use crate::model::{Artifact, Benchmark, Lint, LintCode, SideName, Workload};
+
+/// Findings about what the two sides were asked to do. Results of tools that do not say it are taken as they are, but
+/// of a session that measured both sides, both say it or neither.
+pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
+    let (base, head) = match (of(base), of(head)) {
+        (Some(base), Some(head)) => (base, head),
+        (None, None) => return Vec::new(),
+        (known, _) if together => {
+            let side = if known.is_some() { SideName::Head } else { SideName::Base };
+            let detail = format!("the result does not say what {side} was measured with");
+            return vec![Lint::new(LintCode::WorkloadChanged, detail)];
+        }
+        _ => return Vec::new(),
+    };
+    let mut differing = Vec::new();
+    if base.inputs_sha256 != head.inputs_sha256 {
+        differing.push("other inputs".to_owned());
+    }
+    if base.device != head.device {
+        differing.push(format!("device `{}` instead of `{}`", head.device, base.device));
+    }
+    if base.settings_sha256 != head.settings_sha256 {
+        differing.push("other runtime flags, allocators or environment".to_owned());
+    }
+    if !differing.is_empty() {
+        let detail = format!("head was measured with {}", differing.join(", "));
+        return vec![Lint::new(LintCode::WorkloadChanged, detail)];
+    }
+    if base.reference_sha256 != head.reference_sha256 {
+        let detail = "head's outputs were compared with another reference than base's";
+        return vec![Lint::new(LintCode::ReferenceChanged, detail)];
+    }
+    Vec::new()
+}
+
+pub fn of(side: &Benchmark) -> Option<&Workload> {
+    side.artifact.as_ref().and_then(|artifact: &Artifact| artifact.workload.as_ref())
+}
