@@ -1,6 +1,6 @@
 //! Whether both sides were asked to do the same work.
 
-use crate::model::{Artifact, Benchmark, Lint, LintCode, SideName, Workload};
+use crate::model::{Benchmark, Lint, LintCode, SideName, Workload};
 
 /// Findings about what the two sides were asked to do. Results of tools that do not say it are taken as they are, but
 /// of a session that measured both sides, both say it or neither.
@@ -29,13 +29,16 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         let detail = format!("head was measured with {}", differing.join(", "));
         return vec![Lint::new(LintCode::WorkloadChanged, detail)];
     }
-    if base.reference_sha256 != head.reference_sha256 {
-        let detail = "head's outputs were compared with another reference than base's";
-        return vec![Lint::new(LintCode::ReferenceChanged, detail)];
+    match (&base.reference_sha256, &head.reference_sha256) {
+        (Some(base), Some(head)) if base != head => {
+            let detail = "head's outputs were compared with another reference than base's";
+            vec![Lint::new(LintCode::ReferenceChanged, detail)]
+        }
+        _ => Vec::new(),
     }
-    Vec::new()
 }
 
+/// What this side says that it was asked to do.
 pub fn of(side: &Benchmark) -> Option<&Workload> {
-    side.artifact.as_ref().and_then(|artifact: &Artifact| artifact.workload.as_ref())
+    side.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref())
 }

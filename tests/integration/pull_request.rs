@@ -193,7 +193,7 @@ fn a_head_that_is_measured_with_other_work_is_inconclusive() {
     let changes = [
         ("inputs", "3xf32=1", "3xf32=2"),
         ("device", "device = \"local-task\"", "device = \"local-sync\""),
-        ("flags of the target", "device =", "run-flags = [\"--batch_size=1\"]\ndevice ="),
+        ("flags of the target", "device =", "run-flags = [\"--fake_target\"]\ndevice ="),
         ("flags of the side", "[side.head]\n", "[side.head]\nrun-flags = [\"--fake_side\"]\n"),
         ("environment", "device =", "env = { OMP_NUM_THREADS = \"1\" }\ndevice ="),
     ];
