@@ -303,6 +303,14 @@ pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
     }
 }
 
+/// As [`complete_run`], from a file.
+///
+/// # Errors
+/// A file that can't be read, is not a run.json, or is an interrupted run.
+pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
+    complete_run(reading::file(path)?, &path.to_string_lossy())
+}
+
 /// A complete run.json and nothing else: the format of an untrusted file is not guessed.
 ///
 /// # Errors

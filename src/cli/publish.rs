@@ -14,7 +14,7 @@ use super::posting::{self, Plan, Situation};
 use super::provenance::{self, Known};
 use super::rendering::{RunArgs, disclose_parser};
 use super::reporting::Reporting;
-use super::{CliError, Terminal, inputs, invocation, reading};
+use super::{CliError, Terminal, inputs, invocation};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
 ///
@@ -149,8 +149,7 @@ fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<
             hint: Some("its log says why".to_owned()),
         });
     }
-    let label = run.to_string_lossy();
-    let file = inputs::complete_run(reading::file(run)?, &label)?;
+    let file = inputs::load_run(run)?;
     let head = file.side(SideName::Head).and_then(|side| side.commit.as_deref());
     let known = Known {
         config,
@@ -159,7 +158,7 @@ fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<
         reported: situation.reported(),
         today: invocation::today(),
     };
-    let mut comparison = provenance::judge(file, &label, &known)?;
+    let mut comparison = provenance::judge(file, &run.to_string_lossy(), &known)?;
     ended_alike(&comparison, situation)?;
     args.policy.soften(&mut comparison);
     crate::report::withhold(&mut comparison, args.disclose.unwrap_or(config.disclose));
