@@ -116,7 +116,7 @@ pub struct NoiseReport {
     pub blocks: f64,
     /// By slowdown, over all benchmarks.
     pub power: Vec<PowerPoint>,
-    calibration: Calibration,
+    pub(crate) calibration: Calibration,
 }
 
 impl NoiseReport {
