@@ -72,7 +72,7 @@ async fn reading_a_result_takes_at_most_three_times_its_size_in_memory() {
             std::fs::metadata(world.write(name, result(&template, benchmarks, repetitions))).unwrap().len();
         assert!(size > 10_000_000, "{name} has {size} bytes");
         // One row is judged, so that the rest is what reading takes.
-        let one = ["--filter", "model-0/*"];
+        let one = ["--benchmark", "model-0/*"];
         let without = used(&world, &[&["compare", "small.json"][..], &one].concat(), 0).await;
         let with = used(&world, &[&["compare", name][..], &one].concat(), 0).await;
         let ratio = (bytes(&with) - bytes(&without)) / size as f64;
@@ -88,7 +88,7 @@ async fn a_page_of_five_times_as_many_rows_takes_about_five_times_as_much() {
         let file = format!("{name}.json");
         world.write(&file, result(&template, rows, 4));
         let page = format!("{name}.html");
-        let finished = used(&world, &["report", &file, "--html", &page], 0).await;
+        let finished = used(&world, &["report", &file, "--format", "html", "-o", &page], 0).await;
         let size = std::fs::metadata(world.work().join(page)).unwrap().len();
         costs.push((finished.user.as_secs_f64(), bytes(&finished), size as f64));
     }
