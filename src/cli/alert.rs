@@ -34,7 +34,7 @@ Examples:
   benchgate alert --branch --fail-on missing    exit code 12 if something
                                                 stopped reporting")]
 pub struct Args {
-    /// Print what would be done, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
     /// Maximum number of issues to open; further causes wait for the next night
@@ -42,7 +42,7 @@ pub struct Args {
     limit: usize,
     /// Smallest slowdown that opens an issue, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
-    floor: f64,
+    min_slowdown: f64,
     /// Mention a user or team in issues about benchmarks that match; repeatable
     #[arg(long, value_name = "GLOB=@HANDLE", value_parser = Owner::parse)]
     owner: Vec<Owner>,
@@ -93,7 +93,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let repository = repository.or_else(|| own.or(origin).as_deref().and_then(site::Repository::parse));
     let context =
         IssueContext { repository: repository.as_ref(), site: args.site.as_deref(), owners: &args.owner };
-    let policy = AlertPolicy { floor: args.floor / 100.0, limit: args.limit, ..AlertPolicy::default() };
+    let policy =
+        AlertPolicy { floor: args.min_slowdown / 100.0, limit: args.limit, ..AlertPolicy::default() };
     let silent = args.history.silent(&timelines);
     let night = Night { timelines: &timelines, silent: &silent, now, policy, context, dry_run: args.dry_run };
     let said = match (&job, &token) {

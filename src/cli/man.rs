@@ -12,8 +12,8 @@ use super::{Cli, CliError, Terminal};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate man > benchgate.1     read it with man ./benchgate.1
-  benchgate man --output-dir /usr/local/share/man/man1   a page for every command")]
+  benchgate man > benchgate.1           read it with man ./benchgate.1
+  benchgate man --output-dir ./man1     a page for every command")]
 pub struct Args {
     /// Folder for the files of the command; benchgate.1, benchgate-gate.1 and so on
     #[arg(long, value_name = "FOLDER")]

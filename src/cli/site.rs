@@ -33,7 +33,7 @@ pub struct Args {
     folder: PathBuf,
     #[command(flatten)]
     history: HistoryArgs,
-    /// Where commits are linked to, for example https://github.com/OWNER/REPO [default: the remote `origin`]
+    /// Where commits are linked to [default: the remote `origin`]
     #[arg(long, value_name = "URL", value_parser = repository)]
     repository: Option<site::Repository>,
     #[command(flatten)]

@@ -229,7 +229,7 @@ fn builds_of_another_repository_are_made_once_and_searched() {
     install_script(&work.join("build.sh"), &script);
     let build = work.join("build.sh").display().to_string();
     let arguments =
-        ["--good", "HEAD~2", "--bad", "HEAD", "--repository", "compiler", "--build", build.as_str()];
+        ["--good", "HEAD~2", "--bad", "HEAD", "--build-repository", "compiler", "--build", build.as_str()];
     let (found, _) = bisect(&suite, &arguments, 0);
     assert_eq!(culprits(&found), [(1, 2)], "{found:#}");
 }

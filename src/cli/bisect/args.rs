@@ -22,7 +22,7 @@ Examples:
   benchgate bisect --good 3.9.0 --bad 3.13.0 --filter 'vit-block/cpu'
   benchgate bisect --good main~40 --bad main --filter attention
   benchgate bisect --toolchains builds.toml --format html -o bisect.html
-  benchgate bisect --good v1 --bad main --repository ../iree \\
+  benchgate bisect --good v1 --bad main --build-repository ../iree \\
     --build './build-iree.sh'                        builds of another checkout
   benchgate bisect --good main~40 --bad main --observe dispatch-count
   benchgate bisect --good main~40 --bad main --observe outputs
@@ -41,12 +41,12 @@ pub struct Args {
     /// File of [[toolchain]] tables to search, the good end first
     #[arg(long, value_name = "FILE", conflicts_with_all = ["good", "bad", "build"])]
     pub toolchains: Option<PathBuf>,
-    /// Shell command that builds the tools of a commit of --repository; see docs/bisect.md for its environment
-    #[arg(long, value_name = "COMMAND", requires = "repository")]
+    /// Shell command that builds the tools of a commit of --build-repository; see docs/bisect.md for its environment
+    #[arg(long, value_name = "COMMAND", requires = "build_repository")]
     pub build: Option<String>,
     /// Repository whose commits --build builds
     #[arg(long, value_name = "FOLDER", requires = "build")]
-    pub repository: Option<PathBuf>,
+    pub build_repository: Option<PathBuf>,
     /// What got worse: a metric (latency, dispatch-count, vmfb-size, …), `outputs` (wrong results) or `failure`
     #[arg(long, value_name = "WHAT", default_value = "latency", value_parser = Observable::parse)]
     pub observe: Observable,

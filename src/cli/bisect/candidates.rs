@@ -160,7 +160,7 @@ fn between(
     cache: &Path,
     terminal: &Terminal,
 ) -> Result<(Vec<Candidate>, Source), CliError> {
-    if let (Some(command), Some(folder)) = (&args.build, &args.repository) {
+    if let (Some(command), Some(folder)) = (&args.build, &args.build_repository) {
         let repository = Repository::open(folder)?;
         let line = repository.line(good, bad)?;
         let builds = Builds::new(command, repository.root(), cache);

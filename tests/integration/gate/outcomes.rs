@@ -181,7 +181,7 @@ fn different_machines_are_neither_red_nor_green_but_exact_metrics_still_compare(
     assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive);
     assert!(comparison.lints.iter().any(|l| l.code == LintCode::TestbedMismatch));
     assert_eq!(comparison.rows[1].verdict, Verdict::Regressed);
-    assert_eq!(comparison.exit_code, ExitCode::Pass);
+    assert_eq!(comparison.exit_code, ExitCode::Inconclusive);
 }
 
 #[test]
