@@ -17,6 +17,7 @@ pub mod config;
 pub mod device;
 pub mod exit_code;
 pub mod files;
+pub mod fleet;
 pub mod gate;
 pub mod git;
 pub mod github;

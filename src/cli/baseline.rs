@@ -189,7 +189,7 @@ fn update(
         side: args.side,
         sessions,
         policy: &policy,
-        options: CompareOptions { seed: file.seed, today: invocation::today() },
+        options: CompareOptions { seed: file.seed, today: invocation::today(), ..CompareOptions::default() },
         lineage: &lineage,
         now: jiff::Timestamp::now(),
     };
@@ -252,7 +252,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
         Ok(stored.file.run(name.as_str()))
     };
     let (base, head) = (load(&args.base)?, load(&args.head)?);
-    let options = CompareOptions { seed: 0, today: invocation::today() };
+    let options = CompareOptions { seed: 0, today: invocation::today(), ..CompareOptions::default() };
     let mut comparison = gate::compare(&base, &head, &policy, &options);
     args.policy.soften(&mut comparison);
     report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());

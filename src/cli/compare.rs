@@ -85,7 +85,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let columns = compare_columns::Columns {
             names: &names.collect::<Vec<_>>(),
             format: args.format_in,
-            options: CompareOptions { seed: args.seed, today: invocation::today() },
+            options: CompareOptions {
+                seed: args.seed,
+                today: invocation::today(),
+                ..CompareOptions::default()
+            },
             report: &args.report,
             select: &args.select,
             policy: &args.policy,
@@ -101,7 +105,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let foreign = recorded.as_ref().is_some_and(|recorded| recorded.policy != Policy::default());
     let mut policy = args.policy.again(recorded)?;
     let notes = args.select.apply(&mut base.run, &mut head.run, &mut policy)?;
-    let options = CompareOptions { seed: args.seed, today: invocation::today() };
+    let options = CompareOptions { seed: args.seed, today: invocation::today(), ..CompareOptions::default() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
     for (side, notes) in [("base", base.notes), ("head", head.notes)] {
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));

@@ -55,7 +55,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let (base, mut head) = inputs::load_pair(&[base], args.head.as_slice(), None)?;
     let policy = args.policy.again(head.recorded.take())?;
     // As `benchgate compare` judges by default, so that both count the same reds.
-    let options = CompareOptions { seed: 0, today: invocation::today() };
+    let options = CompareOptions { seed: 0, today: invocation::today(), ..CompareOptions::default() };
     let comparison = compare(&base.run, &head.run, &policy, &options);
     let mut explanations = explain(&base.run, &head.run, &comparison);
     explanations.retain(|explanation| {

@@ -149,7 +149,9 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
     let root = config.root.clone();
     let stored = args.stored || (args.base.is_none() && config.base.is_none());
     let (mut sides, notices) = match &args.base {
-        Some(reference) => against_merge_base(args, config, reference, terminal)?,
+        Some(reference) => {
+            against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
+        }
         None if stored => (vec![required(side(SideName::Head, &config)?)?], Vec::new()),
         None => (configured_sides(&config)?, Vec::new()),
     };
@@ -199,12 +201,15 @@ fn judged(
         return Err(CliError::Internal { message: "a gate has a head".to_owned() });
     };
     let config = &head.config;
-    let options = CompareOptions { today: super::invocation::today(), ..CompareOptions::default() };
+    let suite_rows = args.measure.shard.rows()?;
+    let options =
+        CompareOptions { today: super::invocation::today(), suite_rows, ..CompareOptions::default() };
     let session = measure()?;
     let mut comparison = match baseline {
         Some(baseline) => baseline.judge(&config.suite, &session.head, &config.policy, &options, terminal)?,
         None => gate::compare(&session.base, &session.head, &config.policy, &options),
     };
+    comparison.notes.extend(args.measure.shard.note());
     comparison.notes.splice(0..0, notices.iter().cloned());
     args.policy.soften(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or(config.disclose));
@@ -222,7 +227,9 @@ fn pack(args: &Args, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, Cli
     let destination = args.report.output.open()?;
     let config = args.measure.load()?;
     let (sides, notices) = match &args.base {
-        Some(reference) => against_merge_base(args, config, reference, terminal)?,
+        Some(reference) => {
+            against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
+        }
         None => (configured_sides(&config)?, Vec::new()),
     };
     let (text, code) = args.halves.make(bundle, &sides, &notices, &args.measure, false, terminal)?;
@@ -254,8 +261,8 @@ fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
 }
 
 /// The base side from the merge base, the head side from the working tree.
-fn against_merge_base(
-    args: &Args,
+pub fn against_merge_base(
+    cache_dir: Option<&Path>,
     mut head_config: Config,
     reference: &str,
     terminal: &Terminal,
@@ -265,7 +272,7 @@ fn against_merge_base(
     let repository = Repository::open(&root)?;
     let merge_base = repository.merge_base(reference)?;
     let inside = repository.relative(&head_config.file)?;
-    let checkouts = super::paths::cache_dir(args.measure.cache_dir.as_deref())?.join("checkouts");
+    let checkouts = super::paths::cache_dir(cache_dir)?.join("checkouts");
     let checkout = repository.checkout(&merge_base, &checkouts)?;
     let base_file = checkout.folder.join(&inside);
     if !base_file.is_file() {

@@ -399,8 +399,14 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     Ok(file)
 }
 
-/// Refuses an interrupted run.
+/// Refuses an interrupted run, and a part of one.
 fn complete(file: RunFile, label: &str) -> Result<RunFile, CliError> {
+    if let Some(shard) = &file.shard {
+        return Err(CliError::Failed {
+            message: format!("{label} is only shard {} of a suite; it can't be judged alone", shard.shard),
+            hint: Some("join all shards of its plan with `benchgate merge`".to_owned()),
+        });
+    }
     if file.complete {
         return Ok(file);
     }

@@ -32,8 +32,10 @@ mod inputs;
 mod invocation;
 mod job;
 mod man;
+mod merge;
 mod noise;
 mod paths;
+mod plan;
 mod policy_args;
 mod posting;
 mod progress;
@@ -48,6 +50,7 @@ mod runtime;
 mod secrets;
 mod select;
 mod session;
+mod shard_args;
 mod site;
 mod store_args;
 mod stored;
@@ -114,6 +117,8 @@ pub enum Command {
     Run(run::Args),
     Compare(Box<compare::Args>),
     Gate(Box<gate::Args>),
+    Plan(plan::Args),
+    Merge(merge::Args),
     Publish(Box<publish::Args>),
     Action(action::Args),
     Baseline(baseline::Args),
@@ -148,6 +153,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(args) => run::run(args, &terminal),
         Command::Compare(args) => compare::run(args, &terminal),
         Command::Gate(args) => gate::run(args, &terminal),
+        Command::Plan(args) => plan::run(args, &terminal),
+        Command::Merge(args) => merge::run(args, &terminal),
         Command::Publish(args) => publish::run(args, &terminal),
         Command::Action(args) => action::run(args, &terminal),
         Command::Baseline(args) => baseline::run(args, &terminal),

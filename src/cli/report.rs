@@ -150,7 +150,8 @@ pub fn compared(name: &str, file: &RunFile) -> Option<Comparison> {
     }
     match file.runs(name).as_slice() {
         [(_, base), (_, head)] => {
-            let options = CompareOptions { seed: 0, today: super::invocation::today() };
+            let options =
+                CompareOptions { seed: 0, today: super::invocation::today(), ..CompareOptions::default() };
             Some(gate::compare(base, head, &Policy::default(), &options))
         }
         _ => None,

@@ -14,6 +14,7 @@ use crate::pipeline::{
 use crate::toolchain::Lock;
 
 use super::backend_args::BackendArgs;
+use super::shard_args::ShardArgs;
 use super::terminal::is_ci;
 use super::{CliError, Terminal};
 
@@ -59,6 +60,8 @@ pub struct MeasureArgs {
     /// Seed of all random choices [default: drawn by each session, and recorded in --run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub shard: ShardArgs,
 }
 
 fn budget(text: &str) -> Result<Duration, String> {
@@ -167,6 +170,7 @@ impl MeasureArgs {
         blocks: u32,
         terminal: &Terminal,
     ) -> Result<MeasuredRun, CliError> {
+        self.shard.refuse("a calibration is of one machine")?;
         self.measured(sides, output, Some(blocks), CalibrationSource::None, &BackendArgs::default(), terminal)
     }
 
@@ -183,7 +187,8 @@ impl MeasureArgs {
         };
         let none = BackendArgs::default();
         let options = self.options(&side.config.root, output, None, CalibrationSource::None, &none)?;
-        let options = pipeline::Options { axes: None, ..options };
+        let shard = self.shard.of_suite(sides)?;
+        let options = pipeline::Options { axes: None, shard, ..options };
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
@@ -221,6 +226,7 @@ impl MeasureArgs {
     ) -> Result<MeasuredRun, CliError> {
         let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
         let options = self.options(Path::new(""), output, None, calibration, &BackendArgs::default())?;
+        let options = pipeline::Options { shard: self.shard.of_suite(&open.sides)?, ..options };
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
@@ -249,6 +255,7 @@ impl MeasureArgs {
             work,
             output: output.to_owned(),
             filter,
+            shard: None,
             lock_timeout: self.lock_timeout.or_else(|| is_ci().then_some(LOCK_TIMEOUT_IN_CI)),
             identical_blocks,
             calibration,
@@ -269,7 +276,8 @@ impl MeasureArgs {
             return Err(CliError::Internal { message: "no side to run".to_owned() });
         };
         check_processors(&side.config)?;
-        let options = self.options(&side.config.root, output, identical_blocks, calibration, backends)?;
+        let options = self.options(&side.config.root, output, identical_blocks, calibration, beside)?;
+        let options = pipeline::Options { shard: self.shard.of_suite(sides)?, ..options };
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {

@@ -22,6 +22,8 @@ pub struct CompareOptions {
     pub seed: u64,
     /// Today, `YYYY-MM-DD`, for waivers' expiry.
     pub today: String,
+    /// Fatal rows that share the error budget, where these runs are only a part of a suite; 0 for the rows there are.
+    pub suite_rows: u32,
 }
 
 /// Compares head with base. Total: every benchmark of either side gets at least one row.
@@ -73,7 +75,7 @@ fn compared(
     let pairs = matched(base, head);
     let mut drafts = drafted(&pairs, &session, &rules);
     drafts.extend(common_row::draft(&session, &rules));
-    let effects = judge(&mut drafts, policy);
+    let effects = judge(&mut drafts, policy, options.suite_rows);
     let mut lints = lints;
     lints.extend(diagnosis::of_session(drafts.iter().filter_map(|draft| draft.open.as_ref())));
     let mut rows: Vec<Row> = drafts
@@ -181,7 +183,7 @@ fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
 
 /// Gives every open draft its verdict, all of them at once: neighbours steady the estimates, and the
 /// error budget is shared. Returns the effects as head/base, by row.
-fn judge(drafts: &mut [Draft], policy: &Policy) -> Vec<Option<Effect>> {
+fn judge(drafts: &mut [Draft], policy: &Policy, suite_rows: u32) -> Vec<Option<Effect>> {
     let mut questions: Vec<Option<Question>> = drafts.iter().map(|_| None).collect();
     let mut by_metric: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, draft) in drafts.iter_mut().enumerate() {
@@ -198,7 +200,7 @@ fn judge(drafts: &mut [Draft], policy: &Policy) -> Vec<Option<Effect>> {
         ask_unpaired(drafts, indices, &mut questions);
         ask_history(drafts, indices, &mut questions);
     }
-    decide_all(drafts, &questions, policy)
+    decide_all(drafts, &questions, policy, suite_rows)
 }
 
 /// The indices of rows whose evidence `of` picks, with what it picked.
@@ -276,13 +278,20 @@ fn paired_row(open: &Open) -> Option<PairedRow<'_>> {
     }
 }
 
-fn decide_all(drafts: &mut [Draft], questions: &[Option<Question>], policy: &Policy) -> Vec<Option<Effect>> {
+fn decide_all(
+    drafts: &mut [Draft],
+    questions: &[Option<Question>],
+    policy: &Policy,
+    suite_rows: u32,
+) -> Vec<Option<Effect>> {
     let asked: Vec<usize> = (0..drafts.len()).filter(|&i| questions[i].is_some()).collect();
     let worse: Vec<f64> =
         asked.iter().map(|&i| drafts[i].open.as_ref().map_or(1.0, |open| open.worse)).collect();
     let open: Vec<Question> = asked.iter().filter_map(|&i| questions[i].clone()).collect();
     let mut effects: Vec<Option<Effect>> = vec![None; drafts.len()];
-    for ((decision, question), &index) in decide(&open, &worse, policy).into_iter().zip(&open).zip(&asked) {
+    for ((decision, question), &index) in
+        decide(&open, &worse, policy, suite_rows).into_iter().zip(&open).zip(&asked)
+    {
         let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
         // Effects are costs; a row speaks of head/base.
         let effect = question.effect.effect();

@@ -232,12 +232,18 @@ pub struct Decision {
 }
 
 /// Decides all questions of a comparison at once. Fatal and other rows are two families: a row that
-/// is only reported must not cost a fatal one its power. `worse` holds each metric's direction.
-pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy) -> Vec<Decision> {
+/// is only reported must not cost a fatal one its power. `worse` holds each metric's direction. Of a part of a
+/// suite, `suite_rows` is how many fatal rows the whole has: those that are not here count as undecided.
+pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy, suite_rows: u32) -> Vec<Decision> {
     let mut decisions: Vec<Option<Decision>> = vec![None; questions.len()];
     for fatal in [true, false] {
         let family: Vec<usize> = (0..questions.len()).filter(|&i| questions[i].fatal == fatal).collect();
-        let of = |f: fn(&Question) -> f64| family.iter().map(|&i| f(&questions[i])).collect::<Vec<f64>>();
+        let size = if fatal { family.len().max(suite_rows as usize) } else { family.len() };
+        let of = |f: fn(&Question) -> f64| {
+            let mut found: Vec<f64> = family.iter().map(|&i| f(&questions[i])).collect();
+            found.resize(size, 1.0);
+            found
+        };
         let p_worse = of(Question::p_worse);
         let adjusted = holm(&p_worse);
         let levels = holm_levels(&p_worse, policy.alpha);

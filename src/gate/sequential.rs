@@ -22,6 +22,41 @@ pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
     open_in(&compare(base, head, policy, &CompareOptions::default()), policy)
 }
 
+/// As [`open_rows`] for one shard of a suite with this many fatal rows. Each benchmark is asked about alone and
+/// against the whole suite's error budget, so how long it is measured does not depend on which others share its shard.
+pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
+    let options = CompareOptions { suite_rows, ..CompareOptions::default() };
+    let only = |run: &Run, name: &BenchmarkName| {
+        let benchmarks = run.benchmarks.iter().filter(|benchmark| benchmark.name == *name);
+        Run { benchmarks: benchmarks.cloned().collect(), ..without_benchmarks(run) }
+    };
+    let mut all = OpenRows::default();
+    for benchmark in &head.benchmarks {
+        let name = &benchmark.name;
+        let answer = open_in(&compare(&only(base, name), &only(head, name), policy, &options), policy);
+        all.open.extend(answer.open);
+        all.next_blocks = [all.next_blocks, answer.next_blocks].into_iter().flatten().min();
+    }
+    all
+}
+
+/// Everything that benchmarks of a run share.
+fn without_benchmarks(run: &Run) -> Run {
+    Run {
+        suite: run.suite.clone(),
+        session: run.session.clone(),
+        origin: run.origin.clone(),
+        context: run.context.clone(),
+        testbed: run.testbed.clone(),
+        toolchain: run.toolchain.clone(),
+        commit: run.commit.clone(),
+        benchmarks: Vec::new(),
+        calibration: run.calibration.clone(),
+        anchor: run.anchor.clone(),
+        lints: run.lints.clone(),
+    }
+}
+
 /// The same, from a comparison that was made already.
 pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
     let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);

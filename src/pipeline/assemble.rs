@@ -48,6 +48,8 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
         backends: Vec::new(),
         bundle: None,
+        shard: None,
+        shards: Vec::new(),
         gate: Some(recorded_policy::record(frame.policy)),
         calibration: frame.calibration.cloned(),
         lints: frame.lints.to_vec(),

@@ -63,6 +63,8 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) candidates: &'a [Candidate<'a>],
     /// Blocks of a row whose sides are identical.
     pub(super) identical_blocks: u32,
+    /// Fatal rows of the whole suite, where this run is one shard of it.
+    pub(super) suite_rows: Option<u32>,
     pub(super) journal: &'a mut Journal,
     pub(super) clock_held: bool,
     /// Of the schedule.
@@ -217,7 +219,13 @@ impl Measuring<'_, '_> {
     /// that is.
     fn look_at(&self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
         let (comparison, _) = self.standings(open);
-        let answer = gate::open_in(&comparison, self.policy);
+        let answer = match self.suite_rows {
+            None => gate::open_in(&comparison, self.policy),
+            Some(rows) => {
+                let (base, head) = (self.look)(self.journal);
+                gate::open_in_shard(&base, &head, self.policy, rows)
+            }
+        };
         open.retain(|&index| answer.open.contains(&self.candidates[index].name));
         let until = answer.next_blocks.unwrap_or(round).max(round);
         let outlooks = gate::outlook(&comparison);
@@ -255,7 +263,9 @@ impl Measuring<'_, '_> {
     /// What the gate says of everything measured so far.
     fn standings(&self, open: &BTreeSet<usize>) -> (Comparison, Vec<Standing>) {
         let (base, head) = (self.look)(self.journal);
-        let comparison = gate::compare(&base, &head, self.policy, &CompareOptions::default());
+        let suite_rows = self.suite_rows.unwrap_or_default();
+        let options = CompareOptions { suite_rows, ..CompareOptions::default() };
+        let comparison = gate::compare(&base, &head, self.policy, &options);
         let standings = self.standings_of(&gate::outlook(&comparison), open);
         (comparison, standings)
     }

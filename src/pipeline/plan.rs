@@ -71,6 +71,32 @@ pub fn expected(config: &Config) -> Vec<Expected> {
     expected.collect()
 }
 
+/// A benchmark of a suite, and which sides have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredBenchmark {
+    pub name: BenchmarkName,
+    pub target: String,
+    pub sides: Vec<SideName>,
+}
+
+/// Every benchmark of these sides, in the order that a run of all of them has.
+///
+/// # Errors
+/// A selection that selects nothing.
+pub fn declared_benchmarks(
+    sides: &[SideInput],
+    filter: &Filter,
+) -> Result<Vec<DeclaredBenchmark>, PipelineError> {
+    let plans: Vec<Vec<PlannedBenchmark<'_>>> = sides.iter().map(|side| plan(side, filter)).collect();
+    let with_sides = |name: BenchmarkName| {
+        let found = plans.iter().flatten().filter(|planned| planned.name() == name);
+        let target = found.clone().next().map(|planned| planned.target.name.clone()).unwrap_or_default();
+        let sides = found.map(|planned| planned.side.name).collect();
+        DeclaredBenchmark { name, target, sides }
+    };
+    Ok(names(&plans)?.into_iter().map(with_sides).collect())
+}
+
 /// Every selected benchmark of a side, in the order of its configuration.
 pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBenchmark<'a>> {
     declared(&side.config)

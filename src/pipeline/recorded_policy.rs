@@ -5,7 +5,8 @@ use crate::record::{
     FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, RunFile,
 };
 
-pub(super) fn record(policy: &Policy) -> GateRecord {
+/// The policy as a run file and a plan hold it.
+pub fn record(policy: &Policy) -> GateRecord {
     GateRecord {
         alpha: Number(policy.alpha),
         test: policy.test.as_str().to_owned(),

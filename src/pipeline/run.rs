@@ -13,7 +13,7 @@ use crate::device::{self, Choice, Gpus};
 use crate::files;
 use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed, counted};
 use crate::process::{self, Cancel};
-use crate::record::RunFile;
+use crate::record::{RunFile, ShardRecord};
 use crate::toolchain::{self, Environment, Installed, Lock};
 
 use super::argv::InputArg;
@@ -31,6 +31,7 @@ use super::memo::Memo;
 use super::plan::{self, Filter, PlannedBenchmark, SideInput};
 use super::prepare::{build, check};
 use super::profile::Profiler;
+use super::shard::Shard;
 use super::slots::Slots;
 use super::stage::{Prepared, PreparedSide};
 use super::trace::Sources;
@@ -46,6 +47,8 @@ pub struct Options {
     /// Where `run.json` or the bundle goes.
     pub output: PathBuf,
     pub filter: Filter,
+    /// The part of the suite that is run here; `None` is all of it.
+    pub shard: Option<Shard>,
     /// How long to wait for another job that measures on this machine; `None` is as long as it takes.
     pub lock_timeout: Option<Duration>,
     /// Blocks of rows whose sides execute the same bytes: `None` is one, a calibration wants many.
@@ -131,7 +134,10 @@ impl<'a> SuiteRun<'a> {
                 plan.retain(|planned| bundle.has(*planned));
             }
         }
-        let names = plan::names(&plans)?;
+        let names = match &options.shard {
+            Some(shard) => shard.select(&mut plans)?,
+            None => plan::names(&plans)?,
+        };
         let jobs = lead.config.measure.jobs.unwrap_or_else(processors);
         let mut run = PreparedRun {
             run: self,
@@ -321,9 +327,12 @@ impl<'a> PreparedRun<'a> {
         };
         let calibration =
             calibration::find(&options.calibration, &options.cache, &config.suite, &testbed, host.progress)?;
+        let shard = options.shard.as_ref();
+        let mut settings = config.measure.clone();
+        settings.seed = shard.map(|shard| shard.seed).or(settings.seed);
         let frame = Frame {
             suite: &config.suite,
-            measure: &config.measure,
+            measure: &settings,
             policy: &config.policy,
             cpus: host.cpus.as_deref(),
             testbed: &testbed,
@@ -335,7 +344,7 @@ impl<'a> PreparedRun<'a> {
         let candidates = candidates(sides, &self.names);
         let identical_blocks = options.identical_blocks.unwrap_or(IDENTICAL_BLOCKS);
         let sessions = options.work.join("sessions");
-        let plan = plan_digest(&frame, identical_blocks)?;
+        let plan = plan_digest(&frame, identical_blocks, shard)?;
         let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel).await?;
         if journal.resumed {
             let kept = counted(journal.len(), "process");
@@ -349,6 +358,7 @@ impl<'a> PreparedRun<'a> {
             policy: frame.policy,
             candidates: &candidates,
             identical_blocks,
+            suite_rows: shard.map(|shard| shard.rows),
             seed: assemble::seed(&frame, &journal),
             journal: &mut journal,
             clock_held: held.is_some(),
@@ -357,6 +367,7 @@ impl<'a> PreparedRun<'a> {
         measuring.run().await?;
 
         let mut file = assemble::run_file(&frame, &journal, true);
+        file.shard = shard.map(Shard::record);
         let (base, head) = assemble::runs(&file, &label);
         let profiler = Profiler {
             host,
@@ -441,7 +452,11 @@ fn exported_models(plans: &[Vec<PlannedBenchmark<'_>>]) -> BTreeMap<Environment,
 
 /// The digest of everything that decides what is measured and how: an interrupted session goes on
 /// only under the same one.
-fn plan_digest(frame: &Frame<'_>, identical_blocks: u32) -> Result<String, PipelineError> {
+fn plan_digest(
+    frame: &Frame<'_>,
+    identical_blocks: u32,
+    shard: Option<&Shard>,
+) -> Result<String, PipelineError> {
     let sequential = frame.policy.sequential;
     let mut key = KeyBuilder::new("plan/2")
         .text("suite", frame.suite)
@@ -450,6 +465,9 @@ fn plan_digest(frame: &Frame<'_>, identical_blocks: u32) -> Result<String, Pipel
         .json("blocks", &[sequential.min_blocks, sequential.max_blocks, identical_blocks])?
         .json("processes", &frame.measure.processes)?
         .json("seed", &frame.measure.seed)?;
+    if let Some(ShardRecord { plan, shard, attempt: _ }) = shard.map(Shard::record) {
+        key = key.text("plan", &plan).json("shard", &shard)?;
+    }
     for side in frame.sides {
         key = key.text("side", side.input.name.as_str());
         for prepared in &side.benchmarks {

@@ -231,7 +231,7 @@ impl AcceptanceFile {
 }
 
 /// Over the content and not the bytes: another line ending is no edit.
-fn hash(content: &impl Serialize) -> String {
+pub(super) fn hash(content: &impl Serialize) -> String {
     let bytes = serde_json::to_vec(content).unwrap_or_default();
     Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

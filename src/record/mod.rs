@@ -20,6 +20,7 @@ mod convert;
 mod error;
 mod gate_v1;
 mod lines;
+mod plan_v1;
 mod profile_v1;
 mod run_v1;
 mod schema;
@@ -46,14 +47,17 @@ pub use comparison_v1::{
 };
 pub use error::RecordError;
 pub use gate_v1::{GateMetricRecord, GateRecord, GateWaiverRecord, OverrideRecord};
+pub use plan_v1::{
+    MergedShardRecord, PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord, ShardRecord,
+};
 pub use profile_v1::{KernelRecord, ProfileRecord};
 pub use run_v1::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, OutcomeRecord, OutcomeStatus,
     ProcessRecord, RunFile, SideRecord, SpreadRecord, StageRecord, StageStatus, TimingRecord, ValueRecord,
 };
 pub use schema::{
-    AcceptanceSchema, BaselineSchema, BisectionSchema, BundleSchema, ComparisonSchema, RunSchema,
+    AcceptanceSchema, BaselineSchema, BisectionSchema, BundleSchema, ComparisonSchema, PlanSchema, RunSchema,
     acceptance_json_schema, baseline_json_schema, bisection_json_schema, bundle_json_schema,
-    comparison_json_schema, run_json_schema,
+    comparison_json_schema, plan_json_schema, run_json_schema,
 };
 pub use telemetry_v1::{CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, RangeRecord, TelemetryRecord};

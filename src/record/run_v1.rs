@@ -10,8 +10,8 @@ use crate::model::{
 };
 
 use super::{
-    BackendRecord, BundleOrigin, GateRecord, Number, ProfileRecord, RecordError, RunSchema, TelemetryRecord,
-    check, schema,
+    BackendRecord, BundleOrigin, GateRecord, MergedShardRecord, Number, ProfileRecord, RecordError,
+    RunSchema, ShardRecord, TelemetryRecord, check, schema,
 };
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
@@ -43,6 +43,12 @@ pub struct RunFile {
     /// Where it was compiled, if elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleOrigin>,
+    /// Set where this is one shard of a suite, which can't be judged alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardRecord>,
+    /// The shards that were merged into this run; empty where one machine measured all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<MergedShardRecord>,
     /// The suite's policy when the run was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateRecord>,

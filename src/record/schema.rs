@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{AcceptanceFile, BaselineFile, BisectionFile, BundleFile, ComparisonFile, RecordError, RunFile};
+use super::{
+    AcceptanceFile, BaselineFile, BisectionFile, BundleFile, ComparisonFile, PlanFile, RecordError, RunFile,
+};
 
 macro_rules! schema_field {
     ($type:ident, $what:literal, $family:literal, $version:literal) => {
@@ -58,6 +60,7 @@ schema_field!(BaselineSchema, "baseline", "benchgate/baseline/v", 1);
 schema_field!(AcceptanceSchema, "acceptance", "benchgate/acceptance/v", 1);
 schema_field!(BisectionSchema, "bisection", "benchgate/bisection/v", 1);
 schema_field!(BundleSchema, "bundle", "benchgate/bundle/v", 1);
+schema_field!(PlanSchema, "plan", "benchgate/plan/v", 1);
 
 /// What a `schema` field is compared with.
 struct Format {
@@ -93,6 +96,10 @@ pub(super) fn explain_acceptance(bytes: &[u8], error: &serde_json::Error) -> Rec
 
 pub(super) fn explain_bisection(bytes: &[u8], error: &serde_json::Error) -> RecordError {
     explain_as(&BisectionSchema::FORMAT, bytes, error)
+}
+
+pub(super) fn explain_plan(bytes: &[u8], error: &serde_json::Error) -> RecordError {
+    explain_as(&PlanSchema::FORMAT, bytes, error)
 }
 
 pub(super) fn explain_bundle(bytes: &[u8], error: &serde_json::Error) -> RecordError {
@@ -148,6 +155,11 @@ pub fn bisection_json_schema() -> String {
 /// The JSON Schema of a bundle's manifest, as `schemas/bundle.json` holds it.
 pub fn bundle_json_schema() -> String {
     pretty(&schemars::schema_for!(BundleFile))
+}
+
+/// The JSON Schema of a plan, as `schemas/plan.json` holds it.
+pub fn plan_json_schema() -> String {
+    pretty(&schemars::schema_for!(PlanFile))
 }
 
 fn pretty(schema: &Schema) -> String {

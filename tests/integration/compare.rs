@@ -98,6 +98,8 @@ fn paired(ratio: f64) -> RunFile {
         sides: SideName::BOTH.map(side).into(),
         backends: Vec::new(),
         bundle: None,
+        shard: None,
+        shards: Vec::new(),
         gate: None,
         calibration: None,
         lints: Vec::new(),

@@ -14,6 +14,7 @@ mod device;
 mod doctor;
 mod documents;
 mod error_tour;
+mod fleet;
 mod gate;
 mod git_server;
 mod github;

@@ -44,6 +44,11 @@ fn a_bisection_is_described_by_its_schema() {
 }
 
 #[test]
+fn a_plan_is_described_by_its_schema() {
+    assert_same_as_file("schemas/plan.json", &benchgate::record::plan_json_schema());
+}
+
+#[test]
 fn a_bundle_is_described_by_its_schema() {
     assert_same_as_file("schemas/bundle.json", &benchgate::record::bundle_json_schema());
     let golden = include_str!("../fixtures/record/bundle-v1.json");

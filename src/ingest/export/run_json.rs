@@ -64,6 +64,8 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
         }],
         backends: Vec::new(),
         bundle: None,
+        shard: None,
+        shards: Vec::new(),
         gate: None,
         calibration: run.calibration.as_ref().map(CalibrationRecord::from),
         lints: run.lints.to_vec(),

@@ -1,7 +1,9 @@
 //! What makes a verdict believable: mathematical claims, on the gate as it is called.
 
 use benchgate::gate::noise::{NoiseOptions, Share, noise};
-use benchgate::gate::{CompareOptions, Comparison, Policy, Reason, compare, compare_with_history, open_rows};
+use benchgate::gate::{
+    CompareOptions, Comparison, Policy, Reason, compare, compare_with_history, open_in_shard, open_rows,
+};
 use benchgate::model::{Benchmark, LintCode, Metric, MetricSeries, Process, Run, Series, Testbed, Verdict};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -206,6 +208,36 @@ fn open_rows_asks_for_the_declared_looks_and_then_stops() {
     assert_eq!(open_rows(&base, &head, &policy).next_blocks, None);
     let (base, head) = recorded(5, 3, 1, 0.01, 1.0, 0.0);
     assert_eq!(open_rows(&base, &head, &policy).next_blocks, Some(12));
+}
+
+#[test]
+fn how_long_a_row_is_measured_does_not_depend_on_what_else_is_in_its_shard() {
+    let policy = Policy::default();
+    let mut open = 0;
+    for seed in 0..8 {
+        let (base, head) = recorded(seed, 5, 12, 0.02, 1.05, 0.0);
+        let whole = open_in_shard(&base, &head, &policy, 5);
+        open += whole.open.len();
+        for at in 0..5 {
+            let only = |run: &Run| Run { benchmarks: vec![run.benchmarks[at].clone()], ..run.clone() };
+            let alone = open_in_shard(&only(&base), &only(&head), &policy, 5);
+            let name = &head.benchmarks[at].name;
+            assert_eq!(alone.open.contains(name), whole.open.contains(name), "seed {seed}, {name}");
+        }
+    }
+    assert!((1..40).contains(&open), "{open} of 40 rows are open, so the rows say nothing");
+}
+
+#[test]
+fn a_part_of_a_suite_is_judged_against_the_error_budget_of_the_whole() {
+    let (base, head) = recorded(3, 1, 12, 0.01, 1.05, 0.0);
+    let level = |suite_rows: u32| {
+        let options = CompareOptions { suite_rows, ..CompareOptions::default() };
+        let comparison = compare(&base, &head, &Policy::default(), &options);
+        comparison.rows[0].estimate.as_ref().unwrap().interval.unwrap().level
+    };
+    assert!(level(100) > level(10), "a hundred rows share what ten rows share");
+    assert!(level(10) > level(0));
 }
 
 #[test]

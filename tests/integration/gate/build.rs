@@ -67,7 +67,12 @@ pub fn judged(base: &Run, head: &Run) -> Comparison {
 }
 
 pub fn judged_by(policy: &Policy, base: &Run, head: &Run) -> Comparison {
-    compare(base, head, policy, &CompareOptions { seed: 1, today: "2026-11-20".to_owned() })
+    compare(
+        base,
+        head,
+        policy,
+        &CompareOptions { seed: 1, today: "2026-11-20".to_owned(), ..CompareOptions::default() },
+    )
 }
 
 /// The only row of two runs with one benchmark each.

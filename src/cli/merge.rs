@@ -1,0 +1,72 @@
+//! `benchgate merge`.
+
+use std::path::PathBuf;
+
+use crate::exit_code::ExitCode;
+use crate::fleet;
+use crate::record::RunFile;
+
+use super::rendering::Destination;
+use super::{CliError, Terminal, inputs, shard_args};
+
+/// Join the shards of a plan into one run.json, complete or not at all
+///
+/// Every benchmark of the plan must be there exactly once, on each of its sides, with all of its blocks. Of several
+/// attempts at a shard the newest counts. The result is the same for any order of the files, and every other
+/// command reads it: judge it with `benchgate compare run.json` or `benchgate publish`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate merge --plan plan.json 'shards/*.json' --output run.json
+  benchgate merge --plan plan.json shards --output run.json    a folder
+
+Exit codes: 0 complete, 2 usage, 20 something is missing, repeated or not of
+this plan (each is named, and nothing is written), 21 a file can't be read.")]
+pub struct Args {
+    /// Files of shards: PATH, a folder, or a quoted glob
+    #[arg(value_name = "SHARDS", required = true)]
+    shards: Vec<String>,
+    /// A plan that `benchgate plan` wrote
+    #[arg(long, value_name = "FILE", default_value = "plan.json")]
+    plan: PathBuf,
+    /// File for the output instead of stdout; it is replaced at once, when everything is done
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let plan = shard_args::read(&args.plan)?;
+    let found = inputs::expand(&args.shards)?;
+    if let Some(output) = &args.output {
+        // What an earlier merge left would pass for this one's result.
+        super::paths::remove_output(output)?;
+    }
+    let destination = args.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)?;
+    let mut files: Vec<(String, RunFile)> = Vec::new();
+    for input in found {
+        let bytes = inputs::read_contents(input.path())?;
+        files.push((input.path().to_owned(), inputs::run_file(bytes, input.path())?));
+    }
+    let count = files.len();
+    let merged = fleet::merge(&plan, files).map_err(|fleet::NotMergeable(wrong)| {
+        for what in &wrong {
+            terminal.warn(what);
+        }
+        CliError::Failed {
+            message: format!("failed to merge {count} files: they are not the whole run that was planned"),
+            hint: Some(
+                "run the shards again that are missing; a later attempt replaces an earlier one".to_owned(),
+            ),
+        }
+    })?;
+    for note in &merged.notes {
+        terminal.note(note);
+    }
+    destination.write(&String::from_utf8_lossy(&merged.file.to_json()), terminal)?;
+    terminal.note(&format!(
+        "all {} shards and {} benchmarks are there",
+        plan.shards.len(),
+        plan.benchmarks.len()
+    ));
+    Ok(ExitCode::Pass)
+}

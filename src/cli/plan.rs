@@ -1,0 +1,257 @@
+//! `benchgate plan`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+use crate::config;
+use crate::exit_code::ExitCode;
+use crate::fleet::{self, Cut, PlanFormat, PlannedSuite, SuiteBenchmark};
+use crate::model::{BenchmarkName, SideName};
+use crate::pipeline::{self, Filter, SideInput};
+use crate::record::PlannedSideRecord;
+use crate::record::{PlanFile, RunFile};
+
+use super::rendering::Destination;
+use super::session::side;
+use super::{CliError, Terminal, gate, inputs, shard_args};
+
+/// Cut a suite into shards for several runners
+///
+/// Writes a plan that every shard is measured by (`benchgate gate --plan plan.json --shard K`, or `run`), and prints
+/// it as the engine that starts the shards reads it. The longest benchmarks are placed first, each on the runner with
+/// least to do; all blocks of a benchmark are measured on one machine. The same suite, durations and options give the
+/// same plan.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate plan --shards 4                            plan.json and a matrix
+  benchgate plan --max-minutes 30 --durations run.json --base origin/main
+  benchgate plan --shards 8 --runner self-hosted --runner gpu=self-hosted,h100
+  benchgate plan --shards 8 --format slurm             options for sbatch
+
+Exit codes: 0 planned, 2 usage or config, 12 no base to compare with,
+21 an input can't be read.")]
+#[command(group(clap::ArgGroup::new("cut").required(true).args(["shards", "max_minutes"])))]
+pub struct Args {
+    /// Configuration of the suite; `benchgate.lock` is next to it
+    #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
+    config: PathBuf,
+    /// Compare with the merge base of HEAD and this commit, branch or tag
+    #[arg(long, value_name = "REF")]
+    base: Option<String>,
+    /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
+    #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
+    cache_dir: Option<PathBuf>,
+    /// Number of shards
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    shards: Option<u16>,
+    /// Longest time that a shard should measure, in minutes; takes as few shards as that needs
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
+    max_minutes: Option<u32>,
+    /// Results of earlier runs that say how long each benchmark takes: run.json, a folder, or a quoted glob
+    #[arg(long, value_name = "FILE")]
+    durations: Vec<String>,
+    /// Labels of the runner that measures, separated by commas; TARGET=LABELS for one target only
+    #[arg(long, value_name = "LABELS", value_parser = runner)]
+    runner: Vec<Runner>,
+    /// A plan that `benchgate plan` wrote
+    #[arg(long, value_name = "FILE", default_value = "plan.json")]
+    plan: PathBuf,
+    /// Format of the output
+    #[arg(long, value_name = "FORMAT", default_value = "github")]
+    format: Format,
+    /// File for the output instead of stdout; it is replaced at once, when everything is done
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Who runs the shards.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Format {
+    /// The `matrix` of a job of GitHub Actions, on one line
+    Github,
+    /// Steps for `buildkite-agent pipeline upload`
+    Buildkite,
+    /// Options for `sbatch`, a line for each kind of runner
+    Slurm,
+    /// The shards, for any other program
+    Json,
+}
+
+impl From<Format> for PlanFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Github => Self::Github,
+            Format::Buildkite => Self::Buildkite,
+            Format::Slurm => Self::Slurm,
+            Format::Json => Self::Json,
+        }
+    }
+}
+
+/// Labels, for one target or for all that have none of their own.
+#[derive(Debug, Clone)]
+struct Runner {
+    target: Option<String>,
+    labels: Vec<String>,
+}
+
+fn runner(text: &str) -> Result<Runner, String> {
+    let (target, labels) = match text.split_once('=') {
+        Some((target, labels)) => (Some(target.to_owned()), labels),
+        None => (None, text),
+    };
+    let labels: Vec<String> = labels.split(',').map(str::to_owned).collect();
+    let known = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    let good = |label: &String| !label.is_empty() && label.chars().all(known);
+    if labels.iter().all(good) {
+        Ok(Runner { target, labels })
+    } else {
+        Err("expected labels of letters, digits, `.`, `_` and `-`, separated by commas".to_owned())
+    }
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let destination = args.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)?;
+    super::paths::remove_output(&args.plan)?;
+    let sides = sides(args, terminal)?;
+    let suite = suite(args, &sides)?;
+    let durations = durations(&args.durations)?;
+    let cut = match (args.shards, args.max_minutes) {
+        (Some(shards), _) => Cut::Shards(usize::from(shards)),
+        (None, minutes) => Cut::Seconds(f64::from(minutes.unwrap_or(1)) * 60.0),
+    };
+    let (plan, notes) = fleet::plan(suite, &durations, cut)
+        .map_err(|error| CliError::Usage { message: format!("failed to plan: {error}"), hint: None })?;
+    Destination::file(&args.plan)?.write(&String::from_utf8_lossy(&plan.to_json()), terminal)?;
+    for note in notes.into_iter().chain(described(&plan)) {
+        terminal.note(&note);
+    }
+    terminal.note(&format!("wrote {}, sha256 {}", args.plan.display(), plan.sha256));
+    destination.write(&fleet::render(&plan, args.format.into()), terminal)?;
+    Ok(ExitCode::Pass)
+}
+
+fn sides(args: &Args, terminal: &Terminal) -> Result<Vec<SideInput>, CliError> {
+    let config = config::load(&args.config)?;
+    if let Some(reference) = &args.base {
+        return Ok(gate::against_merge_base(args.cache_dir.as_deref(), config, reference, terminal)?.0);
+    }
+    let mut sides = Vec::new();
+    for name in SideName::BOTH {
+        sides.extend(side(name, &config)?);
+    }
+    Ok(sides)
+}
+
+fn suite(args: &Args, sides: &[SideInput]) -> Result<PlannedSuite, CliError> {
+    let benchmarks = pipeline::declared_benchmarks(sides, &Filter::default())?;
+    let Some(lead) = sides.iter().find(|side| side.name == SideName::Head) else {
+        return Err(CliError::Internal { message: "every configuration has a head".to_owned() });
+    };
+    let names: Vec<BenchmarkName> = benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
+    let suite_sha256 = shard_args::suite_digest(sides, &names)?;
+    let config = &lead.config;
+    let labels = |target: &str| {
+        let own = args.runner.iter().find(|runner| runner.target.as_deref() == Some(target));
+        let any = || args.runner.iter().find(|runner| runner.target.is_none());
+        own.or_else(any).map(|runner| runner.labels.clone()).unwrap_or_default()
+    };
+    if let Some(unknown) = args
+        .runner
+        .iter()
+        .filter_map(|runner| runner.target.as_ref())
+        .find(|target| !benchmarks.iter().any(|benchmark| benchmark.target == **target))
+    {
+        return Err(CliError::Usage {
+            message: format!("failed to plan: no benchmark has the target {unknown:?} that --runner names"),
+            hint: None,
+        });
+    }
+    Ok(PlannedSuite {
+        suite: config.suite.clone(),
+        seed: config.measure.seed.unwrap_or_else(|| seed(&suite_sha256)),
+        suite_sha256,
+        processes: config.measure.processes,
+        min_blocks: config.policy.sequential.min_blocks,
+        max_blocks: config.policy.sequential.max_blocks,
+        time_budget_ns: config
+            .measure
+            .time_budget
+            .map(|budget| u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX)),
+        gate: pipeline::record_policy(&config.policy),
+        sides: sides.iter().map(planned_side).collect(),
+        benchmarks: benchmarks
+            .into_iter()
+            .map(|benchmark| SuiteBenchmark {
+                name: benchmark.name.to_string(),
+                runner: labels(&benchmark.target),
+                target: benchmark.target,
+                sides: benchmark.sides,
+            })
+            .collect(),
+    })
+}
+
+fn planned_side(side: &SideInput) -> PlannedSideRecord {
+    PlannedSideRecord {
+        name: side.name,
+        commit: side.commit.clone(),
+        version: side.side.pin.version.clone(),
+        tools_commit: side.side.pin.commit.clone(),
+    }
+}
+
+/// The same suite is measured in the same order, wherever the plan is made.
+fn seed(suite_sha256: &str) -> u64 {
+    let digest = Sha256::digest(suite_sha256.as_bytes());
+    let first = digest.iter().take(8).fold(0_u64, |seed, byte| seed << 8 | u64::from(*byte));
+    // Readers of JSON that know no larger integers read it too.
+    first >> 11
+}
+
+/// Seconds of every benchmark, the median over these results.
+fn durations(names: &[String]) -> Result<BTreeMap<String, f64>, CliError> {
+    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for input in inputs::expand(names)? {
+        let file = inputs::run_file(inputs::read_contents(input.path())?, input.path())?;
+        for (name, seconds) in measured_seconds(&file) {
+            all.entry(name).or_default().push(seconds);
+        }
+    }
+    let median = |(name, mut seconds): (String, Vec<f64>)| {
+        seconds.sort_by(f64::total_cmp);
+        seconds.get(seconds.len() / 2).map(|middle| (name, *middle))
+    };
+    Ok(all.into_iter().filter_map(median).collect())
+}
+
+/// How long the processes of each benchmark took, on all sides together.
+fn measured_seconds(file: &RunFile) -> BTreeMap<String, f64> {
+    let mut seconds: BTreeMap<String, f64> = BTreeMap::new();
+    for record in file.sides.iter().flat_map(|side| &side.benchmarks) {
+        let took = record.processes.iter().map(|process| process.seconds.0);
+        let took: f64 = took.filter(|seconds| seconds.is_finite() && *seconds >= 0.0).sum();
+        if took > 0.0 {
+            *seconds.entry(record.name.clone()).or_default() += took;
+        }
+    }
+    seconds
+}
+
+fn described(plan: &PlanFile) -> Vec<String> {
+    let shards = plan.shards.iter().map(|shard| {
+        let runner =
+            if shard.runner.is_empty() { String::new() } else { format!(" on {}", shard.runner.join(",")) };
+        format!(
+            "shard {} of {}{runner}: {} benchmarks, about {:.0} s",
+            shard.shard,
+            plan.shards.len(),
+            shard.benchmarks.len(),
+            shard.seconds.0
+        )
+    });
+    shards.collect()
+}

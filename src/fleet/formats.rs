@@ -1,0 +1,104 @@
+//! A plan as the engines that run it read it. Each job needs no more than its number: the plan itself says the rest.
+
+use serde_json::{Value, json};
+
+use crate::record::PlanFile;
+
+/// Who runs the shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanFormat {
+    /// The `matrix` of a job of GitHub Actions.
+    Github,
+    /// Steps for `buildkite-agent pipeline upload`.
+    Buildkite,
+    /// Lines for `sbatch`.
+    Slurm,
+    /// The shards for any other program.
+    Json,
+}
+
+/// The plan in this format.
+pub fn render(plan: &PlanFile, format: PlanFormat) -> String {
+    match format {
+        PlanFormat::Github => one_line(&github(plan)),
+        PlanFormat::Buildkite => pretty(&buildkite(plan)),
+        PlanFormat::Slurm => slurm(plan),
+        PlanFormat::Json => pretty(&github(plan)["include"]),
+    }
+}
+
+fn one_line(value: &Value) -> String {
+    format!("{value}\n")
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+fn github(plan: &PlanFile) -> Value {
+    let shards = plan.shards.iter().map(|shard| {
+        json!({
+            "shard": shard.shard,
+            "shards": plan.shards.len(),
+            "runner": shard.runner,
+            "minutes": minutes(shard.seconds.0),
+            "benchmarks": shard.benchmarks.len(),
+        })
+    });
+    json!({ "include": shards.collect::<Vec<_>>() })
+}
+
+fn buildkite(plan: &PlanFile) -> Value {
+    let steps = plan.shards.iter().map(|shard| {
+        // A label of a runner is a tag of an agent: `queue=gpu`, or the queue's name alone.
+        let agents = shard.runner.iter().map(|label| {
+            let (key, value) = label.split_once('=').unwrap_or(("queue", label));
+            (key.to_owned(), Value::from(value))
+        });
+        json!({
+            "label": format!("benchgate shard {} of {}", shard.shard, plan.shards.len()),
+            "key": format!("benchgate-shard-{}", shard.shard),
+            "agents": agents.collect::<serde_json::Map<String, Value>>(),
+            "command": format!("benchgate run --plan plan.json --shard {0} --run shard-{0}.json", shard.shard),
+            "artifact_paths": format!("shard-{}.json", shard.shard),
+        })
+    });
+    let mut steps: Vec<Value> = steps.collect();
+    let keys: Vec<Value> = steps.iter().map(|step| step["key"].clone()).collect();
+    steps.push(json!({
+        "label": "benchgate merge",
+        "depends_on": keys.iter().map(|key| json!({"step": key, "allow_failure": true})).collect::<Vec<_>>(),
+        "command": "buildkite-agent artifact download 'shard-*.json' . && \
+                    benchgate merge --plan plan.json 'shard-*.json' --output run.json && benchgate compare run.json",
+    }));
+    json!({ "steps": steps })
+}
+
+/// One array for each kind of runner, because the elements of an array are alike.
+fn slurm(plan: &PlanFile) -> String {
+    let mut kinds: Vec<(&[String], Vec<u32>, f64)> = Vec::new();
+    for shard in &plan.shards {
+        match kinds.iter_mut().find(|(runner, _, _)| *runner == shard.runner.as_slice()) {
+            Some((_, numbers, most)) => {
+                numbers.push(shard.shard);
+                *most = most.max(shard.seconds.0);
+            }
+            None => kinds.push((&shard.runner, vec![shard.shard], shard.seconds.0)),
+        }
+    }
+    let line = |(runner, numbers, most): &(&[String], Vec<u32>, f64)| {
+        let array: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        let constraint =
+            if runner.is_empty() { String::new() } else { format!(" --constraint='{}'", runner.join("&")) };
+        // Preparing takes time too, and a job that is ended by its limit has measured in vain.
+        let limit = 30 + 2 * minutes(*most);
+        format!("--array={}{constraint} --time={limit}\n", array.join(","))
+    };
+    kinds.iter().map(line).collect()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a week of minutes")]
+fn minutes(seconds: f64) -> u64 {
+    const WEEK: f64 = 10_080.0;
+    (seconds / 60.0).ceil().clamp(1.0, WEEK) as u64
+}

@@ -1,0 +1,167 @@
+//! One run of the parts that were found complete.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Context, Lint, Metric};
+use crate::record::{
+    BenchmarkRecord, CalibrationRecord, MeasureRecord, MergedShardRecord, PlanFile, RunFile, SideRecord,
+};
+
+use super::machines;
+
+/// Joins the files of all shards, in the order of the plan.
+///
+/// # Errors
+/// What parts of one run can't differ in.
+pub fn join(
+    plan: &PlanFile,
+    mut files: Vec<RunFile>,
+    shards: Vec<MergedShardRecord>,
+    session: String,
+) -> Result<RunFile, Vec<String>> {
+    let testbed = machines::testbed(plan, &files).map_err(|why| vec![why])?;
+    let metrics = metrics(&files).map_err(|why| vec![why])?;
+    let notes: Vec<Option<Lint>> =
+        (0..files.len()).map(|shard| machines::other_machine(plan, &files, shard)).collect();
+    let lints = lints(&files);
+    let calibration = calibration(plan, &files);
+    for (file, note) in files.iter_mut().zip(notes) {
+        let Some(note) = note else { continue };
+        for benchmark in file.sides.iter_mut().flat_map(|side| &mut side.benchmarks) {
+            benchmark.lints.push(note.clone());
+        }
+    }
+    let in_order = chronological(&mut files);
+    if !in_order {
+        return Err(vec!["a process has no time of its start".to_owned()]);
+    }
+    let bundle = files.first().and_then(|first| first.bundle.clone());
+    let bundle = bundle.filter(|bundle| files.iter().all(|file| file.bundle.as_ref() == Some(bundle)));
+    let created = files.iter().map(|file| file.created.clone()).min_by_key(|text| time(text));
+    let backends = files.iter_mut().flat_map(|file| std::mem::take(&mut file.backends)).collect();
+    let sides = sides(plan, &mut files);
+    let measure = files.first().map(|file| file.measure.clone());
+    let Some((first, measure)) = files.first().zip(measure) else {
+        return Err(vec!["there is no shard".to_owned()]);
+    };
+    let cpus =
+        measure.cpus.clone().filter(|cpus| files.iter().all(|file| file.measure.cpus.as_ref() == Some(cpus)));
+    Ok(RunFile {
+        schema: first.schema,
+        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        suite: plan.suite.clone(),
+        session,
+        created: created.unwrap_or_default(),
+        complete: true,
+        design: plan.design,
+        seed: plan.seed,
+        measure: MeasureRecord { cpus, ..measure },
+        testbed,
+        metrics,
+        sides,
+        backends,
+        bundle,
+        shard: None,
+        shards,
+        gate: Some(plan.gate.clone()),
+        calibration,
+        lints,
+    })
+}
+
+/// Every benchmark in the order of the suite, on each side.
+fn sides(plan: &PlanFile, files: &mut [RunFile]) -> Vec<SideRecord> {
+    let mut sides = Vec::new();
+    for at in 0..plan.sides.len() {
+        let contexts: Vec<&Context> =
+            files.iter().filter_map(|file| file.sides.get(at)?.context.as_ref()).collect();
+        let context = machines::context(&contexts);
+        let mut records: BTreeMap<String, BenchmarkRecord> = BTreeMap::new();
+        let mut joined: Option<SideRecord> = None;
+        for file in files.iter_mut() {
+            let Some(side) = file.sides.get_mut(at) else { continue };
+            let found = std::mem::take(&mut side.benchmarks);
+            records.extend(found.into_iter().map(|record| (record.name.clone(), record)));
+            joined.get_or_insert_with(|| side.clone());
+        }
+        let benchmarks = plan.benchmarks.iter().filter_map(|planned| records.remove(&planned.name)).collect();
+        // One working tree with changes is enough to know that not everything was measured at the commit.
+        let dirty = files.iter().filter_map(|file| file.sides.get(at)?.dirty).max();
+        sides.extend(joined.map(|side| SideRecord { context, benchmarks, dirty, ..side }));
+    }
+    sides
+}
+
+fn time(text: &str) -> Option<jiff::Timestamp> {
+    text.parse().ok()
+}
+
+/// Numbers all processes by the time they were started. False where one has no such time.
+fn chronological(files: &mut [RunFile]) -> bool {
+    let mut processes: Vec<_> = (0_usize..)
+        .zip(files.iter_mut())
+        .flat_map(|(shard, file)| {
+            let benchmarks = file.sides.iter_mut().flat_map(|side| &mut side.benchmarks);
+            let processes = benchmarks.flat_map(|benchmark| &mut benchmark.processes);
+            processes.map(move |process| (time(&process.started), shard, process.order, process))
+        })
+        .collect();
+    let known = processes.iter().all(|(started, ..)| started.is_some());
+    processes.sort_by_key(|(started, shard, order, _)| (*started, *shard, *order));
+    for (order, (.., process)) in (0..).zip(processes) {
+        process.order = order;
+    }
+    known
+}
+
+/// Every metric that a shard describes, once.
+fn metrics(files: &[RunFile]) -> Result<Vec<Metric>, String> {
+    let mut all: Vec<&Metric> = Vec::new();
+    // The longest list first: what a shard leaves out of it keeps its place.
+    let mut longest: Vec<&RunFile> = files.iter().collect();
+    longest.sort_by_key(|file| std::cmp::Reverse(file.metrics.len()));
+    for metric in longest.into_iter().flat_map(|file| &file.metrics) {
+        match all.iter().find(|known| known.name == metric.name) {
+            Some(known) if *known == metric => {}
+            Some(_) => return Err(format!("shards describe the metric {:?} differently", metric.name)),
+            None => all.push(metric),
+        }
+    }
+    Ok(all.into_iter().cloned().collect())
+}
+
+/// The findings of all shards; one that not every shard has says whose it is.
+fn lints(files: &[RunFile]) -> Vec<Lint> {
+    let mut all = Vec::new();
+    for (shard, file) in (1..).zip(files) {
+        for lint in &file.lints {
+            let everywhere = files.iter().all(|file| file.lints.contains(lint));
+            let lint = if everywhere {
+                lint.clone()
+            } else {
+                Lint { code: lint.code, detail: format!("shard {shard}: {}", lint.detail) }
+            };
+            if !all.contains(&lint) {
+                all.push(lint);
+            }
+        }
+    }
+    all
+}
+
+/// The calibration of every shard's own rows.
+fn calibration(plan: &PlanFile, files: &[RunFile]) -> Option<CalibrationRecord> {
+    let known: Vec<&CalibrationRecord> = files.iter().filter_map(|file| file.calibration.as_ref()).collect();
+    let first = *known.first()?;
+    if known.len() == files.len() && known.iter().all(|calibration| *calibration == first) {
+        return Some(first.clone());
+    }
+    let sources: BTreeSet<&str> = known.iter().map(|calibration| calibration.source.as_str()).collect();
+    let mut spreads = Vec::new();
+    for (file, shard) in files.iter().zip(&plan.shards) {
+        let own = file.calibration.iter().flat_map(|calibration| &calibration.spreads);
+        spreads.extend(own.filter(|spread| shard.benchmarks.contains(&spread.benchmark)).cloned());
+    }
+    spreads.sort_by(|a, b| (&a.benchmark, &a.metric).cmp(&(&b.benchmark, &b.metric)));
+    Some(CalibrationRecord { source: sources.into_iter().collect::<Vec<_>>().join("; "), spreads })
+}

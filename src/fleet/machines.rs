@@ -1,0 +1,123 @@
+//! The machines of the shards as one testbed, and what a reader should know of each row's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sha2::{Digest, Sha256};
+
+use crate::model::{Context, Lint, LintCode, Testbed};
+use crate::record::{PlanFile, RunFile};
+
+/// The targets that a shard measures.
+fn targets<'a>(plan: &'a PlanFile, shard: usize) -> BTreeSet<&'a str> {
+    let names = plan.shards.get(shard).map(|shard| shard.benchmarks.as_slice()).unwrap_or_default();
+    let mine = plan.benchmarks.iter().filter(|benchmark| names.contains(&benchmark.name));
+    mine.map(|benchmark| benchmark.target.as_str()).collect()
+}
+
+/// One testbed for all shards. Machines of one kind are one testbed; where targets need different kinds, each fact
+/// stands under its target.
+///
+/// # Errors
+/// One target on two kinds of machines: the next session would be compared with a mixture.
+pub fn testbed(plan: &PlanFile, files: &[RunFile]) -> Result<Testbed, String> {
+    let Some(first) = files.first() else { return Ok(Testbed::default()) };
+    if files
+        .iter()
+        .all(|file| file.testbed.id == first.testbed.id && file.testbed.facts == first.testbed.facts)
+    {
+        let agreed = |(key, value): (&String, &String)| {
+            let all = files.iter().all(|file| file.testbed.notes.get(key) == Some(value));
+            all.then(|| (key.clone(), value.clone()))
+        };
+        let notes = first.testbed.notes.iter().filter_map(agreed).collect();
+        return Ok(Testbed { notes, ..first.testbed.clone() });
+    }
+    let mut by_target: BTreeMap<&str, (usize, &Testbed)> = BTreeMap::new();
+    for (at, file) in files.iter().enumerate() {
+        for target in targets(plan, at) {
+            let (known_at, known) = *by_target.entry(target).or_insert((at, &file.testbed));
+            if known.id != file.testbed.id || known.facts != file.testbed.facts {
+                return Err(format!(
+                    "shards {} and {} measured {target:?} on different kinds of machines: {}",
+                    known_at + 1,
+                    at + 1,
+                    differing(known, &file.testbed)
+                ));
+            }
+        }
+    }
+    let mut facts = BTreeMap::new();
+    for (target, (_, testbed)) in by_target {
+        facts.extend(testbed.facts.iter().map(|(key, value)| (format!("{target}/{key}"), value.clone())));
+    }
+    let mut hash = Sha256::new();
+    for (key, value) in &facts {
+        hash.update(format!("{key}={value}\n"));
+    }
+    let id: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    Ok(Testbed { id, facts, notes: BTreeMap::new() })
+}
+
+fn differing(a: &Testbed, b: &Testbed) -> String {
+    let keys: BTreeSet<&String> = a.facts.keys().chain(b.facts.keys()).collect();
+    let unequal = keys.into_iter().filter(|key| a.facts.get(*key) != b.facts.get(*key));
+    let named: Vec<&str> = unequal.map(String::as_str).take(4).collect();
+    if named.is_empty() { format!("{} and {}", a.id, b.id) } else { named.join(", ") }
+}
+
+/// A note on each row of a shard whose machine is another one of the same kind than that of the first shard with its
+/// target: rows of one table that were not measured on one chip.
+pub fn other_machine(plan: &PlanFile, files: &[RunFile], shard: usize) -> Option<Lint> {
+    /// Names of one chip and one host.
+    const NOTES: [&str; 2] = ["gpu-id", "host-name"];
+    let mine = targets(plan, shard);
+    let first = (0..files.len()).find(|&at| !targets(plan, at).is_disjoint(&mine))?;
+    let (here, there) = (&files.get(shard)?.testbed.notes, &files.get(first)?.testbed.notes);
+    let unequal = NOTES.iter().find_map(|note| {
+        let both = here.get(*note).zip(there.get(*note));
+        both.filter(|(here, there)| here != there)
+    })?;
+    Some(Lint {
+        code: LintCode::OtherHost,
+        detail: format!(
+            "measured on another machine of the same kind than shard {}: {} / {}",
+            first + 1,
+            unequal.1,
+            unequal.0
+        ),
+    })
+}
+
+/// What the tool printed about the hosts: what all shards agree on, and of load and build the worst, so that no
+/// quiet machine hides a busy one.
+pub fn context(all: &[&Context]) -> Option<Context> {
+    let first = *all.first()?;
+    let worst_flag = |of: fn(&Context) -> Option<bool>, bad: bool| {
+        let known = || all.iter().filter_map(|context| of(context));
+        known().find(|flag| *flag == bad).or_else(|| known().next())
+    };
+    let is_debug = |build: &&String| build.eq_ignore_ascii_case("debug");
+    let builds = || all.iter().filter_map(|context| context.library_build_type.as_ref());
+    Some(Context {
+        date: all.iter().filter_map(|context| context.date.clone()).min(),
+        host_name: agreed(all, |context| context.host_name.clone()),
+        executable: agreed(all, |context| context.executable.clone()),
+        num_cpus: all.iter().filter_map(|context| context.num_cpus).min(),
+        mhz_per_cpu: first.mhz_per_cpu.filter(|_| all.iter().all(|c| c.mhz_per_cpu == first.mhz_per_cpu)),
+        cpu_scaling_enabled: worst_flag(|context| context.cpu_scaling_enabled, true),
+        aslr_enabled: worst_flag(|context| context.aslr_enabled, true),
+        library_build_type: builds().find(is_debug).or_else(|| builds().next()).cloned(),
+        library_version: agreed(all, |context| context.library_version.clone()),
+        load_avg: (0..3).map_while(|window| highest(all, window)).collect(),
+    })
+}
+
+fn agreed(all: &[&Context], of: impl Fn(&Context) -> Option<String>) -> Option<String> {
+    let first = of(all.first()?)?;
+    all.iter().all(|context| of(context).as_ref() == Some(&first)).then_some(first)
+}
+
+fn highest(all: &[&Context], window: usize) -> Option<f64> {
+    let loads = all.iter().filter_map(|context| context.load_avg.get(window));
+    loads.copied().max_by(f64::total_cmp)
+}

@@ -1,0 +1,16 @@
+//! L2: a suite on several machines. Cuts it into shards, and joins what they measured into one run, complete or not
+//! at all. Does no IO, and judges nothing.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod complete;
+mod formats;
+mod join;
+mod machines;
+mod merge;
+mod pack;
+mod plan;
+
+pub use formats::{PlanFormat, render};
+pub use merge::{Merged, NotMergeable, merge};
+pub use pack::{Cut, PackError};
+pub use plan::{PlannedSuite, SuiteBenchmark, plan};

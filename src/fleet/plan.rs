@@ -1,0 +1,136 @@
+//! From a suite and its durations to the plan.
+
+use std::collections::BTreeMap;
+
+use crate::model::SideName;
+use crate::record::{
+    Design, GateRecord, Number, PlanFile, PlanSchema, PlannedBenchmarkRecord, PlannedShardRecord,
+    PlannedSideRecord,
+};
+
+use super::pack::{Cut, PackError, pack};
+
+/// What counts for a benchmark when no duration of any benchmark is known.
+const DEFAULT_SECONDS: f64 = 60.0;
+
+/// A suite before it is cut.
+#[derive(Debug, Clone)]
+pub struct PlannedSuite {
+    pub suite: String,
+    pub suite_sha256: String,
+    pub seed: u64,
+    pub processes: u32,
+    pub min_blocks: u32,
+    pub max_blocks: u32,
+    pub time_budget_ns: Option<u64>,
+    pub gate: GateRecord,
+    pub sides: Vec<PlannedSideRecord>,
+    pub benchmarks: Vec<SuiteBenchmark>,
+}
+
+/// A benchmark of the suite, in its order.
+#[derive(Debug, Clone)]
+pub struct SuiteBenchmark {
+    pub name: String,
+    pub target: String,
+    pub sides: Vec<SideName>,
+    /// Labels of the runner that measures it.
+    pub runner: Vec<String>,
+}
+
+/// The plan, and in words how it came about. `durations` are seconds by the name of a benchmark; one that is not
+/// known counts as the median of those that are.
+///
+/// # Errors
+/// A number of shards that can't be had.
+pub fn plan(
+    suite: PlannedSuite,
+    durations: &BTreeMap<String, f64>,
+    cut: Cut,
+) -> Result<(PlanFile, Vec<String>), PackError> {
+    let usual = usual(durations);
+    let seconds = |name: &str| durations.get(name).copied().unwrap_or(usual);
+    let mut runners: Vec<&[String]> = Vec::new();
+    let mut items = Vec::new();
+    for benchmark in &suite.benchmarks {
+        let kind = runners.iter().position(|runner| *runner == benchmark.runner.as_slice());
+        let kind = kind.unwrap_or_else(|| {
+            runners.push(&benchmark.runner);
+            runners.len() - 1
+        });
+        items.push((kind, seconds(&benchmark.name)));
+    }
+    let loads = pack(&items, runners.len(), cut)?;
+    let shards: Vec<PlannedShardRecord> = (1..)
+        .zip(&loads)
+        .map(|(shard, load)| PlannedShardRecord {
+            shard,
+            runner: runners[load.kind].to_vec(),
+            benchmarks: load.items.iter().map(|&item| suite.benchmarks[item].name.clone()).collect(),
+            seconds: Number(load.seconds),
+        })
+        .collect();
+    let mut notes = vec![known_durations(&suite, durations, usual)];
+    if let Cut::Seconds(most) = cut {
+        let over = shards.iter().filter(|shard| shard.seconds.0 > most);
+        notes.extend(over.map(|shard| {
+            format!(
+                "shard {} takes about {:.0} s, longer than asked for: all blocks of {} run on one machine",
+                shard.shard,
+                shard.seconds.0,
+                shard.benchmarks.join(", ")
+            )
+        }));
+    }
+    let fatal = suite.gate.metrics.iter().filter(|metric| metric.fatal).map(|metric| metric.name.as_str());
+    let raised = suite.gate.overrides.iter().filter(|rule| rule.fatal == Some(true));
+    let metrics = fatal.chain(raised.filter_map(|rule| rule.metric.as_deref()));
+    let metrics = metrics.collect::<std::collections::BTreeSet<&str>>().len().max(1);
+    let mut file = PlanFile {
+        schema: PlanSchema,
+        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        sha256: String::new(),
+        suite: suite.suite,
+        suite_sha256: suite.suite_sha256,
+        design: if suite.sides.len() == 2 { Design::Abba } else { Design::Single },
+        seed: suite.seed,
+        processes: suite.processes,
+        min_blocks: suite.min_blocks,
+        max_blocks: suite.max_blocks,
+        time_budget_ns: suite.time_budget_ns,
+        rows: u32::try_from(suite.benchmarks.len() * metrics).unwrap_or(u32::MAX),
+        gate: suite.gate,
+        sides: suite.sides,
+        benchmarks: suite
+            .benchmarks
+            .iter()
+            .zip(&items)
+            .map(|(benchmark, (_, seconds))| PlannedBenchmarkRecord {
+                name: benchmark.name.clone(),
+                target: benchmark.target.clone(),
+                sides: benchmark.sides.clone(),
+                seconds: Number(*seconds),
+            })
+            .collect(),
+        shards,
+    };
+    file.seal();
+    Ok((file, notes))
+}
+
+fn known_durations(suite: &PlannedSuite, durations: &BTreeMap<String, f64>, usual: f64) -> String {
+    let all = suite.benchmarks.len();
+    let known = suite.benchmarks.iter().filter(|benchmark| durations.contains_key(&benchmark.name)).count();
+    if known == all {
+        return format!("the durations of all {all} benchmarks are known");
+    }
+    format!(
+        "the durations of {known} of {all} benchmarks are known; each of the others counts as {usual:.0} s"
+    )
+}
+
+fn usual(durations: &BTreeMap<String, f64>) -> f64 {
+    let mut known: Vec<f64> = durations.values().copied().collect();
+    known.sort_by(f64::total_cmp);
+    known.get(known.len() / 2).copied().unwrap_or(DEFAULT_SECONDS)
+}

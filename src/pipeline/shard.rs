@@ -1,0 +1,56 @@
+//! The part of a suite that this machine measures, as a plan gives it.
+
+use std::collections::BTreeSet;
+
+use crate::model::BenchmarkName;
+use crate::record::{PlanFile, ShardRecord};
+
+use super::PipelineError;
+use super::plan::PlannedBenchmark;
+
+/// One shard of a plan.
+#[derive(Debug, Clone)]
+pub struct Shard {
+    record: ShardRecord,
+    /// What this machine measures.
+    benchmarks: BTreeSet<String>,
+    /// Every benchmark of the suite, in its order: the schedule is drawn for all of them.
+    suite: Vec<BenchmarkName>,
+    pub(super) rows: u32,
+    pub(super) seed: u64,
+}
+
+impl Shard {
+    /// `None` where the plan has no shard of this number.
+    pub fn new(plan: &PlanFile, number: u32, attempt: u32) -> Option<Self> {
+        let benchmarks = plan.shard(number)?.benchmarks.iter().cloned().collect();
+        Some(Self {
+            record: ShardRecord { plan: plan.sha256.clone(), shard: number, attempt },
+            benchmarks,
+            suite: plan.benchmarks.iter().map(|benchmark| BenchmarkName::new(&benchmark.name)).collect(),
+            rows: plan.rows,
+            seed: plan.seed,
+        })
+    }
+
+    pub(super) fn record(&self) -> ShardRecord {
+        self.record.clone()
+    }
+
+    /// Leaves what this shard measures, and returns the names of the whole suite.
+    pub(super) fn select(
+        &self,
+        plans: &mut [Vec<PlannedBenchmark<'_>>],
+    ) -> Result<Vec<BenchmarkName>, PipelineError> {
+        let mut left = 0;
+        for plan in plans {
+            plan.retain(|planned| self.benchmarks.contains(planned.name().as_str()));
+            left += plan.len();
+        }
+        if left == 0 {
+            let text = format!("no benchmark of the suite is in shard {}", self.record.shard);
+            return Err(PipelineError::Selection(text));
+        }
+        Ok(self.suite.clone())
+    }
+}

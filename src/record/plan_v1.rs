@@ -1,0 +1,178 @@
+//! The plan of a suite that several machines measure, version 1, and what its shards leave in a run file.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{SideName, Testbed};
+
+use super::{Design, GateRecord, Number, PlanSchema, RecordError, baseline_v1, check, schema};
+
+/// Who measures what of a suite, and everything that all of its shards must agree on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanFile {
+    pub schema: PlanSchema,
+    /// The version of benchgate that wrote the file.
+    pub benchgate: String,
+    /// SHA-256 of everything else in the file: the name that shards call the plan by.
+    pub sha256: String,
+    pub suite: String,
+    /// SHA-256 over the configuration, lock, commit, flags and benchmarks of every side.
+    pub suite_sha256: String,
+    pub design: Design,
+    /// Seed of the schedule's order, for every shard.
+    pub seed: u64,
+    /// Processes of each benchmark of a run with one side.
+    pub processes: u32,
+    /// For a run with two sides: blocks before the first look.
+    pub min_blocks: u32,
+    /// Blocks after which an open row is inconclusive.
+    pub max_blocks: u32,
+    /// Whether measuring may end early because its time is spent; each shard has the suite's budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_budget_ns: Option<u64>,
+    /// Rows of the whole suite that the error budget is shared among while a shard measures.
+    pub rows: u32,
+    /// The policy that decides how long each row is measured.
+    pub gate: GateRecord,
+    pub sides: Vec<PlannedSideRecord>,
+    /// In the order of the suite, which the schedule is drawn for.
+    pub benchmarks: Vec<PlannedBenchmarkRecord>,
+    /// Numbered from 1.
+    pub shards: Vec<PlannedShardRecord>,
+}
+
+/// One side of every shard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedSideRecord {
+    pub name: SideName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Version of the pinned tools.
+    pub version: String,
+    /// The commit that compiler and runtime must print.
+    pub tools_commit: String,
+}
+
+/// One benchmark of the suite.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedBenchmarkRecord {
+    pub name: String,
+    pub target: String,
+    /// The sides that declare it.
+    pub sides: Vec<SideName>,
+    /// How long it was expected to take.
+    pub seconds: Number,
+}
+
+/// One shard: all processes of its benchmarks run on one machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedShardRecord {
+    pub shard: u32,
+    /// Labels of the runner.
+    pub runner: Vec<String>,
+    /// Names of benchmarks, in the order of the suite.
+    pub benchmarks: Vec<String>,
+    pub seconds: Number,
+}
+
+/// Says in a run file that it is one shard of a suite: it can't be judged alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShardRecord {
+    /// SHA-256 of the plan.
+    pub plan: String,
+    pub shard: u32,
+    /// A later attempt at a shard replaces an earlier one.
+    pub attempt: u32,
+}
+
+/// Where a shard of a merged run was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MergedShardRecord {
+    pub plan: String,
+    pub shard: u32,
+    pub attempt: u32,
+    pub session: String,
+    pub testbed: Testbed,
+}
+
+impl PlanFile {
+    /// Reads a plan and checks its digest.
+    ///
+    /// # Errors
+    /// Bytes that are not a whole, consistent and unchanged plan of a known version.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
+        let file: Self =
+            serde_json::from_slice(bytes).map_err(|error| schema::explain_plan(bytes, &error))?;
+        check::hash(&file.sha256, &file.hash())?;
+        consistent(&file)?;
+        Ok(file)
+    }
+
+    /// The file's bytes: the same value gives the same bytes.
+    pub fn to_json(&self) -> Vec<u8> {
+        // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
+        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Writes the digest of the content into the content.
+    pub fn seal(&mut self) {
+        self.sha256 = self.hash();
+    }
+
+    fn hash(&self) -> String {
+        baseline_v1::hash(&Self { sha256: String::new(), ..self.clone() })
+    }
+
+    /// The shard of this number.
+    pub fn shard(&self, number: u32) -> Option<&PlannedShardRecord> {
+        self.shards.iter().find(|shard| shard.shard == number)
+    }
+}
+
+fn consistent(file: &PlanFile) -> Result<(), RecordError> {
+    let wrong = |at: &str, what: String| RecordError::Inconsistent { at: at.to_owned(), what };
+    let sides: Vec<SideName> = file.sides.iter().map(|side| side.name).collect();
+    match (file.design, sides.as_slice()) {
+        (Design::Single, [_]) | (Design::Abba, [SideName::Base, SideName::Head]) => {}
+        _ => return Err(wrong("sides", "the sides are not those of the design".to_owned())),
+    }
+    // A policy has a handful of metrics; more rows would only cost memory.
+    const MOST_METRICS: usize = 64;
+    if file.rows as usize > file.benchmarks.len().saturating_mul(MOST_METRICS) {
+        return Err(wrong("rows", format!("{} rows are more than the benchmarks can have", file.rows)));
+    }
+    let mut names = BTreeSet::new();
+    for benchmark in &file.benchmarks {
+        if !names.insert(benchmark.name.as_str()) {
+            return Err(wrong("benchmarks", format!("a second benchmark is named {:?}", benchmark.name)));
+        }
+        let declared: Vec<SideName> = benchmark.sides.clone();
+        if declared.is_empty() || !declared.is_sorted() || declared.iter().any(|side| !sides.contains(side)) {
+            return Err(wrong("benchmarks", format!("{:?} is not on sides of the plan", benchmark.name)));
+        }
+    }
+    for (number, shard) in (1..).zip(&file.shards) {
+        if shard.shard != number {
+            return Err(wrong("shards", format!("shard {} stands in place {number}", shard.shard)));
+        }
+        for name in &shard.benchmarks {
+            if !names.remove(name.as_str()) {
+                return Err(wrong("shards", format!("{name:?} is in two shards, or not in the suite")));
+            }
+        }
+    }
+    match names.first() {
+        None => Ok(()),
+        Some(name) => Err(wrong("shards", format!("{name:?} is in no shard"))),
+    }
+}
