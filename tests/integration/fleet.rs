@@ -84,8 +84,164 @@ fn shards_of_one_suite_are_merged_to_a_run_that_every_command_reads() {
     suite.world.run(["compare", "shards/1-1.json"]).expect_code(20);
     assert_eq!(merge(&suite), Some(0));
     suite.world.run(["compare", "merged.json"]).expect_code(0);
-            let mut merged =
-                fleet::merge(&plan, labelled).map_err(|wrong| TestCaseError::fail(format!("{wrong:?}")))?.file;
+    let merged: Value = serde_json::from_str(&suite.world.read("merged.json")).unwrap();
+    let names: Vec<&str> = merged["sides"][1]["benchmarks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|benchmark| benchmark["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["m0/cpu/main", "m1/cpu/main", "m2/cpu/main"]);
+    assert_eq!(merged["shards"].as_array().unwrap().len(), 2);
+    let first = suite.world.read("merged.json");
+    suite
+        .world
+        .run(["merge", "shards/2-1.json", "shards/1-1.json", "--output", "merged.json"])
+        .expect_code(0);
+    assert_eq!(suite.world.read("merged.json"), first, "the order of the files does not matter");
+}
+
+#[test]
+fn eight_workers_that_are_killed_lost_and_repeated_are_green_only_when_complete() {
+    let suite = suite(8);
+    suite.world.run(["plan", "--shards", "8"]).expect_code(0);
+    suite.world.write("shards/.keep", "");
+    std::fs::remove_file(suite.world.work().join("shards/.keep")).unwrap();
+    let start =
+        |shard| shard_command(&suite, shard, 1).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut workers: Vec<Child> = (1..=8).map(start).collect();
+    // Whatever each of them had reached by then.
+    for (worker, wait) in [(1, 0), (4, 300), (6, 300)] {
+        std::thread::sleep(Duration::from_millis(wait));
+        workers[worker].kill().unwrap();
+    }
+    for worker in &mut workers {
+        worker.wait().unwrap();
+    }
+    let done = |shard: usize| suite.world.work().join(format!("shards/{shard}-1.json")).exists();
+    let lost: Vec<usize> = (1..=8).filter(|shard| !done(*shard)).collect();
+    assert!(lost.contains(&2), "a worker that is killed at once has no result");
+    assert_eq!(merge(&suite), Some(20));
+    assert!(!suite.world.work().join("merged.json").exists());
+
+    for shard in &lost {
+        suite.world.finish(shard_command(&suite, *shard, 2)).expect_code(0);
+    }
+    assert_eq!(merge(&suite), Some(0));
+    let whole = suite.world.read("merged.json");
+
+    // A second upload of the same file changes nothing; another result of the same attempt is refused.
+    let first = suite.world.read("shards/2-2.json");
+    suite.world.write("shards/copy.json", &first);
+    assert_eq!(merge(&suite), Some(0));
+    assert_eq!(suite.world.read("merged.json"), whole);
+    let mut other = RunFile::from_slice(first.as_bytes()).unwrap();
+    other.session.push('x');
+    suite.world.write("shards/copy.json", other.to_json());
+    assert_eq!(merge(&suite), Some(20));
+    std::fs::remove_file(suite.world.work().join("shards/copy.json")).unwrap();
+
+    // An older attempt doesn't replace a newer one, and a lost one leaves no old result behind.
+    other.shard.as_mut().unwrap().attempt = 1;
+    suite.world.write("shards/zzz.json", other.to_json());
+    assert_eq!(merge(&suite), Some(0));
+    assert_eq!(suite.world.read("merged.json"), whole);
+    std::fs::remove_file(suite.world.work().join("shards/zzz.json")).unwrap();
+    std::fs::remove_file(suite.world.work().join("shards/2-2.json")).unwrap();
+    assert_eq!(merge(&suite), Some(20));
+    assert!(!suite.world.work().join("merged.json").exists());
+}
+
+/// The plan of this run, cut so that benchmark `i` is in shard `cut[i]`.
+fn recut(plan: &PlanFile, seed: u64, cut: &[usize]) -> PlanFile {
+    let mut shards: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (benchmark, shard) in plan.benchmarks.iter().zip(cut) {
+        shards.entry(*shard).or_default().push(benchmark.name.clone());
+    }
+    let shards = (1..).zip(shards.into_values()).map(|(shard, benchmarks)| PlannedShardRecord {
+        shard,
+        runner: Vec::new(),
+        benchmarks,
+        seconds: Number(1.0),
+    });
+    let mut plan = PlanFile { seed, shards: shards.collect(), ..plan.clone() };
+    plan.seal();
+    plan
+}
+
+/// What each shard would have recorded of these samples.
+fn pieces(run: &RunFile, plan: &PlanFile) -> Vec<RunFile> {
+    let piece = |shard: &PlannedShardRecord| {
+        let mut file = run.clone();
+        file.session = format!("session {}", shard.shard);
+        file.shard = Some(ShardRecord { plan: plan.sha256.clone(), shard: shard.shard, attempt: 1 });
+        for side in &mut file.sides {
+            side.benchmarks.retain(|benchmark| shard.benchmarks.contains(&benchmark.name));
+        }
+        let mut orders: Vec<&mut u32> = file
+            .sides
+            .iter_mut()
+            .flat_map(|side| &mut side.benchmarks)
+            .flat_map(|benchmark| &mut benchmark.processes)
+            .map(|process| &mut process.order)
+            .collect();
+        orders.sort();
+        for (own, order) in (0..).zip(orders) {
+            *order = own;
+        }
+        file
+    };
+    plan.shards.iter().map(piece).collect()
+}
+
+fn report_of(run: &RunFile) -> String {
+    let runs: BTreeMap<SideName, _> = run.runs("run.json").into_iter().collect();
+    let policy = recorded_policy(run).unwrap();
+    let options = CompareOptions::default();
+    let comparison = compare(&runs[&SideName::Base], &runs[&SideName::Head], &policy, &options);
+    report::json(&View::new(&comparison, None))
+}
+
+#[test]
+fn the_verdict_does_not_depend_on_how_the_suite_was_cut() {
+    let suite = Suite::new()
+        .model("same", &["latency-us=400", "pinned-latency-us=400"])
+        .model("slower", &["latency-us=300"])
+        .model("other", &["latency-us=200", "pinned-latency-us=200"])
+        .model("uneven", &["latency-us=250", "pinned-latency-us=250", "slow-every=3", "slow-by=30"])
+        .model("broken", &["compile-error=no"])
+        .model("long", &["latency-us=900", "pinned-latency-us=900"])
+        .base("")
+        .head("flags = [\"--fake=latency-us=330\"]")
+        .write();
+    suite.world.run(["plan", "--shards", "1"]).expect_code(0);
+    suite.world.run(["run"]).expect_code(20);
+    let run = RunFile::from_slice(suite.world.read("run.json").as_bytes()).unwrap();
+    let (plan, whole) = (plan(&suite), report_of(&run));
+    let benchmarks = plan.benchmarks.len();
+    let cuts = (
+        proptest::collection::vec(0..benchmarks, benchmarks),
+        Just(()).prop_perturb(|(), mut random| random.next_u64()),
+    );
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    runner
+        .run(&cuts, |(cut, order)| {
+            let plan = recut(&plan, run.seed, &cut);
+            let pieces = pieces(&run, &plan);
+            let mut labelled: Vec<(String, RunFile)> =
+                (0..).zip(pieces).map(|(at, file): (usize, _)| (format!("{at}.json"), file)).collect();
+            let count = labelled.len();
+            labelled.rotate_left(usize::try_from(order % 7).unwrap() % count);
+            if order % 2 == 0 {
+                labelled.reverse();
+            }
+            let mut merged = fleet::merge(&plan, labelled)
+                .map_err(|wrong| TestCaseError::fail(format!("{wrong:?}")))?
+                .file;
             prop_assert_eq!(merged.shards.len(), count);
             // The gate is a pure function of the runs, and they are the same but for the session's name. A few reports
             // show that the name is not in them.
