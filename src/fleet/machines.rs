@@ -8,7 +8,7 @@ use crate::model::{Context, Lint, LintCode, Testbed};
 use crate::record::{PlanFile, RunFile};
 
 /// The targets that a shard measures.
-fn targets<'a>(plan: &'a PlanFile, shard: usize) -> BTreeSet<&'a str> {
+fn targets(plan: &PlanFile, shard: usize) -> BTreeSet<&str> {
     let names = plan.shards.get(shard).map(|shard| shard.benchmarks.as_slice()).unwrap_or_default();
     let mine = plan.benchmarks.iter().filter(|benchmark| names.contains(&benchmark.name));
     mine.map(|benchmark| benchmark.target.as_str()).collect()
