@@ -136,7 +136,8 @@ fn contend(mode: &str, files: &[PathBuf]) -> f64 {
         }
         "compare" => {
             let runs: Vec<_> = files.iter().map(|file| read(file)).collect();
-            let options = gate::CompareOptions { seed: 1, today: "2026-11-20".to_owned() };
+            let options =
+                gate::CompareOptions { seed: 1, today: "2026-11-20".to_owned(), ..Default::default() };
             gate::compare(&runs[0], &runs[1], &gate::Policy::default(), &options).rows.len()
         }
         // The whole command: options, policy, and a report.
