@@ -276,7 +276,7 @@ impl MeasureArgs {
             return Err(CliError::Internal { message: "no side to run".to_owned() });
         };
         check_processors(&side.config)?;
-        let options = self.options(&side.config.root, output, identical_blocks, calibration, beside)?;
+        let options = self.options(&side.config.root, output, identical_blocks, calibration, backends)?;
         let options = pipeline::Options { shard: self.shard.of_suite(sides)?, ..options };
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
