@@ -117,7 +117,7 @@ pub fn suite_digest(sides: &[SideInput], names: &[BenchmarkName]) -> Result<Stri
     let mut hash = Sha256::new();
     for side in sides {
         let config = &side.config;
-        let lock = Lock::path_beside(&config.file);
+        let lock = Lock::path_for(&config.file);
         let policy = config.policy_file.as_ref().map(|file| config.root.join(file));
         let lock = lock.exists().then(|| sha256(&lock)).transpose()?;
         let policy = policy.map(|file| sha256(&file)).transpose()?;
