@@ -92,7 +92,7 @@ pub fn plan(
         sha256: String::new(),
         suite: suite.suite,
         suite_sha256: suite.suite_sha256,
-        design: if suite.sides.len() == 2 { Design::Abba } else { Design::Single },
+        design: if suite.sides.len() == 2 { Design::Pairs } else { Design::Single },
         seed: suite.seed,
         processes: suite.processes,
         min_blocks: suite.min_blocks,

@@ -143,7 +143,7 @@ fn consistent(file: &PlanFile) -> Result<(), RecordError> {
     let wrong = |at: &str, what: String| RecordError::Inconsistent { at: at.to_owned(), what };
     let sides: Vec<SideName> = file.sides.iter().map(|side| side.name).collect();
     match (file.design, sides.as_slice()) {
-        (Design::Single, [_]) | (Design::Abba, [SideName::Base, SideName::Head]) => {}
+        (Design::Single, [_]) | (Design::Pairs, [SideName::Base, SideName::Head]) => {}
         _ => return Err(wrong("sides", "the sides are not those of the design".to_owned())),
     }
     // A policy has a handful of metrics; more rows would only cost memory.
