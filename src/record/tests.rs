@@ -105,7 +105,7 @@ fn a_newer_version_is_refused_and_names_what_is_needed() {
 #[test]
 fn an_unknown_field_or_word_is_refused_at_its_line() {
     let field = golden_with("\"seed\": 42", "\"sead\": 42");
-    insta::assert_snapshot!(message(field), @"line 9, column 8: unknown field `sead`, expected one of `schema`, `benchgate`, `suite`, `session`, `created`, `complete`, `design`, `seed`, `measure`, `testbed`, `metrics`, `sides`, `backends`, `bundle`, `gate`, `calibration`, `lints`");
+    insta::assert_snapshot!(message(field), @"line 9, column 8: unknown field `sead`, expected one of `schema`, `benchgate`, `suite`, `session`, `created`, `complete`, `design`, `seed`, `measure`, `testbed`, `metrics`, `sides`, `backends`, `bundle`, `shard`, `shards`, `gate`, `calibration`, `lints`");
     let lint = golden_with("\"cpu-scaling\"", "\"cpu-on-fire\"");
     insta::assert_snapshot!(message(lint), @r#"line 173, column 35: unknown lint code "cpu-on-fire""#);
     let null = golden_with("121034.25", "null");
