@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::judging::POLICY_KEYS;
 use super::names::{NamedFile, unique};
 use super::problems::Collector;
-use super::sections::{self, POLICY_KEYS};
+use super::services;
 use super::view::ConfigView;
 use super::{
     CommentWhen, Config, GitHub, Measure, Profiling, Store, Target, backend, flags, functions, model, policy,
@@ -186,12 +187,12 @@ fn measure(view: ConfigView<'_, '_>, problems: &mut Collector) -> Measure {
 
 impl Default for Store {
     fn default() -> Self {
-        store(ConfigView::empty(&sections::STORE), &mut Collector::default())
+        store(ConfigView::empty(&services::STORE), &mut Collector::default())
     }
 }
 
 impl Default for GitHub {
     fn default() -> Self {
-        github(ConfigView::empty(&sections::GITHUB))
+        github(ConfigView::empty(&services::GITHUB))
     }
 }

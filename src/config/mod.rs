@@ -1,6 +1,6 @@
 //! L3: raw (toml) → validated [`Config`]. Every problem is reported at once, with its place.
 //!
-//! [`sections`] describes every table once. The first pass (`check`) reports what does not fit that
+//! [`sections`], [`judging`] (policy) and [`services`] (`[store]`, `[github]`) describe every table once. The first pass (`check`) reports what does not fit that
 //! description, the second (`build` and the files beside it) makes values and checks the rules between
 //! them, and `load` looks at the files that are named. Only a [`Config`] without problems leaves.
 
@@ -11,6 +11,7 @@ mod fields;
 mod flags;
 mod fraction;
 mod functions;
+mod judging;
 mod load;
 mod model;
 mod names;
@@ -21,6 +22,7 @@ mod problems;
 mod reference;
 mod schema;
 mod sections;
+mod services;
 mod side;
 #[cfg(test)]
 mod tests;

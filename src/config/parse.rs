@@ -8,10 +8,10 @@ use super::build::{self, Built};
 use super::check::check_table;
 use super::policy;
 use super::problems::{Collector, ConfigProblems, shown};
-use super::sections;
 use super::types::PolicyPart;
 use super::view::ConfigView;
 use super::{Config, Pin, side};
+use super::{judging, sections};
 
 /// Parses and validates a `benchgate.toml`; `file` is for messages and relative paths only.
 ///
@@ -36,8 +36,8 @@ pub(super) fn collect(text: &str, file: &Path, problems: &mut Collector) -> Opti
 /// Parses a file that holds policy only.
 pub(super) fn collect_policy(text: &str, problems: &mut Collector) -> Option<PolicyPart> {
     let document = document(text, problems)?;
-    check_table(&document, &sections::POLICY, problems);
-    let root = ConfigView::new(&document, &sections::POLICY);
+    check_table(&document, &judging::POLICY, problems);
+    let root = ConfigView::new(&document, &judging::POLICY);
     // Block counts stay with `[measure]`; a policy file has none.
     Some(policy::part(root, root.get("measure"), problems))
 }
@@ -49,7 +49,7 @@ pub(super) fn collect_policy_of_config(
 ) -> Option<(PolicyPart, Option<String>)> {
     let document = document(text, problems)?;
     let root = ConfigView::new(&document, &sections::ROOT);
-    for key in sections::POLICY_KEYS.into_iter().chain(["policy"]) {
+    for key in judging::POLICY_KEYS.into_iter().chain(["policy"]) {
         if let (Some(field), Some(value)) =
             (sections::ROOT.field(key), document.as_table().and_then(|table| table.get(key)))
         {

@@ -129,7 +129,7 @@ impl<'a> DataBranch<'a> {
     /// Names in a folder, and whether each is a folder. Empty if the folder does not exist.
     pub fn list(&self, folder: &str) -> Result<Vec<(String, bool)>, GitError> {
         let Some(tree) = self.tree(folder)? else { return Ok(Vec::new()) };
-        Ok(super::listing(&tree))
+        Ok(super::tree::listing(&tree))
     }
 
     /// Fetches the missing ones of these files together.
@@ -276,7 +276,7 @@ impl<'a> DataBranch<'a> {
         let Some(tip) = self.tip else { return Ok(None) };
         let failed = |error: git2::Error| other("read the fetched branch", &error);
         let root = self.repository.find_commit(tip).and_then(|commit| commit.tree()).map_err(failed)?;
-        super::subtree(&self.repository, root, folder).map_err(failed)
+        super::tree::subtree(&self.repository, root, folder).map_err(failed)
     }
 
     fn blob(&self, path: &str) -> Result<Option<Oid>, GitError> {

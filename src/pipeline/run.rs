@@ -211,8 +211,8 @@ impl<'a> SuiteRun<'a> {
 }
 
 impl<'a> PreparedRun<'a> {
-    /// Exports and compiles, and packs what verifying and measuring need into the output. `notices` are for whoever
-    /// reads the verdict. Where the base has a configuration of its own, that one judges.
+    /// Exports and compiles, and packs what verifying and measuring need into the output. `notices` are
+    /// shown with the verdict. Where the base has a configuration of its own, that one judges.
     ///
     /// # Errors
     /// What stops a whole run, and what can't be bundled. A model that fails is in the bundle as such.

@@ -26,7 +26,7 @@ const HEADER: &str = "\
 ";
 
 impl Lock {
-    /// The lock beside a configuration file. One that does not exist yet is empty.
+    /// The lock of a configuration file. One that does not exist yet is empty.
     ///
     /// # Errors
     /// It exists and can't be read, or is not a lock file.

@@ -1,4 +1,4 @@
-//! What is known of one GPU, whoever made it.
+//! What is known of one GPU, of any maker.
 
 /// Who made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,137 @@
+//! The tables of a policy: the gate, its waivers, and how far outputs may differ.
+
+use super::fields::{Field, Section, ValueKind, defaulted, optional, required};
+use super::fraction::ALPHA;
+
+/// A part of the reference's magnitude: from 1 on, an output of zeros would agree with everything.
+const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
+/// No output that a larger bound is right for needs one: `rtol` grows with the elements.
+const ATOL: ValueKind = ValueKind::Number { min: 0.0, max: 1_000.0 };
+
+/// The keys that are policy: what a pull request must not decide about itself.
+pub(super) const POLICY_KEYS: [&str; 3] = ["gate", "waiver", "numerics"];
+
+/// The file that `policy = "…"` names.
+pub(super) static POLICY: Section = Section {
+    title: "a policy file",
+    doc: "",
+    fields: &[
+        optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
+        optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
+        optional("numerics", ValueKind::Named(&NUMERICS), "How far outputs may be from their references."),
+    ],
+};
+
+pub(super) static GATE: Section = Section {
+    title: "[gate]",
+    doc: "Policy. In a pull request it is read from the base, so that a change can't loosen the gate that \
+          judges it.",
+    fields: &[
+        defaulted(
+            "alpha",
+            ValueKind::Number { min: ALPHA.0, max: ALPHA.1 },
+            "0.01",
+            "Chance of at least one false red over all fatal rows of the suite.",
+        ),
+        defaulted(
+            "test",
+            ValueKind::Choice(&["auto", "welch", "mann-whitney"]),
+            "\"auto\"",
+            "The test that decides.",
+        ),
+        defaulted(
+            "fail-on",
+            ValueKind::List(&ValueKind::Choice(&[
+                "regressed",
+                "diverged",
+                "error",
+                "missing",
+                "inconclusive",
+            ])),
+            "[\"regressed\", \"diverged\", \"error\", \"missing\", \"inconclusive\"]",
+            "The verdicts that make the exit code non-zero.",
+        ),
+        optional(
+            "between-cv",
+            ValueKind::Spread,
+            "Standard deviation between processes to assume where nothing measured it.",
+        ),
+        optional("metric", ValueKind::Named(&METRIC), "How each metric is judged."),
+        optional(
+            "override",
+            ValueKind::Tables(&OVERRIDE),
+            "Exceptions by benchmark; where several match, the last wins.",
+        ),
+    ],
+};
+
+/// Shared by `[gate.metric.*]` and `[[gate.override]]`.
+const FLOOR: Field = optional(
+    "floor",
+    ValueKind::Fraction,
+    "Smallest change worth a red, relative to base: `\"1%\"` or `0.01`.",
+);
+const FLOOR_ABSOLUTE: Field = optional(
+    "floor-absolute",
+    ValueKind::Magnitude,
+    "Smallest change worth a red: a duration for metrics of time, otherwise a number in the metric's unit.",
+);
+const TOLERANCE: Field =
+    optional("tolerance", ValueKind::Fraction, "Largest change a green may hide; not below the floor.");
+const FATAL: Field = optional("fatal", ValueKind::Bool, "Whether a red of this metric fails the gate.");
+
+static METRIC: Section = Section {
+    title: "[gate.metric.<name>]",
+    doc: "The name is one of `latency`, `cpu-time`, `compile-time`, `vmfb-size`, `dispatch-count`, \
+          `peak-host-memory`, `peak-device-memory`, `items-per-second`, or a foreign tool's own. A metric that \
+          is not named keeps its default; a foreign one is then reported and never fatal.",
+    fields: &[FLOOR, FLOOR_ABSOLUTE, TOLERANCE, FATAL],
+};
+
+static OVERRIDE: Section = Section {
+    title: "[[gate.override]]",
+    doc: "",
+    fields: &[
+        required(
+            "benchmark",
+            ValueKind::Glob,
+            "Glob over `model/target/function`, for example `vit*/cpu/*`.",
+        ),
+        optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),
+        FLOOR,
+        FLOOR_ABSOLUTE,
+        TOLERANCE,
+        FATAL,
+        optional("between-cv", ValueKind::Spread, "As in `[gate]`, for these benchmarks."),
+    ],
+};
+
+pub(super) static WAIVER: Section = Section {
+    title: "[[waiver]]",
+    doc: "A red that somebody looked at and accepts until a day. It stays visible.",
+    fields: &[
+        required("benchmark", ValueKind::Glob, "Glob over `model/target/function`."),
+        optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),
+        required("owner", ValueKind::Line, "Who answers for it."),
+        required("reason", ValueKind::Line, "Why it is accepted."),
+        required("expires", ValueKind::Date, "Last day it holds, `YYYY-MM-DD`; at most 366 days from today."),
+    ],
+};
+
+pub(super) static NUMERICS: Section = Section {
+    title: "[numerics.<type>]",
+    doc: "The type is one of `f64`, `f32`, `f16`, `bf16`, `i64` … `i8`, `u64` … `u8`, `bool`. With m the \
+          typical magnitude of the reference, every element must satisfy |a − b| ≤ atol + rtol·|b| + stol·m. \
+          Defaults depend on the type; integers must be equal.",
+    fields: &[
+        optional("atol", ATOL, "Absolute part of an element's bound."),
+        optional("rtol", PART, "Part relative to the reference's element."),
+        optional("stol", PART, "Part relative to the reference's typical magnitude."),
+        optional("max-error", PART, "Bound of the root mean square of |a − b| / (|b| + m)."),
+        optional(
+            "min-cosine",
+            ValueKind::Number { min: -1.0, max: 1.0 },
+            "Least cosine similarity of output and reference.",
+        ),
+    ],
+};
