@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use globset::Glob;
+use regex::Regex;
 
 use crate::exit_code::ExitCode;
 use crate::model::{Better, Metric, Series, Unit, counted};
+use crate::pipeline::Filter;
 use crate::report::{harmless, percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
@@ -32,9 +33,9 @@ pub struct Show {
     /// Newest sessions to read; the newest 40 of them are drawn as a line
     #[arg(long, value_name = "N", default_value_t = 100)]
     sessions: usize,
-    /// Only benchmarks that match
-    #[arg(long, value_name = "GLOB")]
-    benchmark: Option<String>,
+    /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
+    #[arg(long, value_name = "REGEX")]
+    filter: Vec<Regex>,
     /// Only this metric
     #[arg(long, value_name = "NAME", default_value_t = Metric::LATENCY.name.into_owned())]
     metric: String,
@@ -118,17 +119,13 @@ impl Track {
 
 pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
-    let glob = args.benchmark.as_deref().map(Glob::new).transpose().map_err(|error| CliError::Usage {
-        message: format!("failed to read --benchmark: {error}"),
-        hint: None,
-    })?;
-    let glob = glob.map(|glob| glob.compile_matcher());
     let shelf = args.shelf.open(files)?;
     let sessions = load(&shelf, files, args.sessions, terminal)?;
     let mut tracks = tracks(&sessions, &args.metric);
-    tracks.retain(|name, _| glob.as_ref().is_none_or(|glob| glob.is_match(name)));
-    if let (Some(asked), true) = (&args.benchmark, tracks.is_empty()) {
-        return Err(no_match(asked, &shelf.folder));
+    let filter = Filter::new(&args.filter);
+    tracks.retain(|name, _| filter.selects(name));
+    if let (Some(asked), true) = (args.filter.first(), tracks.is_empty()) {
+        return Err(no_match(asked.as_str(), &shelf.folder));
     }
     if args.output.format == Format::Json {
         let shown = as_json(&shelf, &sessions, &tracks);

@@ -63,7 +63,7 @@ Examples:
   benchgate compare 'base-*.json' 'head-*.json'   several processes a side
   benchgate compare base.json a.json b.json       several results side by side
   benchgate compare results/base results/head     the results in two folders
-  benchgate compare two.json --base-benchmark old --head-benchmark new
+  benchgate compare two.json --base-filter old --head-filter new
   iree-benchmark-module … | benchgate compare base.json -
   benchgate compare base.json head.json --format markdown --output report.md
   benchgate compare --explain single-repetition";

@@ -1,5 +1,7 @@
 //! `benchgate explain`.
 
+use regex::Regex;
+
 use crate::exit_code::ExitCode;
 use crate::gate::{CompareOptions, compare, explain};
 use crate::pipeline::Filter;
@@ -32,7 +34,7 @@ pub struct Args {
     /// Only benchmarks whose name (model/target/function) matches this regular expression; also those that did
     /// not move
     #[arg(long, value_name = "REGEX")]
-    filter: Vec<String>,
+    filter: Vec<Regex>,
     /// Show everything; also what did not move and every kernel
     #[arg(long)]
     all: bool,
@@ -45,10 +47,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let filter = Filter::new(&args.filter).map_err(|error| CliError::Usage {
-        message: format!("failed to read --filter: {error}"),
-        hint: Some("a filter is a regular expression, for example --filter '^vit'".to_owned()),
-    })?;
+    let filter = Filter::new(&args.filter);
     args.policy.resolve()?;
     let destination = args.output.open()?;
     let base = args.base.clone().unwrap_or_else(|| args.run.run.to_string_lossy().into_owned());

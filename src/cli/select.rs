@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use globset::{Glob, GlobMatcher};
+use regex::Regex;
 
 use crate::gate::{MetricPolicy, Policy};
-use crate::model::{Benchmark, BenchmarkName, Run};
+use crate::model::{BenchmarkName, Run, counted};
+use crate::pipeline::Filter;
 
 use super::CliError;
 
@@ -13,49 +14,27 @@ use super::CliError;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {
-    /// Only benchmarks that match; repeatable
-    #[arg(long, value_name = "GLOB", value_parser = pattern)]
-    benchmark: Vec<Pattern>,
+    /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
+    #[arg(long, value_name = "REGEX")]
+    filter: Vec<Regex>,
     /// Only this metric; repeatable, and what is named decides
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     metric: Vec<String>,
     /// Take only benchmarks that match as the base side; one result alone then serves for both sides
-    #[arg(long, value_name = "GLOB", value_parser = pattern)]
-    base_benchmark: Vec<Pattern>,
+    #[arg(long, value_name = "REGEX")]
+    base_filter: Vec<Regex>,
     /// Take only benchmarks that match as the head side
-    #[arg(long, value_name = "GLOB", value_parser = pattern)]
-    head_benchmark: Vec<Pattern>,
+    #[arg(long, value_name = "REGEX")]
+    head_filter: Vec<Regex>,
     /// Compare the base's benchmark FROM with the head's TO; a `*` in both stands for the same text
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
     rename: Vec<String>,
 }
 
-/// A glob over names, which also matches its own text: names hold brackets.
-#[derive(Debug, Clone)]
-struct Pattern {
-    text: String,
-    glob: Option<GlobMatcher>,
-}
-
-fn pattern(text: &str) -> Result<Pattern, String> {
-    // A name such as `test[` is not a glob, but may be one of the names.
-    let glob = Glob::new(text).map(|glob| glob.compile_matcher());
-    match glob {
-        Err(error) if text.contains(['*', '?']) => Err(error.kind().to_string()),
-        glob => Ok(Pattern { text: text.to_owned(), glob: glob.ok() }),
-    }
-}
-
-impl Pattern {
-    fn matches(&self, name: &BenchmarkName) -> bool {
-        self.text == name.as_str() || self.glob.as_ref().is_some_and(|glob| glob.is_match(name.as_str()))
-    }
-}
-
 impl SelectArgs {
     /// Whether one result is enough, because its benchmarks are distinguished by their names.
     pub fn splits_one(&self) -> bool {
-        !self.base_benchmark.is_empty() || !self.head_benchmark.is_empty()
+        !self.base_filter.is_empty() || !self.head_filter.is_empty()
     }
 
     /// Keeps of both runs, and of the policy, what was asked for. Returns what the reader should know.
@@ -69,8 +48,8 @@ impl SelectArgs {
         policy: &mut Policy,
     ) -> Result<Vec<String>, CliError> {
         let mut notes = Vec::new();
-        keep(base, &self.base_benchmark, "--base-benchmark")?;
-        keep(head, &self.head_benchmark, "--head-benchmark")?;
+        keep([&mut *base], &self.base_filter, "--base-filter")?;
+        keep([&mut *head], &self.head_filter, "--head-filter")?;
         self.rename(base)?;
         if self.splits_one()
             && let ([base], [head]) = (base.benchmarks.as_mut_slice(), head.benchmarks.as_slice())
@@ -79,19 +58,9 @@ impl SelectArgs {
             notes.push(format!("{} is compared with {}", head.name, base.name));
             base.name = head.name.clone();
         }
-        if !self.benchmark.is_empty() {
-            let wanted = |benchmark: &Benchmark| self.benchmark.iter().any(|p| p.matches(&benchmark.name));
-            for pattern in &self.benchmark {
-                let mut all = base.benchmarks.iter().chain(&head.benchmarks);
-                if !all.any(|benchmark| pattern.matches(&benchmark.name)) {
-                    return Err(nothing("--benchmark", &pattern.text));
-                }
-            }
-            let left = head.benchmarks.iter().chain(&base.benchmarks).filter(|b| !wanted(b));
-            let left: HashSet<&BenchmarkName> = left.map(|benchmark| &benchmark.name).collect();
-            notes.push(format!("--benchmark leaves out {} benchmarks, which were not judged", left.len()));
-            base.benchmarks.retain(wanted);
-            head.benchmarks.retain(wanted);
+        if !self.filter.is_empty() {
+            let left = keep([&mut *base, &mut *head], &self.filter, "--filter")?;
+            notes.push(format!("--filter leaves out {}, which were not judged", counted(left, "benchmark")));
         }
         self.metrics(base, head, policy)?;
         Ok(notes)
@@ -120,7 +89,7 @@ impl SelectArgs {
         match base.benchmarks.iter().find(|benchmark| !names.insert(&benchmark.name)) {
             Some(twice) if !self.rename.is_empty() => Err(CliError::Usage {
                 message: format!("after --rename, two benchmarks of the base are called {}", twice.name),
-                hint: Some("leave one of them out with --base-benchmark".to_owned()),
+                hint: Some("leave one of them out with --base-filter".to_owned()),
             }),
             _ => Ok(()),
         }
@@ -160,16 +129,24 @@ impl SelectArgs {
     }
 }
 
-fn keep(run: &mut Run, patterns: &[Pattern], option: &str) -> Result<(), CliError> {
+/// Keeps of one or both runs what a filter selects, and returns how many names that leaves out.
+fn keep<const N: usize>(runs: [&mut Run; N], patterns: &[Regex], option: &str) -> Result<usize, CliError> {
+    if patterns.is_empty() {
+        return Ok(0);
+    }
+    let names: HashSet<BenchmarkName> =
+        runs.iter().flat_map(|run| &run.benchmarks).map(|benchmark| benchmark.name.clone()).collect();
     for pattern in patterns {
-        if !run.benchmarks.iter().any(|benchmark| pattern.matches(&benchmark.name)) {
-            return Err(nothing(option, &pattern.text));
+        let one = Filter::new(std::slice::from_ref(pattern));
+        if !names.iter().any(|name| one.selects(name.as_str())) {
+            return Err(nothing(option, pattern.as_str()));
         }
     }
-    if !patterns.is_empty() {
-        run.benchmarks.retain(|benchmark| patterns.iter().any(|pattern| pattern.matches(&benchmark.name)));
+    let filter = Filter::new(patterns);
+    for run in runs {
+        run.benchmarks.retain(|benchmark| filter.selects(benchmark.name.as_str()));
     }
-    Ok(())
+    Ok(names.iter().filter(|name| !filter.selects(name.as_str())).count())
 }
 
 /// The new name, where `from` describes this one.

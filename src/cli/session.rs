@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use regex::Regex;
+
 use crate::config::{self, Config};
 use crate::device;
 use crate::gate::Policy;
@@ -30,7 +32,7 @@ pub struct MeasureArgs {
     pub config: PathBuf,
     /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
     #[arg(long, value_name = "REGEX")]
-    pub filter: Vec<String>,
+    pub filter: Vec<Regex>,
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     pub cache_dir: Option<PathBuf>,
@@ -244,17 +246,13 @@ impl MeasureArgs {
         backends: &BackendArgs,
     ) -> Result<pipeline::Options, CliError> {
         let work = self.prepared_work_dir(root)?;
-        let filter = Filter::new(&self.filter).map_err(|error| CliError::Usage {
-            message: format!("failed to read --filter: {error}"),
-            hint: Some("a filter is a regular expression, for example --filter '^vit'".to_owned()),
-        })?;
         Ok(pipeline::Options {
             cache: super::paths::cache_dir(self.cache_dir.as_deref())?,
             axes: Some(backends.axes()?),
             dumps: backends.dumps(&work)?,
             work,
             output: output.to_owned(),
-            filter,
+            filter: Filter::new(&self.filter),
             shard: None,
             lock_timeout: self.lock_timeout.or_else(|| is_ci().then_some(LOCK_TIMEOUT_IN_CI)),
             identical_blocks,

@@ -22,17 +22,18 @@ pub struct SideInput {
     pub dirty: Option<bool>,
 }
 
-/// Selects benchmarks by name. Several patterns select what any of them matches.
+/// Selects benchmarks by name. Several patterns select what any of them matches. Names of other tools hold brackets
+/// (`test[3]`), so a pattern also matches its own text.
 #[derive(Debug, Clone, Default)]
 pub struct Filter(Vec<Regex>);
 
 impl Filter {
-    pub fn new(patterns: &[String]) -> Result<Self, regex::Error> {
-        patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>().map(Self)
+    pub fn new(patterns: &[Regex]) -> Self {
+        Self(patterns.to_vec())
     }
 
     pub fn selects(&self, name: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|pattern| pattern.is_match(name))
+        self.0.is_empty() || self.0.iter().any(|pattern| pattern.as_str() == name || pattern.is_match(name))
     }
 }
 

@@ -57,8 +57,8 @@ fn a_red_night_is_stored_shown_and_released_by_an_acceptance() {
 fn a_pattern_that_matches_no_benchmark_is_a_mistake_on_the_command_line() {
     let world = World::new();
     update(&world, 1, 'a', 100.0);
-    world.run(["baseline", "show", "--benchmark", "resent*"]).expect_code(2);
-    world.run(["baseline", "show", "--benchmark", "mlp*"]).expect_code(0);
+    world.run(["baseline", "show", "--filter", "^resent"]).expect_code(2);
+    world.run(["baseline", "show", "--filter", "^mlp"]).expect_code(0);
     let accept = ["baseline", "accept", "--why", "tiles", "--who", "Ada", "--benchmark"];
     world.run(accept.into_iter().chain(["resent*"])).expect_code(2);
     world.run(accept.into_iter().chain(["mlp*"])).expect_code(0);

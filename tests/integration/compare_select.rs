@@ -41,12 +41,12 @@ fn what_a_filter_leaves_out_is_not_judged_and_is_counted() {
     world.write("a.csv", csv(&[("conv/1", 100.0, 1.0), ("conv/2", 100.0, 1.0), ("mlp", 100.0, 1.0)]));
     world.write("b.csv", csv(&[("conv/1", 100.0, 1.0), ("conv/2", 100.0, 1.0), ("mlp", 200.0, 1.0)]));
     world.run(["compare", "a.csv", "b.csv"].into_iter().chain(SURE)).expect_code(10);
-    let outcome = world.run(["compare", "a.csv", "b.csv", "--benchmark", "conv/*"].into_iter().chain(SURE));
+    let outcome = world.run(["compare", "a.csv", "b.csv", "--filter", "^conv/"].into_iter().chain(SURE));
     let outcome = outcome.expect_code(0);
     let pass = |name: &str| (name.to_owned(), "pass".to_owned());
     assert_eq!(latencies(&outcome), [pass("conv/1"), pass("conv/2")]);
     assert!(
-        rows(&outcome).1.iter().any(|note| note.contains("leaves out 1 benchmarks")),
+        rows(&outcome).1.iter().any(|note| note.contains("leaves out 1 benchmark,")),
         "{}",
         outcome.stdout
     );
@@ -57,11 +57,11 @@ fn a_pattern_or_a_metric_that_matches_nothing_is_an_error() {
     let world = World::new();
     world.write("a.csv", csv(&[("conv", 100.0, 1.0)]));
     for option in [
-        &["--benchmark", "nothing*"][..],
-        &["--benchmark", "conv", "--benchmark", "nothing"],
+        &["--filter", "nothing"][..],
+        &["--filter", "conv", "--filter", "nothing"],
         &["--metric", "nothing"],
-        &["--base-benchmark", "nothing"],
-        &["--head-benchmark", "nothing"],
+        &["--base-filter", "nothing"],
+        &["--head-filter", "nothing"],
         &["--rename", "nothing", "conv"],
     ] {
         world.run(["compare", "a.csv", "a.csv"].into_iter().chain(option.iter().copied())).expect_code(2);
@@ -108,7 +108,7 @@ fn two_programs_in_one_file_are_compared() {
         {"command": "new", "mean": 2, "times": [2.0, 2.01, 2.02, 2.0, 2.01]}]}"#;
     world.write("two.json", two);
     let pair =
-        ["compare", "two.json", "--base-benchmark", "old", "--head-benchmark", "new"].into_iter().chain(SURE);
+        ["compare", "two.json", "--base-filter", "old", "--head-filter", "new"].into_iter().chain(SURE);
     let outcome = world.run(pair).expect_code(10);
     assert_eq!(latencies(&outcome), [("new".to_owned(), "regressed".to_owned())]);
     world.write(
@@ -118,10 +118,10 @@ fn two_programs_in_one_file_are_compared() {
     let many = [
         "compare",
         "many.csv",
-        "--base-benchmark",
-        "old/*",
-        "--head-benchmark",
-        "new/*",
+        "--base-filter",
+        "^old/",
+        "--head-filter",
+        "^new/",
         "--rename",
         "old/*",
         "new/*",

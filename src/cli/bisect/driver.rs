@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use regex::Regex;
+
 use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Progress, Search};
 use crate::gate::{CompareOptions, SequentialPolicy, compare};
 use crate::model::{Artifact, Benchmark, Outcome, Run, SideName, Stage, Verdict};
@@ -257,7 +259,7 @@ impl<'a> Driver<'a> {
     fn visit(&mut self, pair: Pair, sides: &mut [SideInput]) -> Result<(), CliError> {
         let mut measure = self.args.measure.clone();
         if let Some(name) = &self.benchmark {
-            measure.filter = vec![format!("^{}$", regex::escape(name))];
+            measure.filter = vec![only(name)?];
         }
         for side in sides.iter_mut() {
             // The budget is the whole search's.
@@ -406,6 +408,12 @@ fn problem(benchmark: &Benchmark) -> Option<String> {
         Outcome::Failed { stage, why } => Some(format!("{stage}: {why}")),
         Outcome::Unsupported { reason } | Outcome::Skipped { reason } => Some(reason.clone()),
     }
+}
+
+/// The filter that selects one benchmark.
+fn only(name: &str) -> Result<Regex, CliError> {
+    Regex::new(&format!("^{}$", regex::escape(name)))
+        .map_err(|error| CliError::Internal { message: format!("failed to select {name}: {error}") })
 }
 
 /// All that makes it another search: its candidates, what is measured of them, and how.
