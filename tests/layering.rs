@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("record", &["model"]),
     ("ingest", &["model", "record"]),
     ("gate", &["model", "exit_code", "stats", "numerics"]),
-    ("fleet", &["model", "stats", "record"]),
+    ("fleet", &["model", "stats", "record", "gate"]),
     ("config", &["model", "numerics", "gate", "files"]),
     ("report", &["model", "exit_code", "gate", "record"]),
     ("site", &["model", "stats", "record", "report", "files"]),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::exit_code::ExitCode;
 use crate::fleet;
+use crate::pipeline::planned_policy;
 use crate::record::RunFile;
 
 use super::rendering::Destination;
@@ -36,6 +37,8 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let plan = shard_args::read(&args.plan)?;
+    let policy = planned_policy(&plan)
+        .map_err(|why| CliError::Input { message: format!("{}: {why}", args.plan.display()), hint: None })?;
     let found = inputs::expand(&args.shards)?;
     if let Some(output) = &args.output {
         // What an earlier merge left would pass for this one's result.
@@ -48,7 +51,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         files.push((input.path().to_owned(), inputs::run_file(bytes, input.path())?));
     }
     let count = files.len();
-    let merged = fleet::merge(&plan, files).map_err(|fleet::NotMergeable(wrong)| {
+    let merged = fleet::merge(&plan, &policy, files).map_err(|fleet::NotMergeable(wrong)| {
         for what in &wrong {
             terminal.warn(what);
         }

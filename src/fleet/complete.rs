@@ -6,7 +6,8 @@ use crate::model::SideName;
 use crate::record::{
     BenchmarkRecord, Design, OutcomeStatus, PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, RunFile,
 };
-use crate::stats::spending::Looks;
+
+use super::looks;
 
 /// What a shard lacks, has twice, or should not have.
 pub fn check(plan: &PlanFile, shard: &PlannedShardRecord, file: &RunFile) -> Vec<String> {
@@ -38,6 +39,8 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
             wrong.push(format!("the {what} is not that of the plan"));
         }
     };
+    // Another version may have stopped at another look.
+    same("version of benchgate", file.benchgate == plan.benchgate);
     same("suite", file.suite == plan.suite);
     same("design", file.design == plan.design);
     same("seed", file.seed == plan.seed);
@@ -80,20 +83,21 @@ fn measured(plan: &PlanFile, planned: &PlannedBenchmarkRecord, file: &RunFile) -
         return None;
     }
     match records.as_slice() {
-        [(_, base), (_, head)] => blocks(plan, base, head),
-        _ => records.iter().find_map(|(_, record)| processes(plan, record)),
+        [(_, base), (_, head)] => blocks(base, head),
+        _ => records.iter().find_map(|(_, record)| processes(plan, record, file)),
     }
 }
 
-fn processes(plan: &PlanFile, record: &BenchmarkRecord) -> Option<String> {
+fn processes(plan: &PlanFile, record: &BenchmarkRecord, file: &RunFile) -> Option<String> {
     let found = record.processes.len();
-    let short = found < plan.processes as usize && (plan.time_budget_ns.is_none() || found == 0);
+    let out_of_time = || looks::time_left(plan, looks::all_processes(file)).is_some_and(|left| left <= 0.0);
+    let short = found < plan.processes as usize && (found == 0 || !out_of_time());
     (short || found > plan.processes as usize)
         .then(|| format!("has {found} processes, and the plan asks for {}", plan.processes))
 }
 
-/// Blocks are whole, follow each other from the first, and end where a look may end them.
-fn blocks(plan: &PlanFile, base: &BenchmarkRecord, head: &BenchmarkRecord) -> Option<String> {
+/// Blocks are whole and follow each other from the first. How many there must be is for [`looks`].
+fn blocks(base: &BenchmarkRecord, head: &BenchmarkRecord) -> Option<String> {
     let mut found: BTreeMap<u32, [BTreeSet<u8>; 2]> = BTreeMap::new();
     for (at, record) in [base, head].into_iter().enumerate() {
         for process in &record.processes {
@@ -103,19 +107,11 @@ fn blocks(plan: &PlanFile, base: &BenchmarkRecord, head: &BenchmarkRecord) -> Op
             found.entry(slot.block).or_default()[at].insert(slot.slot);
         }
     }
+    if found.is_empty() {
+        return Some("was not measured".to_owned());
+    }
     let cut = (0..).zip(&found).find(|(expected, (block, [base, head]))| {
         *block != expected || base.len() != 2 || head.len() != 2 || !base.is_disjoint(head)
     });
-    if let Some((expected, _)) = cut {
-        return Some(format!("lacks processes of block {}", expected + 1));
-    }
-    let last = found.len();
-    let identical = base.artifact.is_some() && base.artifact == head.artifact;
-    let looks = Looks::new(plan.min_blocks, plan.max_blocks);
-    let ends_there = if identical || plan.time_budget_ns.is_some() {
-        last >= 1 && last <= plan.max_blocks as usize
-    } else {
-        looks.points().iter().any(|point| *point as usize == last)
-    };
-    (!ends_there).then(|| format!("has {last} blocks, and no look of the plan ends there"))
+    cut.map(|(expected, _)| format!("lacks processes of block {}", expected + 1))
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
+use crate::gate::Policy;
 use crate::record::{MergedShardRecord, PlanFile, RunFile};
 
-use super::{complete, join};
+use super::{complete, join, looks};
 
 /// A whole run, and what is worth knowing about its shards.
 #[derive(Debug, Clone)]
@@ -22,20 +23,22 @@ pub struct NotMergeable(pub Vec<String>);
 /// One file of a shard, as its reader names it.
 pub type Labelled = (String, RunFile);
 
-/// Joins the shards of a plan. The result does not depend on the order of the files.
+/// Joins the shards of a plan. The result does not depend on the order of the files. `policy` is the plan's.
 ///
 /// # Errors
 /// Anything missing, repeated, or not of this plan.
-pub fn merge(plan: &PlanFile, mut files: Vec<Labelled>) -> Result<Merged, NotMergeable> {
+pub fn merge(plan: &PlanFile, policy: &Policy, mut files: Vec<Labelled>) -> Result<Merged, NotMergeable> {
     files.sort_by_cached_key(|(label, file)| {
         (file.shard.clone().map(|s| (s.shard, s.attempt)), label.clone())
     });
     let (chosen, notes, mut wrong) = choose(plan, files);
     for (number, (label, file)) in &chosen {
         if let Some(shard) = plan.shard(*number) {
-            wrong.extend(
-                complete::check(plan, shard, file).into_iter().map(|what| format!("{label}: {what}")),
-            );
+            let mut found = complete::check(plan, shard, file);
+            if found.is_empty() {
+                found = looks::check(plan, policy, file);
+            }
+            wrong.extend(found.into_iter().map(|what| format!("{label}: {what}")));
         }
     }
     if !wrong.is_empty() {

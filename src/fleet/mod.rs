@@ -5,6 +5,7 @@
 mod complete;
 mod formats;
 mod join;
+mod looks;
 mod machines;
 mod merge;
 mod pack;

@@ -48,7 +48,7 @@ pub use overall::first_of;
 pub use policy::{
     FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
 };
-pub use sequential::{OpenRows, open_in, open_in_shard, open_rows};
+pub use sequential::{IDENTICAL_BLOCKS, OpenRows, open_in, open_in_shard, open_rows};
 pub use series::described;
 pub use typical::{Latency, Typical};
 pub use untrusted::{Expected, compare_untrusted};

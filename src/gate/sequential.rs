@@ -5,6 +5,10 @@ use crate::stats::spending::Looks;
 
 use super::{CompareOptions, Comparison, Method, Policy, Reason, compare};
 
+/// Blocks of a row whose sides are identical, where nobody asked for more: enough for a free A/A sample
+/// of the machine's noise.
+pub const IDENTICAL_BLOCKS: u32 = 1;
+
 /// The answer after a look.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenRows {

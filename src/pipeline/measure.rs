@@ -10,6 +10,7 @@ use crate::gate;
 use crate::gate::{CompareOptions, Comparison, Outlook};
 use crate::model::{BenchmarkName, BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
 use crate::record::{Number, ProcessRecord};
+use crate::stats::spending::Looks;
 
 use super::PipelineError;
 use super::argv::Timing;
@@ -21,10 +22,6 @@ use super::journal::{Journal, JournalEntry};
 use super::schedule::{self, ScheduledProcess};
 use super::timed::{MeasuredProcess, Start, Timed};
 use super::trials;
-
-/// Blocks of a row whose sides are identical, where nobody asked for more: enough for a free A/A sample
-/// of the machine's noise.
-pub(super) const IDENTICAL_BLOCKS: u32 = 1;
 
 /// Blocks after which measuring stops whatever a gate still asks: a guard against a policy without
 /// an end, far above any useful count.
@@ -140,10 +137,14 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
+    fn looks(&self) -> Looks {
+        Looks::new(self.policy.sequential.min_blocks, self.policy.sequential.max_blocks)
+    }
+
     fn expected_processes(&self) -> usize {
         let processes = |candidate: &Candidate<'_>| match (candidate.is_paired(), candidate.identical) {
             (true, true) => 4 * self.identical_blocks,
-            (true, false) => 4 * self.policy.sequential.min_blocks,
+            (true, false) => 4 * self.looks().first(),
             (false, _) if candidate.sides.is_empty() => 0,
             (false, _) => self.settings.processes,
         };
@@ -179,7 +180,7 @@ impl Measuring<'_, '_> {
         let mut identical: Vec<usize> =
             paired.iter().copied().filter(|&index| self.candidates[index].identical).collect();
         let mut round = 0;
-        let mut until = self.policy.sequential.min_blocks;
+        let mut until = self.looks().first();
         let mut shown = Shown::default();
         while round < MOST_ROUNDS {
             let mut now: Vec<usize> = if round < until { open.iter().copied().collect() } else { Vec::new() };
@@ -227,7 +228,8 @@ impl Measuring<'_, '_> {
             }
         };
         open.retain(|&index| answer.open.contains(&self.candidates[index].name));
-        let until = answer.next_blocks.unwrap_or(round).max(round);
+        // All open rows have `round` blocks, also one of which no block could be used.
+        let until = self.looks().after(round).filter(|_| !open.is_empty()).unwrap_or(round);
         let outlooks = gate::outlook(&comparison);
         let needed = |index: usize| {
             let found = outlooks.iter().find(|outlook| outlook.benchmark == self.candidates[index].name);

@@ -51,7 +51,7 @@ pub use calibration::{CalibrationSource, keep_calibration};
 pub use error::PipelineError;
 pub use interpreters::ExporterSource;
 pub use plan::{DeclaredBenchmark, Filter, SideInput, declared_benchmarks, expected};
-pub use recorded_policy::{record as record_policy, recorded_blocks, recorded_policy};
+pub use recorded_policy::{planned_policy, record as record_policy, recorded_blocks, recorded_policy};
 pub use run::{MeasuredRun, Options, PrepareFrom, PreparedRun, SuiteRun};
 pub use schedule::sides_of_round;
 pub use shard::Shard;

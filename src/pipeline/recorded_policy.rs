@@ -2,7 +2,8 @@
 
 use crate::gate::{FailOn, Floor, MetricPolicy, Override, Policy, SequentialPolicy, TestKind, Waiver};
 use crate::record::{
-    FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, RunFile,
+    FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, PlanFile,
+    RunFile,
 };
 
 /// The policy as a run file and a plan hold it.
@@ -59,7 +60,19 @@ pub fn record(policy: &Policy) -> GateRecord {
 pub fn recorded_policy(file: &RunFile) -> Result<Policy, String> {
     let mut policy = Policy::default();
     policy.sequential = recorded_blocks(file).unwrap_or(policy.sequential);
-    let Some(record) = &file.gate else { return Ok(policy) };
+    file.gate.as_ref().map_or(Ok(policy.clone()), |record| of_record(record, policy.sequential))
+}
+
+/// The policy that all shards of a plan are measured under.
+///
+/// # Errors
+/// The name of a test that this version does not know.
+pub fn planned_policy(plan: &PlanFile) -> Result<Policy, String> {
+    let PlanFile { min_blocks, max_blocks, .. } = *plan;
+    of_record(&plan.gate, SequentialPolicy { min_blocks, max_blocks })
+}
+
+fn of_record(record: &GateRecord, sequential: SequentialPolicy) -> Result<Policy, String> {
     let test = TestKind::parse(&record.test).ok_or_else(|| format!("unknown test `{}`", record.test))?;
     let number = |value: &Option<Number>| value.map(|Number(value)| value);
     Ok(Policy {
@@ -99,7 +112,7 @@ pub fn recorded_policy(file: &RunFile) -> Result<Policy, String> {
             })
             .collect(),
         alpha: record.alpha.0,
-        sequential: policy.sequential,
+        sequential,
         fail_on: FailOn(record.fail_on.to_vec()),
         test,
         between_cv: number(&record.between_cv),

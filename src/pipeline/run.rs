@@ -11,6 +11,7 @@ use futures_util::future::try_join_all;
 
 use crate::device::{self, Choice, Gpus};
 use crate::files;
+use crate::gate::IDENTICAL_BLOCKS;
 use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed, counted};
 use crate::process::{self, Cancel};
 use crate::record::{RunFile, ShardRecord};
@@ -26,7 +27,7 @@ use super::candidates::candidates;
 use super::host::Host;
 use super::interpreters::{Environments, Exporters};
 use super::journal::Journal;
-use super::measure::{IDENTICAL_BLOCKS, Measuring};
+use super::measure::Measuring;
 use super::memo::Memo;
 use super::plan::{self, Filter, PlannedBenchmark, SideInput};
 use super::prepare::{build, check};

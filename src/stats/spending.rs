@@ -28,6 +28,11 @@ impl Looks {
         Self { points }
     }
 
+    /// The first declared look.
+    pub fn first(&self) -> u32 {
+        self.points.first().copied().unwrap_or(1)
+    }
+
     /// The last declared look.
     pub fn last(&self) -> u32 {
         self.points.last().copied().unwrap_or(1)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use benchgate::fleet;
 use benchgate::gate::{CompareOptions, compare};
 use benchgate::model::{SideName, Unit};
-use benchgate::pipeline::recorded_policy;
+use benchgate::pipeline::{planned_policy, recorded_policy};
 use benchgate::record::{Number, PlanFile, PlannedShardRecord, RunFile, ShardRecord};
 use benchgate::report::{self, View};
 use proptest::prelude::*;
@@ -214,10 +214,14 @@ fn the_verdict_does_not_depend_on_how_the_suite_was_cut() {
         .base("")
         .head("flags = [\"--fake=latency-us=330\"]")
         .write();
+    // The looks are taken again in every merge: few repetitions keep 200 of them quick.
+    let toml = suite.world.read("benchgate.toml").replace("repetitions = 4", "repetitions = 2");
+    suite.world.write("benchgate.toml", toml);
     suite.world.run(["plan", "--shards", "1"]).expect_code(0);
-    suite.world.run(["run"]).expect_code(20);
+    suite.world.run(["run", "--plan", "plan.json", "--shard", "1"]).expect_code(20);
     let run = RunFile::from_slice(suite.world.read("run.json").as_bytes()).unwrap();
     let (plan, whole) = (plan(&suite), report_of(&run));
+    let policy = planned_policy(&plan).unwrap();
     let benchmarks = plan.benchmarks.len();
     let cuts = (
         proptest::collection::vec(0..benchmarks, benchmarks),
@@ -239,7 +243,7 @@ fn the_verdict_does_not_depend_on_how_the_suite_was_cut() {
             if order % 2 == 0 {
                 labelled.reverse();
             }
-            let mut merged = fleet::merge(&plan, labelled)
+            let mut merged = fleet::merge(&plan, &policy, labelled)
                 .map_err(|wrong| TestCaseError::fail(format!("{wrong:?}")))?
                 .file;
             prop_assert_eq!(merged.shards.len(), count);
@@ -278,6 +282,12 @@ fn a_forged_shard_is_never_part_of_a_run() {
                 side.benchmarks[0].processes.retain(|process| process.slot.unwrap().block < 2);
             }
         }),
+        ("an open row is cut back to an earlier look", |file| {
+            for side in &mut file.sides {
+                side.benchmarks[0].processes.retain(|process| process.slot.unwrap().block < 8);
+            }
+        }),
+        ("it is of another version", |file| file.benchgate.push_str("-dev")),
         ("more blocks than the plan allows", |file| {
             for side in &mut file.sides {
                 let more: Vec<_> = (1..9)
@@ -324,4 +334,72 @@ fn a_forged_shard_is_never_part_of_a_run() {
     assert_eq!(merge(&suite), Some(21), "a file that was cut short");
     suite.world.write("shards/1-1.json", honest.to_json());
     assert_eq!(merge(&suite), Some(0));
+}
+
+/// The shard with the first blocks of each benchmark only.
+fn cut_back(file: &RunFile, blocks: &[(&str, u32)]) -> RunFile {
+    let mut file = file.clone();
+    for record in file.sides.iter_mut().flat_map(|side| &mut side.benchmarks) {
+        if let Some((_, most)) = blocks.iter().find(|(name, _)| record.name.starts_with(name)) {
+            record.processes.retain(|process| process.slot.unwrap().block < *most);
+        }
+    }
+    file
+}
+
+#[test]
+fn a_row_is_merged_only_if_it_was_measured_as_long_as_its_samples_ask() {
+    let suite = Suite::new()
+        .model("open", &["latency-us=400", "pinned-latency-us=400"])
+        .model("slower", &["latency-us=300", "pinned-latency-us=300"])
+        .model("cheap", &["latency-us=200", "pinned-latency-us=200"])
+        .base("")
+        .head("flags = [\"--fake=note=head\"]")
+        .write();
+    suite.world.run(["plan", "--shards", "1"]).expect_code(0);
+    suite.world.run(["run", "--plan", "plan.json", "--shard", "1"]).expect_code(0);
+    let mut run = RunFile::from_slice(suite.world.read("run.json").as_bytes()).unwrap();
+    // Samples that no load of the host reaches: every process is even, and one model is twice as slow.
+    for (at, side) in run.sides.iter_mut().enumerate() {
+        for record in &mut side.benchmarks {
+            let slow = at == 1 && record.name.starts_with("slower");
+            for (process, place) in record.processes.iter_mut().zip(0_u32..) {
+                process.seconds = Number(1.0);
+                process.telemetry = None;
+                process.load_avg.clear();
+                for (metric, values) in &mut process.samples {
+                    let typical = if slow && metric == "latency" { 2e6 } else { 1e6 };
+                    for (value, repetition) in values.iter_mut().zip(0_u32..) {
+                        *value = Number(typical + f64::from((place * 7 + repetition * 13 + 5) % 17) * 300.0);
+                    }
+                }
+            }
+        }
+    }
+    let plan = plan(&suite);
+    let policy = planned_policy(&plan).unwrap();
+    let merges = |plan: &PlanFile, file: &RunFile| {
+        let mut file = file.clone();
+        file.shard.as_mut().unwrap().plan.clone_from(&plan.sha256);
+        fleet::merge(plan, &policy, vec![("shard.json".to_owned(), file)]).map(|_| ())
+    };
+    let honest = cut_back(&run, &[("slower", 8)]);
+    assert_eq!(merges(&plan, &honest), Ok(()));
+    let refused = |plan: &PlanFile, file: &RunFile, what: &str| assert!(merges(plan, file).is_err(), "{what}");
+    refused(&plan, &cut_back(&honest, &[("open", 8)]), "cut back to an earlier look");
+    refused(&plan, &cut_back(&honest, &[("slower", 7)]), "no look");
+    refused(&plan, &run, "measured on after it was decided");
+
+    // Twelve blocks of three rows take 144 s, and eight of them 96 s.
+    let with_budget = |seconds: u64| {
+        let mut plan = PlanFile { time_budget_ns: Some(seconds * 1_000_000_000), ..plan.clone() };
+        plan.seal();
+        plan
+    };
+    let short = cut_back(&run, &[("open", 8), ("slower", 8), ("cheap", 12)]);
+    assert_eq!(merges(&with_budget(120), &short), Ok(()), "one of two open rows can be measured further");
+    refused(&with_budget(200), &short, "there was time for both");
+    let all = cut_back(&run, &[("open", 5), ("slower", 5), ("cheap", 5)]);
+    assert_eq!(merges(&with_budget(60), &all), Ok(()), "the time is spent after five rounds");
+    refused(&with_budget(61), &all, "there was a second left");
 }

@@ -176,8 +176,7 @@ pub struct Measured {
 pub fn measure(base: &Run, head: &Run, policy: &Policy) -> Measured {
     let options = CompareOptions::default();
     let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
-    let first = looks.points().first().copied().unwrap_or(1);
-    let mut blocks = vec![first; head.benchmarks.len()];
+    let mut blocks = vec![looks.first(); head.benchmarks.len()];
     loop {
         let (seen_base, seen_head) = (truncated(base, &blocks), truncated(head, &blocks));
         let comparison = compare(&seen_base, &seen_head, policy, &options);

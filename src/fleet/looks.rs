@@ -1,0 +1,143 @@
+//! Proves that each row was measured for as long as its samples asked, and no longer: the looks are taken again.
+
+use std::collections::BTreeSet;
+
+use crate::gate::{IDENTICAL_BLOCKS, Policy, open_in_shard};
+use crate::model::{Run, SideName};
+use crate::record::{BenchmarkRecord, OutcomeStatus, PlanFile, ProcessRecord, RunFile};
+use crate::stats::spending::Looks;
+
+/// A time is added up in another order than when it was spent.
+const ROUNDING_SECONDS: f64 = 1e-6;
+
+/// Rows of a shard that end where their samples don't end them. `policy` is the plan's.
+pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
+    let rows = paired(file);
+    let (identical, compared): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.identical);
+    let mut wrong: Vec<String> = identical
+        .iter()
+        .filter(|row| row.blocks != IDENTICAL_BLOCKS)
+        .map(|row| {
+            format!("{:?} has {} blocks; identical sides have {IDENTICAL_BLOCKS}", row.name, row.blocks)
+        })
+        .collect();
+    let looks = Looks::new(plan.min_blocks, plan.max_blocks);
+    let mut next = Some(looks.first());
+    let mut measured = compared;
+    while let Some(look) = next {
+        let (ended, further): (Vec<_>, Vec<_>) = measured.into_iter().partition(|row| row.blocks < look);
+        let between = ended.iter().filter(|row| !out_of_time(plan, file, row.blocks));
+        wrong.extend(
+            between
+                .map(|row| format!("{:?} has {} blocks, and no look of the plan ends there", row.name, row.blocks)),
+        );
+        next = looks.after(look);
+        // Nothing is measured after the last look, so it is asked about nothing.
+        let asked: &[PairedRow<'_>] = if next.is_some() { &further } else { &[] };
+        let open = open_at(plan, policy, file, asked, look);
+        let is_open = |row: &&PairedRow<'_>| open.contains(row.name);
+        let decided = further.iter().filter(|row| row.blocks > look && !is_open(row));
+        wrong.extend(decided.map(|row| {
+            format!("{:?} has {} blocks, and the plan asks for no more than {look}", row.name, row.blocks)
+        }));
+        let open: Vec<&PairedRow<'_>> = further.iter().filter(is_open).collect();
+        let affordable = next.is_some_and(|next| can_afford(plan, file, &open, (look, next)));
+        let cut = open.iter().filter(|row| row.blocks == look && affordable);
+        wrong.extend(cut.map(|row| {
+            format!("{:?} ends after {look} blocks, where it is not decided and more are allowed", row.name)
+        }));
+        measured = further.into_iter().filter(|row| row.blocks > look).collect();
+    }
+    wrong
+}
+
+/// A benchmark that was measured in blocks, without a failure.
+struct PairedRow<'a> {
+    name: &'a str,
+    sides: [&'a BenchmarkRecord; 2],
+    blocks: u32,
+    identical: bool,
+}
+
+fn paired(file: &RunFile) -> Vec<PairedRow<'_>> {
+    let side = |name| file.side(name).map(|side| side.benchmarks.as_slice()).unwrap_or_default();
+    let partner = |base: &BenchmarkRecord| side(SideName::Head).iter().find(|head| head.name == base.name);
+    let ok = |record: &BenchmarkRecord| record.outcome.status == OutcomeStatus::Ok;
+    let pairs = side(SideName::Base).iter().filter_map(|base| Some((base, partner(base)?)));
+    pairs
+        .filter(|(base, head)| ok(base) && ok(head))
+        .map(|(base, head)| {
+            let slots = base.processes.iter().filter_map(|process| process.slot);
+            let blocks = slots.map(|slot| slot.block.saturating_add(1)).max().unwrap_or_default();
+            let identical = base.artifact.is_some() && base.artifact == head.artifact;
+            PairedRow { name: &base.name, sides: [base, head], blocks, identical }
+        })
+        .collect()
+}
+
+/// Those of these rows that need more than these blocks, from these blocks alone.
+fn open_at(
+    plan: &PlanFile,
+    policy: &Policy,
+    file: &RunFile,
+    rows: &[PairedRow<'_>],
+    blocks: u32,
+) -> BTreeSet<String> {
+    if rows.is_empty() {
+        return BTreeSet::new();
+    }
+    let mut seen = file.clone();
+    for side in &mut seen.sides {
+        side.benchmarks.retain(|record| rows.iter().any(|row| row.name == record.name));
+        for record in &mut side.benchmarks {
+            record.processes.retain(|process| in_first(process, blocks));
+        }
+    }
+    let (mut base, mut head) = (Run::default(), Run::default());
+    for (side, run) in seen.into_runs("shard") {
+        match side {
+            SideName::Base => base = run,
+            SideName::Head => head = run,
+        }
+    }
+    let open = open_in_shard(&base, &head, policy, plan.rows).open;
+    open.into_iter().map(|name| name.to_string()).collect()
+}
+
+fn in_first(process: &ProcessRecord, blocks: u32) -> bool {
+    process.slot.is_some_and(|slot| slot.block < blocks)
+}
+
+pub(super) fn all_processes(file: &RunFile) -> impl Iterator<Item = &ProcessRecord> {
+    file.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|record| &record.processes)
+}
+
+/// Seconds of the time budget that these processes left.
+pub(super) fn time_left<'a>(
+    plan: &PlanFile,
+    processes: impl Iterator<Item = &'a ProcessRecord>,
+) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "no budget has 2^53 nanoseconds, a hundred days")]
+    let budget = plan.time_budget_ns? as f64 / 1e9;
+    Some(budget - processes.map(|process| process.seconds.0).sum::<f64>() - ROUNDING_SECONDS)
+}
+
+/// Whether the shard had spent its time when these blocks were measured: then every row ends there.
+fn out_of_time(plan: &PlanFile, file: &RunFile, blocks: u32) -> bool {
+    let before = all_processes(file).filter(|process| in_first(process, blocks));
+    blocks > 0 && time_left(plan, before).is_some_and(|left| left <= 0.0)
+}
+
+/// Whether there was time to measure all open rows from this look to the next one. If not, some had to end here.
+fn can_afford(plan: &PlanFile, file: &RunFile, open: &[&PairedRow<'_>], (look, next): (u32, u32)) -> bool {
+    let before = all_processes(file).filter(|process| in_first(process, look));
+    let Some(left) = time_left(plan, before) else { return true };
+    let spent = open
+        .iter()
+        .flat_map(|row| row.sides)
+        .flat_map(|record| &record.processes)
+        .filter(|process| in_first(process, look))
+        .map(|process| process.seconds.0)
+        .sum::<f64>();
+    left > 0.0 && spent / f64::from(look) * f64::from(next - look) <= left
+}
