@@ -27,10 +27,9 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
     while let Some(look) = next {
         let (ended, further): (Vec<_>, Vec<_>) = measured.into_iter().partition(|row| row.blocks < look);
         let between = ended.iter().filter(|row| !out_of_time(plan, file, row.blocks));
-        wrong.extend(
-            between
-                .map(|row| format!("{:?} has {} blocks, and no look of the plan ends there", row.name, row.blocks)),
-        );
+        wrong.extend(between.map(|row| {
+            format!("{:?} has {} blocks, and no look of the plan ends there", row.name, row.blocks)
+        }));
         next = looks.after(look);
         // Nothing is measured after the last look, so it is asked about nothing.
         let asked: &[PairedRow<'_>] = if next.is_some() { &further } else { &[] };

@@ -2,8 +2,7 @@
 
 use crate::gate::{FailOn, Floor, MetricPolicy, Override, Policy, SequentialPolicy, TestKind, Waiver};
 use crate::record::{
-    FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, PlanFile,
-    RunFile,
+    FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, PlanFile, RunFile,
 };
 
 /// The policy as a run file and a plan hold it.

@@ -385,7 +385,8 @@ fn a_row_is_merged_only_if_it_was_measured_as_long_as_its_samples_ask() {
     };
     let honest = cut_back(&run, &[("slower", 8)]);
     assert_eq!(merges(&plan, &honest), Ok(()));
-    let refused = |plan: &PlanFile, file: &RunFile, what: &str| assert!(merges(plan, file).is_err(), "{what}");
+    let refused =
+        |plan: &PlanFile, file: &RunFile, what: &str| assert!(merges(plan, file).is_err(), "{what}");
     refused(&plan, &cut_back(&honest, &[("open", 8)]), "cut back to an earlier look");
     refused(&plan, &cut_back(&honest, &[("slower", 7)]), "no look");
     refused(&plan, &run, "measured on after it was decided");
