@@ -11,7 +11,6 @@ use crate::exit_code::ExitCode;
 use crate::git::Repository;
 use crate::github::{Client, GitHubError, Issue, IssueChange, RetryPolicy, Token, Webhook};
 use crate::model::counted;
-use crate::report::harmless;
 use crate::site::{
     self, Action, AlertPolicy, Cause, IssueContext, Known, Owner, Plan, Silence, Timeline, Trace,
 };
@@ -108,7 +107,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         // A dry run without a token knows of no issue.
         _ => night.said(&site::plan(&timelines, &[], now, &policy), &[]),
     };
-    terminal.print(&harmless(&said));
+    terminal.say(&said);
     Ok(args.history.judge(&silent, terminal))
 }
 

@@ -7,9 +7,8 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
 use crate::model::{SideName, counted};
-use crate::pipeline::recorded_policy;
 use crate::record::{QuarantineCause, QuarantineRecord};
-use crate::report::{self, TerminalOptions, View, harmless};
+use crate::report::{self, TerminalOptions, View};
 use crate::store::{
     self, Acceptance, BaselineFolder, Files, Lineage, StoreError, Stored, UpdateOptions, Updated,
 };
@@ -47,6 +46,7 @@ enum Command {
     Diff(Box<Diff>),
     Accept(Accept),
     Prune(Prune),
+    /// Read every file of the store, and name what is damaged
     Verify,
 }
 
@@ -96,7 +96,7 @@ struct Accept {
     /// The first run of the new normal: the beginning of its name or commit [default: the newest]
     #[arg(long, value_name = "RUN")]
     since: Option<String>,
-    /// Only benchmarks that match
+    /// Only benchmarks that match; the acceptance records the pattern
     #[arg(long, value_name = "GLOB")]
     benchmark: Option<String>,
     /// The reason, for those who read it later
@@ -169,10 +169,7 @@ fn update(
     let label = run.to_string_lossy();
     let file = inputs::run_file(reading::file(run)?, &label)?;
     // The suite's own, which the run carries: measuring and storing in two steps is the same as in one.
-    let recorded = recorded_policy(&file).map_err(|why| CliError::Input {
-        message: format!("failed to read the policy in {label}: {why}"),
-        hint: Some("`benchgate run` writes one; --run names another".to_owned()),
-    })?;
+    let recorded = inputs::recorded(&file, &label)?.policy;
     let policy = args.policy.over(recorded)?;
     if repository.is_none() {
         terminal.note("note: there is no git repository here, so every stored session counts as history");
@@ -200,7 +197,7 @@ fn update(
             TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
         terminal.print(&report::terminal(&View::new(comparison, None), options));
     }
-    terminal.print(&outcome(&updated, &files.place()));
+    terminal.say(&outcome(&updated, &files.place()));
     Ok(if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) })
 }
 
@@ -216,7 +213,7 @@ fn outcome(updated: &Updated, place: &str) -> String {
             "quarantined results are excluded from the baseline; `benchgate baseline accept --why REASON` releases them\n",
         );
     }
-    harmless(&text)
+    text
 }
 
 /// The worst reason's code, in the order that holds for verdicts.
@@ -300,7 +297,7 @@ fn accept(
     let (path, from) = store::accept(files, acceptance)?;
     let what = args.benchmark.as_deref().unwrap_or("every benchmark");
     let until = args.expires.map_or_else(String::new, |day| format!(" until {day}"));
-    terminal.print(&harmless(&format!("accepted {what} from {from} on{until}, in {path}\n")));
+    terminal.say(&format!("accepted {what} from {from} on{until}, in {path}\n"));
     Ok(ExitCode::Pass)
 }
 
@@ -351,13 +348,13 @@ fn prune(args: &Prune, files: &mut dyn Files, terminal: &Terminal) -> Result<Exi
             files.apply(&pruned.change())?;
         }
     }
-    terminal.print(&harmless(&text));
+    terminal.say(&text);
     Ok(ExitCode::Pass)
 }
 
 fn verify(files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let verified = store::verify(files)?;
-    terminal.print(&harmless(&format!(
+    terminal.say(&format!(
         "{}: {} in {}, {} with quarantined results, {}, {}\n",
         files.place(),
         counted(verified.runs, "run"),
@@ -365,7 +362,7 @@ fn verify(files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> 
         verified.quarantined,
         counted(verified.acceptances, "acceptance"),
         counted(verified.faults.len(), "unusable file"),
-    )));
+    ));
     say_faults(&verified.faults, terminal);
     Ok(if verified.faults.is_empty() { ExitCode::Pass } else { ExitCode::StoreFailed })
 }

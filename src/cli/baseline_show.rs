@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::exit_code::ExitCode;
 use crate::model::{Better, Metric, Series, Unit, counted};
 use crate::pipeline::Filter;
-use crate::report::{harmless, percent, quantity, sparkline};
+use crate::report::{percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
 use crate::store::{self, BaselineFolder, Files, StoreError, Stored};
@@ -79,7 +79,7 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     if rows.is_empty() {
         text = format!("{} holds no baseline yet\n", files.place());
     }
-    destination.write(&harmless(&text), terminal)?;
+    destination.write_lines(&text, terminal)?;
     Ok(ExitCode::Pass)
 }
 
@@ -161,7 +161,7 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
             changes(&sessions, track, &mut text);
         }
     }
-    destination.write(&harmless(&text), terminal)?;
+    destination.write_lines(&text, terminal)?;
     Ok(ExitCode::Pass)
 }
 

@@ -171,7 +171,7 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
         Consequence::Inconclusive => "the row can be neither green nor red",
         Consequence::Error => "the row can't be judged",
     };
-    terminal.print(&format!(
+    terminal.say(&format!(
         "{lint}\n  meaning      {}\n  consequence  {consequence}\n  fix          {}\n",
         lint.description(),
         lint.fix()

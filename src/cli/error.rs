@@ -141,16 +141,16 @@ impl From<crate::git::GitError> for CliError {
                 | GitError::Reversed { .. }
                 | GitError::NotOnLine { .. }
         );
-        if named_wrongly {
-            return Self::Usage { message: format!("failed to {error}"), hint: None };
+        let no_tree = matches!(error, GitError::NotARepository(_) | GitError::Bare(_));
+        let hint =
+            "--base needs the suite in a git work tree; two sides of one suite need [side.base] instead";
+        let hint = no_tree.then(|| hint.to_owned());
+        let message = format!("failed to {error}");
+        // The others say themselves what to run.
+        if named_wrongly || no_tree {
+            Self::Usage { message, hint }
+        } else {
+            Self::BaselineMissing { message, hint }
         }
-        let hint = match &error {
-            GitError::NotARepository(_) | GitError::Bare(_) => Some(
-                "--base needs the suite in a git work tree; two sides of one suite need [side.base] instead",
-            ),
-            // The others say themselves what to run.
-            _ => None,
-        };
-        Self::BaselineMissing { message: format!("failed to {error}"), hint: hint.map(str::to_owned) }
     }
 }

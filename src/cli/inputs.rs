@@ -278,14 +278,22 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
         return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
     }
     let file = complete(run_file(bytes, &input.path)?, &input.path)?;
-    let policy = recorded_policy(&file).map_err(|why| CliError::Input {
-        message: format!("failed to read the policy in {}: {why}", input.path),
-        hint: Some("name the policy that judges: `--policy benchgate.toml`".to_owned()),
-    })?;
-    let recorded = Recorded { policy, blocks: recorded_blocks(&file) };
+    let recorded = recorded(&file, &input.path)?;
     let (base, head) = both_sides(file, &input.path)?;
     let loaded = |run, recorded| Loaded { run, notes: Vec::new(), recorded };
     Ok((loaded(base, None), loaded(head, Some(recorded))))
+}
+
+/// What judged a run when it was measured.
+///
+/// # Errors
+/// A policy that can't be read.
+pub fn recorded(file: &RunFile, path: &str) -> Result<Recorded, CliError> {
+    let policy = recorded_policy(file).map_err(|why| CliError::Input {
+        message: format!("failed to read the policy in {path}: {why}"),
+        hint: Some("name the policy that judges: `--policy benchgate.toml`".to_owned()),
+    })?;
+    Ok(Recorded { policy, blocks: recorded_blocks(file) })
 }
 
 /// Base and head of a two-sided run.

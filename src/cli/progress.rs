@@ -50,8 +50,9 @@ struct StageBar {
     running: Vec<String>,
     /// One line for each row that is still measured.
     rows: Vec<ProgressBar>,
-    /// When open rows are judged next.
+    /// When open rows are judged next, and the line that says so.
     next: Option<(NextLook, Instant)>,
+    look: Option<ProgressBar>,
 }
 
 /// Open rows that are shown while measuring; more would push the bars off the screen.
@@ -71,7 +72,14 @@ impl Bars {
         bar.set_style(style);
         bar.set_prefix(stage.as_str());
         turn(&bar);
-        lock(&self.stages).push(StageBar { stage, bar, running: Vec::new(), rows: Vec::new(), next: None });
+        lock(&self.stages).push(StageBar {
+            stage,
+            bar,
+            running: Vec::new(),
+            rows: Vec::new(),
+            next: None,
+            look: None,
+        });
     }
 
     /// Shows where the open rows stand, below the bar of their stage.
@@ -85,18 +93,25 @@ impl Bars {
             }
         }
         while stage.rows.len() < open.len().min(ROWS_SHOWN) {
-            let row = self.all.add(ProgressBar::new_spinner());
-            row.set_style(
-                ProgressStyle::with_template("  {wide_msg}")
-                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-            );
-            stage.rows.push(row);
+            stage.rows.push(self.line());
         }
         for (bar, row) in stage.rows.iter().zip(open) {
             bar.set_message(standing(row));
         }
         stage.next = next.map(|next| (next, Instant::now()));
+        if let Some(look) = stage.look.take() {
+            look.finish_and_clear();
+        }
+        stage.look = stage.next.is_some().then(|| self.line());
         stage.show();
+    }
+
+    /// A line of text below the bars.
+    fn line(&self) -> ProgressBar {
+        let line = self.all.add(ProgressBar::new_spinner());
+        let style = ProgressStyle::with_template("  {wide_msg}");
+        line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        line
     }
 
     fn say(&self, line: &str) {
@@ -138,7 +153,7 @@ impl Progress for Bars {
                 let mut stages = lock(&self.stages);
                 if let Some(at) = stages.iter().position(|known| known.stage == stage) {
                     let done = stages.remove(at);
-                    done.rows.iter().for_each(ProgressBar::finish_and_clear);
+                    done.rows.iter().chain(&done.look).for_each(ProgressBar::finish_and_clear);
                     done.bar.finish_with_message("done");
                 }
             }
@@ -153,12 +168,15 @@ impl StageBar {
     fn show(&self) {
         let first = self.running.first().cloned().unwrap_or_default();
         let more = self.running.len().saturating_sub(1);
-        let mut message = if more == 0 { first } else { format!("{first} and {more} more") };
-        if let Some((next, since)) = &self.next {
+        self.bar.set_message(if more == 0 { first } else { format!("{first} and {more} more") });
+        if let (Some((next, since)), Some(look)) = (&self.next, &self.look) {
             let left = next.wait.saturating_sub(since.elapsed());
-            message.push_str(&format!("; next look in about {}", coarse(left)));
+            look.set_message(if left.is_zero() {
+                "next look now".to_owned()
+            } else {
+                format!("next look in about {}", coarse(left))
+            });
         }
-        self.bar.set_message(message);
     }
 }
 

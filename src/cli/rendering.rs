@@ -148,6 +148,15 @@ impl Destination {
         Ok(Self::File { draft, path: path.to_owned() })
     }
 
+    /// Writes lines that are not a table: on a terminal, those that are too wide go on below.
+    pub fn write_lines(self, text: &str, terminal: &Terminal) -> Result<(), CliError> {
+        if matches!(self, Self::Stdout) {
+            terminal.say(text);
+            return Ok(());
+        }
+        self.write(&report::harmless(text), terminal)
+    }
+
     pub fn write(self, text: &str, terminal: &Terminal) -> Result<(), CliError> {
         let (mut draft, path) = match self {
             Self::Stdout => {

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
 use crate::files;
-use crate::gate::{self, CompareOptions, Comparison, Policy};
+use crate::gate::{self, CompareOptions, Comparison};
 use crate::ingest::{self, ExportFormat};
+use crate::model::{Run, SideName};
 use crate::record::RunFile;
-use crate::report::{self, DrawnRun, Picture, Theme};
+use crate::report::{self, DrawnRun, Outcomes, Picture, TerminalOptions, Theme};
 
 use super::inputs::{self, Input};
 use super::rendering::{Format, OutputArgs, RunArgs};
@@ -15,12 +16,14 @@ use super::{CliError, Terminal};
 
 /// Pictures, a page or a table from any results
 ///
-/// With --output-dir it prints the paths of what it draws: latency, compile time, speed-up and memory, each light and dark, as SVG and PNG.
-/// `--format html` is a self-contained page; `--format markdown` is the table of IREE and the other backends.
+/// Prints what was measured. With --output-dir it draws latency, compile time, speed-up and memory, each light and
+/// dark, as SVG and PNG, and prints their paths. `--format html` is a self-contained page; `--format markdown` is the
+/// table of IREE and the other backends.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| Format::limit(format, FORMATS)))]
 #[command(after_help = "\
 Examples:
+  benchgate report                                   run.json as a table
   benchgate report --output-dir pictures             run.json, drawn
   benchgate report monday.json tuesday.json --output-dir week --image svg
   benchgate report --format html --output report.html
@@ -51,12 +54,6 @@ enum Image {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    if args.output_dir.is_none() && args.output.format == Format::Terminal {
-        return Err(CliError::Usage {
-            message: "failed to report: no output was asked for".to_owned(),
-            hint: Some("give --output-dir for pictures, or --format html or markdown".to_owned()),
-        });
-    }
     let destination = args.output.open()?;
     let mut names = args.results.clone();
     if names.is_empty() {
@@ -68,7 +65,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let path = input.path();
         let stem = Path::new(path).file_stem();
         let name = stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let comparison = compared(&name, &file);
+        let comparison = compared(&name, &file)?;
         runs.push(DrawnRun::new(name, file, comparison));
     }
     let mut text = String::new();
@@ -84,15 +81,25 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             text.push_str(&format!("{}\n", path.display()));
         }
     }
+    let options = destination.options(terminal, false);
     destination.write(
         &match args.output.format {
             Format::Html => report::html(&runs),
             Format::Markdown => backends(&runs)?,
-            _ => text,
+            _ if args.output_dir.is_some() => text,
+            _ => runs.iter().map(|run| table(run, options)).collect(),
         },
         terminal,
     )?;
     Ok(ExitCode::Pass)
+}
+
+/// What was measured, without a verdict: a benchmark and side to a line, then other backends.
+fn table(run: &DrawnRun, options: TerminalOptions) -> String {
+    let sides = run.file.runs(&run.name);
+    let sides: Vec<(SideName, &Run)> = sides.iter().map(|(side, run)| (*side, run)).collect();
+    let outcomes = Outcomes::new(&sides, run.comparison.as_ref(), |_, _| None);
+    format!("{}\n{}{}", run.name, report::outcomes_table(&outcomes, options), report::backends_table(run))
 }
 
 fn backends(runs: &[DrawnRun]) -> Result<String, CliError> {
@@ -143,19 +150,16 @@ fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<Pa
     Ok(drawn)
 }
 
-/// The verdict of a run that has two sides, under the default policy.
-pub fn compared(name: &str, file: &RunFile) -> Option<Comparison> {
-    if !file.complete {
-        return None;
-    }
-    match file.runs(name).as_slice() {
-        [(_, base), (_, head)] => {
-            let options =
-                CompareOptions { seed: 0, today: super::invocation::today(), ..CompareOptions::default() };
-            Some(gate::compare(base, head, &Policy::default(), &options))
-        }
-        _ => None,
-    }
+/// The verdict of a run that has two sides, under the policy that it records, as `benchgate compare` gives it.
+///
+/// # Errors
+/// A policy that can't be read.
+pub fn compared(name: &str, file: &RunFile) -> Result<Option<Comparison>, CliError> {
+    let runs = file.runs(name);
+    let ([(_, base), (_, head)], true) = (runs.as_slice(), file.complete) else { return Ok(None) };
+    let policy = inputs::recorded(file, name)?.policy;
+    let options = CompareOptions { seed: 0, today: super::invocation::today(), ..CompareOptions::default() };
+    Ok(Some(gate::compare(base, head, &policy, &options)))
 }
 
 fn failed(path: &Path, why: &str) -> CliError {

@@ -101,7 +101,7 @@ fn print(
     destination: Destination,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let text = summary(session, args, destination.options(terminal, false));
+    let text = summary(session, args, destination.options(terminal, false))?;
     destination.write(&text, terminal)?;
     args.backends.append(&session.file, terminal)?;
     Ok(exit_code(session))
@@ -124,7 +124,7 @@ fn exit_code(session: &MeasuredRun) -> ExitCode {
     }
 }
 
-fn summary(session: &MeasuredRun, args: &Args, options: TerminalOptions) -> String {
+fn summary(session: &MeasuredRun, args: &Args, options: TerminalOptions) -> Result<String, CliError> {
     let file = &args.run.run;
     let ran = |name: &SideName| session.file.side(*name).is_some();
     let sides: Vec<(SideName, &Run)> = [(SideName::Base, &session.base), (SideName::Head, &session.head)]
@@ -133,11 +133,11 @@ fn summary(session: &MeasuredRun, args: &Args, options: TerminalOptions) -> Stri
         .collect();
     let name = file.display().to_string();
     // For its values only, so that they are those of `benchgate compare`.
-    let comparison = super::report::compared(&name, &session.file);
+    let comparison = super::report::compared(&name, &session.file)?;
     let outcomes = Outcomes::new(&sides, comparison.as_ref(), |side, benchmark| {
         log_of_failure(session, side, benchmark, file)
     });
-    match args.output.format {
+    Ok(match args.output.format {
         Format::Json => outcomes_json(&outcomes),
         _ => {
             let run = DrawnRun::new(name, session.file.clone(), comparison);
@@ -145,7 +145,7 @@ fn summary(session: &MeasuredRun, args: &Args, options: TerminalOptions) -> Stri
             let backends = if backends.is_empty() { backends } else { format!("{backends}\n") };
             format!("{}{backends}wrote {}\n", outcomes_table(&outcomes, options), file.display())
         }
-    }
+    })
 }
 
 /// Where the tool's whole message is. The record names logs relative to itself.

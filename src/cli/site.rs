@@ -9,7 +9,6 @@ use crate::exit_code::ExitCode;
 use crate::git::Repository;
 use crate::model::counted;
 use crate::record::BaselineFile;
-use crate::report::harmless;
 use crate::site::{self, Folder, FolderError, Silence, Site, Timeline};
 use crate::store::{self, Files, StoreError, Stored};
 
@@ -80,14 +79,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let site = Site { timelines: &timelines, silent: &silent, now, repository: repository.as_ref() };
     site.build(&site::moved(&timelines), |path, content| folder.write(path, content))?;
     folder.finish()?;
-    terminal.print(&harmless(&format!(
+    terminal.say(&format!(
         "wrote {} to {}: {}, {} unchanged, {} removed\n",
         counted(timelines.iter().map(|timeline| timeline.benchmarks.len()).sum(), "benchmark"),
         args.folder.display(),
         counted(folder.written, "file"),
         folder.unchanged,
         folder.removed
-    )));
+    ));
     Ok(args.history.judge(&silent, terminal))
 }
 

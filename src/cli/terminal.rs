@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit_code::ExitCode;
 use crate::model::Progress;
-use crate::report::harmless;
+use crate::report::{fitted, harmless};
 
 use super::progress;
 use super::{CliError, ColorWhen, Global};
@@ -55,6 +55,13 @@ impl Terminal {
         shown.or(asked).unwrap_or(80).clamp(40, 500)
     }
 
+    /// Prints what a command did, made harmless; on a terminal, lines that are too wide go on below.
+    pub fn say(&self, text: &str) {
+        let said = harmless(text);
+        let shown = terminal_size::terminal_size_of(std::io::stdout());
+        self.print(&shown.map_or(said.clone(), |(width, _)| fitted(&said, usize::from(width.0))));
+    }
+
     /// Shows progress: bars on a terminal, lines in logs, nothing when quiet.
     pub fn progress(&self) -> Box<dyn Progress> {
         progress::listener(self.quiet, self.interactive)
@@ -91,32 +98,35 @@ impl Terminal {
     /// Prints a line about what is going on.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            self.eprint(&format!("{}\n", harmless(text)));
+            self.eprint("", &format!("{text}\n"));
         }
     }
 
     /// Prints what must be seen, also when quiet, and is no error.
     pub fn warn(&self, text: &str) {
         let bold_yellow = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
-        self.eprint(&format!("{bold_yellow}warning{bold_yellow:#}: {}\n", harmless(text)));
+        self.eprint(&format!("{bold_yellow}warning{bold_yellow:#}"), &format!("warning: {text}\n"));
     }
 
     /// Prints an error with its hint.
     pub fn error(&self, error: &CliError) {
         let bold_red = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
         let cyan = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Cyan.into()));
-        // Messages quote files and names, which may come from anybody.
-        let message = harmless(&error.to_string());
-        let mut text = format!("{bold_red}error{bold_red:#}: {message}\n");
+        self.eprint(&format!("{bold_red}error{bold_red:#}"), &format!("error: {error}\n"));
         if let Some(hint) = error.hint() {
-            text.push_str(&format!("{cyan}hint{cyan:#}: {}\n", harmless(hint)));
+            self.eprint(&format!("{cyan}hint{cyan:#}"), &format!("hint: {hint}\n"));
         }
-        self.eprint(&text);
     }
 
-    fn eprint(&self, text: &str) {
+    /// Prints a text that begins with a label, which is coloured after the text was wrapped: codes have no width.
+    /// Messages quote files and names, which may come from anybody.
+    fn eprint(&self, label: &str, text: &str) {
+        let shown = terminal_size::terminal_size_of(std::io::stderr());
+        let said = harmless(text);
+        let said = shown.map_or(said.clone(), |(width, _)| fitted(&said, usize::from(width.0)));
+        let plain = anstream::adapter::strip_str(label).to_string();
         let mut err = anstream::AutoStream::new(std::io::stderr(), self.color);
-        drop(err.write_all(text.as_bytes()));
+        drop(err.write_all(format!("{label}{}", &said[plain.len()..]).as_bytes()));
     }
 }
 

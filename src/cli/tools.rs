@@ -129,7 +129,7 @@ async fn pin(
         }
     }
     lock.write()?;
-    terminal.print(&format!("{locked}wrote {}\n", lock.file.display()));
+    terminal.say(&format!("{locked}wrote {}\n", lock.file.display()));
     Ok(())
 }
 
@@ -146,11 +146,11 @@ async fn install(
     progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
     for pin in pins(config) {
         let tools = toolchain::ensure(pin, &lock, cache, &*progress, cancel).await?;
-        terminal.print(&described(&tools));
+        terminal.say(&described(&tools));
     }
     for environment in environments {
         let env = toolchain::ensure_python(environment, &lock, cache, &*progress, cancel).await?;
-        terminal.print(&format!("{}: {}\n", environment.name(), env.python.display()));
+        terminal.say(&format!("{}: {}\n", environment.name(), env.python.display()));
     }
     progress.on(Event::StageFinished { stage: Stage::Toolchain });
     Ok(())
@@ -166,7 +166,7 @@ async fn verify(
     let lock = Lock::read_for(&config.file)?;
     for pin in pins(config) {
         let tools = toolchain::verify(pin, &lock, cache, &*progress, cancel).await?;
-        terminal.print(&described(&tools));
+        terminal.say(&described(&tools));
     }
     Ok(())
 }
@@ -194,5 +194,5 @@ fn list(cache: &Path, terminal: &Terminal) {
     if trees.is_empty() {
         text = format!("nothing is installed in {}\n", cache.display());
     }
-    terminal.print(&text);
+    terminal.say(&text);
 }

@@ -4,6 +4,8 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle, presets,
 };
 
+use super::wrap::{hanging, pieces, width_of, wrapped};
+
 /// A column of a grid.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
@@ -172,58 +174,9 @@ impl Grid {
     }
 }
 
-fn width_of(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// Continued lines of a finding stand below its code, not below its mark.
-fn hanging(line: &str) -> usize {
-    if line.starts_with("!\u{a0}") { 2 } else { 0 }
-}
-
-/// The parts of a line between which it may wrap: words, and inside a word the parts of a name with their
-/// separators.
-fn pieces(line: &str) -> Vec<&str> {
-    const SEPARATORS: [char; 7] = [' ', '/', '-', '_', '@', '#', ','];
-    line.split_inclusive(SEPARATORS).collect()
-}
-
-/// Text whose lines are at most this wide, wrapped between pieces.
-pub(super) fn wrapped(text: &str, width: usize) -> String {
-    text.lines().flat_map(|line| wrapped_line(line, width)).collect::<Vec<_>>().join("\n")
-}
-
-fn wrapped_line(line: &str, width: usize) -> Vec<String> {
-    let hang = "\u{a0}".repeat(hanging(line));
-    let mut lines = Vec::new();
-    let mut current = String::new();
-    for piece in pieces(line) {
-        if !current.trim().is_empty() && width_of(&current) + width_of(piece.trim_end()) > width {
-            lines.push(std::mem::replace(&mut current, hang.clone()));
-        }
-        current.push_str(piece);
-        // A word that is wider than the column: it has to go on somewhere.
-        while width_of(current.trim_end()) > width {
-            let at = current.char_indices().nth(width.max(1)).map_or(current.len(), |(at, _)| at);
-            let rest = current.split_off(at);
-            lines.push(std::mem::replace(&mut current, rest));
-        }
-    }
-    lines.push(current);
-    lines.iter().map(|line| line.trim_end_matches(' ').to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_wrap_after_their_separators_and_never_inside_a_word() {
-        assert_eq!(wrapped("transformer-layer/cpu/main", 18), "transformer-layer/\ncpu/main");
-        assert_eq!(wrapped("transformer-layer/cpu/main", 13), "transformer-\nlayer/cpu/\nmain");
-        assert_eq!(wrapped("peak-device-memory", 12), "peak-device-\nmemory");
-        assert_eq!(wrapped("!\u{a0}single-repetition", 12), "!\u{a0}single-\n\u{a0}\u{a0}repetition");
-    }
 
     #[test]
     fn a_grid_says_how_narrow_it_can_be_and_is_never_wider_than_asked() {

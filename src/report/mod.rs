@@ -30,6 +30,7 @@ mod tests;
 mod view;
 mod withhold;
 mod words;
+mod wrap;
 
 pub use backends::{BackendRow, BackendTable, backends_markdown, backends_table};
 pub use bisection::{BisectionFacts, bisection_file, bisection_html, bisection_markdown, bisection_terminal};
@@ -51,3 +52,4 @@ pub use sparkline::sparkline;
 pub use terminal::{TerminalOptions, clean, harmless, terminal};
 pub use view::{Cause, Fact, LintGroup, RowView, View};
 pub use withhold::withhold;
+pub use wrap::{fitted, paragraph};

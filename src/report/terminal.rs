@@ -9,7 +9,8 @@ use comfy_table::Color;
 use crate::exit_code::ExitCode;
 use crate::model::{Consequence, Verdict, counted};
 
-use super::grid::{Column, Grid, GridCell, RULED, wrapped};
+use super::grid::{Column, Grid, GridCell, RULED};
+use super::wrap::paragraph;
 use super::{Cause, LintGroup, RowView, View};
 
 /// How to lay it out.
@@ -126,24 +127,7 @@ impl Page {
     /// A wrapped paragraph: the first line starts with `first`, the others with `rest`.
     pub(super) fn prose(&mut self, text: &str, first: &str, rest: &str) {
         let width = PROSE.min(usize::from(self.options.width.max(40)));
-        let mut line = first.to_owned();
-        let mut filled = false;
-        let room = width.saturating_sub(first.chars().count().max(rest.chars().count()));
-        // A name that is wider than the terminal goes on after one of its separators.
-        let words = text.split_whitespace().map(|word| wrapped(word, room)).collect::<Vec<_>>();
-        for word in words.iter().flat_map(|word| word.lines()) {
-            if filled && line.chars().count() + 1 + word.chars().count() > width {
-                self.line(&line);
-                rest.clone_into(&mut line);
-                filled = false;
-            }
-            if filled {
-                line.push(' ');
-            }
-            line.push_str(word);
-            filled = true;
-        }
-        self.line(&line);
+        self.line(&paragraph(text, width, first, rest));
     }
 
     fn verdict(&mut self, view: &View<'_>) {

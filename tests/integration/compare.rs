@@ -464,10 +464,20 @@ fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
     });
     world.write("run.json", run.to_json());
     world.run(["compare", "run.json"]).expect_code(0);
+    let page = world.run(["report", "run.json", "--format", "html"]).expect_code(0);
+    assert!(page.stdout.contains("Pass: 2 of 2 benchmarks passed."), "{}", page.stdout);
     world.run(["compare", "run.json", "--floor", "1%"]).expect_code(10);
     world.write("strict.toml", "[gate.metric.latency]\nfloor = \"1%\"\n");
     world.run(["compare", "run.json", "--policy", "strict.toml"]).expect_code(10);
     run.gate.as_mut().unwrap().test = "guess".to_owned();
     world.write("run.json", run.to_json());
     world.run(["compare", "run.json"]).expect_code(21);
+    world.run(["report", "run.json"]).expect_code(21);
+}
+
+#[test]
+fn a_report_without_options_is_the_table_of_what_was_measured() {
+    let world = World::new();
+    world.write("run.json", paired(1.2).to_json());
+    insta::assert_snapshot!(world.run(["report", "run.json"]).expect_code(0).stdout);
 }

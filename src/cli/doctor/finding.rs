@@ -3,7 +3,7 @@
 use crate::model::counted;
 use serde::Serialize;
 
-use crate::report::harmless;
+use crate::report::{TerminalOptions, harmless, paragraph};
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -27,6 +27,15 @@ impl Level {
             Self::Warning => "warning",
             Self::Error => "error",
         }
+    }
+
+    const fn color(self) -> Option<anstyle::Style> {
+        let color = match self {
+            Self::Ok | Self::Note => return None,
+            Self::Warning => anstyle::AnsiColor::Yellow,
+            Self::Error => anstyle::AnsiColor::Red,
+        };
+        Some(anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(color))))
     }
 }
 
@@ -96,7 +105,8 @@ impl Diagnosis {
     }
 
     /// For people: one line a finding, with its reason and its fix below where there is one.
-    pub fn text(&self) -> String {
+    pub fn text(&self, options: TerminalOptions) -> String {
+        let width = usize::from(options.width);
         let mut text = String::new();
         for (half, findings) in [("machine", &self.machine), ("repository", &self.repository)] {
             if findings.is_empty() {
@@ -104,11 +114,21 @@ impl Diagnosis {
             }
             text.push_str(&format!("{half}\n"));
             for finding in findings {
-                let (level, id) = (finding.level.word(), finding.id);
-                text.push_str(&format!("  {level:<8} {id}: {}\n", harmless(&finding.what)));
+                let word = finding.level.word();
+                let first = format!("  {word:<8} ");
+                let what =
+                    paragraph(&format!("{}: {}", finding.id, harmless(&finding.what)), width, &first, BELOW);
+                // Coloured after it was wrapped: codes have no width.
+                text.push_str(&match finding.level.color().filter(|_| options.color) {
+                    Some(color) => what.replacen(word, &format!("{color}{word}{color:#}"), 1),
+                    None => what,
+                });
+                text.push('\n');
                 for (label, sentence) in [("why", finding.why), ("fix", finding.fix)] {
                     if !sentence.is_empty() {
-                        text.push_str(&format!("             {label}: {sentence}\n"));
+                        let first = format!("{BELOW}{label}: ");
+                        text.push_str(&paragraph(sentence, width, &first, &format!("{BELOW}     ")));
+                        text.push('\n');
                     }
                 }
             }
@@ -119,6 +139,9 @@ impl Diagnosis {
     }
 }
 
+/// Where the lines below a finding begin.
+const BELOW: &str = "             ";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +150,7 @@ mod tests {
     fn a_finding_is_shown_with_its_reason_and_its_fix() {
         let bad = Finding::error("host-lock", "held by 7", "It waits.", "Wait.");
         let diagnosis = Diagnosis::new(vec![Finding::ok("cpu", "fine"), bad], Vec::new());
-        insta::assert_snapshot!(diagnosis.text(), @r"
+        insta::assert_snapshot!(diagnosis.text(TerminalOptions::default()), @r"
         machine
           ok       cpu: fine
           error    host-lock: held by 7

@@ -67,7 +67,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut about_repository: Vec<Finding> = unusable.into_iter().collect();
     about_repository.extend(repository::findings(&place, terminal));
     let diagnosis = Diagnosis::new(machine, about_repository);
-    let text = if args.output.format == Format::Json { diagnosis.json() } else { diagnosis.text() };
+    let text = match args.output.format {
+        Format::Json => diagnosis.json(),
+        _ => diagnosis.text(destination.options(terminal, false)),
+    };
     destination.write(&text, terminal)?;
     Ok(if diagnosis.has_errors() { ExitCode::Error } else { ExitCode::Pass })
 }

@@ -69,7 +69,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(model) = &args.model {
         let file = args.folder.join("models").join(format!("{model}.py"));
         write(&[(file, templates::MODEL.to_owned().into_bytes())], terminal)?;
-        terminal.print(&format!(
+        terminal.say(&format!(
             "\nAdd it to benchgate.toml:\n\n[[model]]\nname = \"{model}\"\nsource = \"models/{model}.py:make\"\n"
         ));
         return Ok(ExitCode::Pass);
@@ -94,7 +94,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         });
     }
     write(&files, terminal)?;
-    terminal.print(
+    terminal.say(
         "\nNext:\n  benchgate tools pin   write the hashes of the tools to benchgate.lock\n  benchgate run         \
          check that the suite works here\n  benchgate doctor      list what this machine and repository still lack\n",
     );
@@ -105,9 +105,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
              {runner}` adds them"
         ));
         terminal
-            .print("Then commit all of it, and add the workflows: until then no pull request is measured.\n");
+            .say("Then commit all of it, and add the workflows: until then no pull request is measured.\n");
     } else {
-        terminal.print("Then commit all of it. The next pull request is measured.\n");
+        terminal.say("Then commit all of it. The next pull request is measured.\n");
     }
     Ok(ExitCode::Pass)
 }
@@ -174,7 +174,7 @@ fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliErr
         let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
         file.and_then(|mut file| std::io::Write::write_all(&mut file, content))
             .map_err(|error| unwritable(path, &error))?;
-        terminal.print(&format!("wrote {}\n", crate::report::harmless(&path.display().to_string())));
+        terminal.say(&format!("wrote {}\n", path.display()));
     }
     Ok(())
 }
