@@ -48,8 +48,10 @@ class Request:
     backend: str
     # Existing folder for outputs, references and the compilers' caches.
     out: str
-    # None for a model of the zoo, whose source is `zoo:KEY`.
+    # None for a model of the zoo, whose source is `zoo:KEY`, one of torchbench and a saved program.
     symbol: str | None = None
+    # The checkout of `torchbench:NAME`.
+    torchbench: str | None = None
     # Where relative options of the zoo's models start.
     folder: str | None = None
     test: str = "eval"
@@ -82,8 +84,9 @@ def parse_request(text: str) -> Request:
     unknown = sorted(set(raw) - known)
     if unknown:
         raise ValueError(f"unknown key {unknown[0]!r}")
-    zoo = str(raw.get("source")).startswith("zoo:")
-    for key in ("source", "backend", "out", *(() if zoo else ("symbol",))):
+    source = str(raw.get("source"))
+    without_symbol = source.startswith(("zoo:", "torchbench:")) or source.endswith(".pt2")
+    for key in ("source", "backend", "out", *(() if without_symbol else ("symbol",))):
         if not isinstance(raw.get(key), str) or not raw[key]:
             raise ValueError(f"{key!r} is missing")
     request = Request(**raw)

@@ -8,7 +8,8 @@ import os
 import random
 import time
 
-from . import exporters, source
+from . import exporters, onnx_model, source
+from .notation import read_input
 from .parameters import SCOPE, write_archive
 from .parameters import raw as raw_bytes
 from .protocol import OUTPUT_TYPES, ZOO, Failure, Request, Unsupported
@@ -30,7 +31,8 @@ def export(request: Request, enter) -> dict:
 
     attempts: list[dict] = []
     try:
-        result = _export(request, enter, timed, attempts)
+        export_one = onnx_model.export if request.source.endswith(".onnx") else _export
+        result = export_one(request, enter, timed, attempts)
     except Failure as e:
         e.extra.setdefault("attempts", attempts)
         e.extra.setdefault("seconds", seconds)
@@ -51,7 +53,7 @@ def _export(request: Request, enter, timed, attempts: list[dict]) -> dict:
         _reset(torch)
     with timed("import"):
         _seed(torch, np, request.seed)
-        module = source.load(request.source)
+        module = source.load(request.source, request.torchbench)
     declared = getattr(module, "UNSUPPORTED", {}) if request.source.startswith(ZOO) else {}
     if request.exporter in declared:
         raise Unsupported(declared[request.exporter])
@@ -122,16 +124,17 @@ def _seed(torch, np, seed: int) -> None:
 
 def _construct(torch, module, request: Request):
     made = source.construct(module, request)
+    name = request.symbol or request.source
     if not (isinstance(made, (tuple, list)) and len(made) == 2 and isinstance(made[0], torch.nn.Module)):
         kind = f"a {type(made).__name__}"
         if isinstance(made, (tuple, list)):
             kind += " of " + ", ".join(type(m).__name__ for m in made)
-        raise Failure("construct", "BAD_MODEL", f"{request.symbol} must return (torch.nn.Module, inputs), not {kind}")
+        raise Failure("construct", "BAD_MODEL", f"{name} must return (torch.nn.Module, inputs), not {kind}")
     model, inputs = made
     inputs = (inputs,) if isinstance(inputs, torch.Tensor) else inputs
     if not isinstance(inputs, (tuple, list)) or not all(isinstance(t, torch.Tensor) for t in inputs):
-        raise Failure("construct", "BAD_INPUTS", f"the inputs that {request.symbol} returns must be a tuple of tensors")
-    inputs = tuple(t.detach().cpu().contiguous() for t in inputs)
+        raise Failure("construct", "BAD_INPUTS", f"the inputs that {name} returns must be a tuple of tensors")
+    inputs = tuple(t.detach().cpu().contiguous() for t in _given(torch, request, inputs))
     model = model.cpu().eval()
     for parameter in model.parameters():
         parameter.requires_grad_(False)
@@ -139,6 +142,20 @@ def _construct(torch, module, request: Request):
         # Otherwise torch-mlir finds no "state mapping for buffer" (rotary embeddings and the like).
         m._non_persistent_buffers_set = set()
     return model, inputs
+
+
+def _given(torch, request: Request, inputs):
+    """The inputs that the suite gives instead of the model's own."""
+    if not request.inputs:
+        return inputs
+    import numpy as np
+
+    arrays = [read_input(np, text) for text in request.inputs]
+    given = [torch.from_numpy(a.view("u2").copy()).view(torch.bfloat16) if a.dtype.name == "bfloat16" else torch.from_numpy(a.copy()) for a in arrays]
+    found, wanted = [[(tuple(t.shape), t.dtype) for t in tensors] for tensors in (given, inputs)]
+    if len(found) != len(wanted) or any(a[1] != b[1] for a, b in zip(found, wanted)):
+        raise Failure("construct", "BAD_INPUTS", f"the model was saved for inputs {wanted}, the suite gives {found}")
+    return tuple(given)
 
 
 def _run(model, inputs, stage_code: str = "EAGER_FAILED") -> list:

@@ -6,9 +6,11 @@ Both directions are JSON objects, one a line, ASCII, LF. The interpreter speaks 
 
 A request (`?` marks what may be left out; any other key is refused):
 
-    {"id": any JSON value, echoed, "source": "/abs/models.py" with "symbol": "make_mlp", or "zoo:bert",
+    {"id": any JSON value, echoed, "source": "/abs/models.py" with "symbol": "make_mlp", or "zoo:bert", or
+     "torchbench:resnet18" with "torchbench": "/abs/checkout", or a saved model "/abs/model.onnx", "/abs/model.pt2",
      "out": "/abs/dir", "exporter"?: "torch-mlir" | "torch-xla" | "iree-turbine" | "onnx",
      "folder"?: "/abs/dir" that relative options of the zoo start at, "preset"?: "small" | null, "options"?: {…},
+     "inputs"?: ["/abs/x.npy", "1x3xf32=@/abs/x.bin", "1x3xf32=1"] of a saved model,
      "output-type"?: "stablehlo" | ["linalg-on-tensors", …], "function"?: "main", "seed"?: 0}
 
 Each request is answered by these lines, in this order, each flushed before the work that it announces, so that
@@ -41,6 +43,10 @@ EXPORTERS = ("torch-mlir", "torch-xla", "iree-turbine", "onnx")
 OUTPUT_TYPES = ("linalg-on-tensors", "stablehlo", "torch")
 
 ZOO = "zoo:"
+TORCHBENCH = "torchbench:"
+
+# Models that are files of their own, not code.
+SAVED = (".onnx", ".pt2")
 
 TRACEBACK_LIMIT = 20_000
 ERROR_LIMIT = 2_000
@@ -69,6 +75,10 @@ class Request:
     folder: str | None = None
     preset: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    """Of a saved model, in the suite's notation with absolute paths."""
+    torchbench: str | None = None
+    """The checkout, where the model is one of its."""
     output_types: tuple[str, ...] | None = None
     """None where the model's own order counts."""
     function: str = "main"
@@ -96,16 +106,19 @@ def parse_request(line: str) -> Request:
 def _request(raw: Any) -> Request:
     _need(isinstance(raw, dict), "a request is a JSON object")
     known = {"id", "source", "symbol", "exporter", "folder", "preset", "options", "out", "output-type", "function", "seed"}
+    known |= {"inputs", "torchbench"}
     unknown = sorted(set(raw) - known)
     _need(not unknown, f"unknown key {unknown[0]!r}" if unknown else "")
-    of_zoo = isinstance(raw.get("source"), str) and raw["source"].startswith(ZOO)
-    for key in ("id", "source", "out") if of_zoo else ("id", "source", "symbol", "out"):
+    source = raw.get("source") if isinstance(raw.get("source"), str) else ""
+    by_name, saved = source.startswith((ZOO, TORCHBENCH)), source.endswith(SAVED)
+    for key in ("id", "source", "out") if by_name or saved else ("id", "source", "symbol", "out"):
         _need(raw.get(key) is not None, f"{key!r} is missing")
-    for key in ("source", "symbol", "out", "folder"):
+    for key in ("source", "symbol", "out", "folder", "torchbench"):
         value = raw.get(key)
         _need(value is None or (isinstance(value, str) and value != ""), f"{key!r} must be a string")
-    _need(not (of_zoo and raw.get("symbol")), "'symbol' means nothing for a model of the zoo")
-    for key in ("out", "folder") if of_zoo else ("source", "out", "folder"):
+    _need(not ((by_name or saved) and raw.get("symbol")), "'symbol' is for Python sources only")
+    _need(source.startswith(TORCHBENCH) == bool(raw.get("torchbench")), "'torchbench' goes with a model of torchbench")
+    for key in ("out", "folder", "torchbench") if by_name else ("source", "out", "folder"):
         _need(raw.get(key) is None or os.path.isabs(raw[key]), f"{key!r} must be an absolute path: {raw.get(key)!r}")
     exporter = raw.get("exporter", "torch-mlir")
     _need(exporter in EXPORTERS, f"exporter {exporter!r} is none of {', '.join(EXPORTERS)}")
@@ -115,6 +128,9 @@ def _request(raw: Any) -> Request:
     options = {} if options is None else options
     _need(isinstance(options, dict), "'options' must be an object")
     _need("preset" not in options or preset is None, "'preset' is also among the options")
+    inputs = raw.get("inputs") or []
+    _need(isinstance(inputs, list) and all(isinstance(i, str) for i in inputs), "'inputs' must be a list of strings")
+    _need(saved or not inputs, "'inputs' is for saved models only")
     types = raw.get("output-type")
     types = (types,) if isinstance(types, str) else types
     named = types is None or (isinstance(types, (list, tuple)) and len(types) > 0)
@@ -135,6 +151,8 @@ def _request(raw: Any) -> Request:
         folder=raw.get("folder"),
         preset=preset,
         options=options,
+        inputs=inputs,
+        torchbench=raw.get("torchbench"),
         output_types=None if types is None else tuple(types),
         function=function,
         seed=seed,

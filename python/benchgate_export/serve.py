@@ -36,6 +36,7 @@ def guard_environment() -> None:
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
     # Where transformers would put (and import from) code that came with a model from a hub.
     os.environ["HF_MODULES_CACHE"] = os.path.join(os.devnull, "remote-code-is-not-run")
+    os.environ.update(trace.FIXED)
     # Sources may lie in a checkout that is read-only, or hashed.
     sys.dont_write_bytecode = True
 

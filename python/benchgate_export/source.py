@@ -9,17 +9,26 @@ import inspect
 import os
 import sys
 
-from .protocol import ZOO, Failure, Request, Unsupported
+from .protocol import TORCHBENCH, ZOO, Failure, Request, Unsupported
 from .trace import of_environment
 
 
-def load(path: str):
-    """The module of a source: the user's file, or one of the zoo's."""
+def load(path: str, torchbench: str | None = None):
+    """The module of a source: the user's file, one of the zoo's, or what stands for a saved model or one of torchbench's."""
     if path.startswith(ZOO):
         return _load_zoo(path.removeprefix(ZOO))
+    if path.startswith(TORCHBENCH):
+        from . import torchbench_model
+
+        _start_anew()
+        return torchbench_model.load(path.removeprefix(TORCHBENCH), torchbench or "")
     if not os.path.isfile(path):
         raise Failure("import", "SOURCE_NOT_FOUND", f"no such file: {path}")
     _start_anew()
+    if path.endswith(".pt2"):
+        from . import pt2_model
+
+        return pt2_model.load(path)
     name = "benchgate_model_" + hashlib.sha256(path.encode()).hexdigest()[:12]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -105,7 +114,7 @@ def construct(module, request: Request):
     if not callable(make):
         raise Failure("construct", "SYMBOL_NOT_FOUND", f"{request.symbol!r} is not callable")
     options = dict(request.options)
-    if request.symbol is None:
+    if request.source.startswith(ZOO):
         # The zoo's weights may be in the folder of the user's configuration.
         weights = options.get("weights")
         if isinstance(weights, str) and weights not in ("random", "hub") and request.folder is not None:
@@ -116,7 +125,7 @@ def construct(module, request: Request):
         inspect.signature(make).bind(**options)
     except TypeError as e:
         given = ", ".join(sorted(options)) or "no options"
-        raise Failure("construct", "BAD_OPTIONS", f"{request.symbol} cannot be called with {given}: {e}") from None
+        raise Failure("construct", "BAD_OPTIONS", f"{request.symbol or request.source} cannot be called with {given}: {e}") from None
     except ValueError:
         pass  # no signature
     try:

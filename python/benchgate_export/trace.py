@@ -20,6 +20,8 @@ OPAQUE = {
     "os.fork": "forks",
     "socket.connect": "opens a network connection",
 }
+# Variables that are the same in every export, because this package sets them. argparse reads them all.
+FIXED = {"COLUMNS": "80", "LINES": "24", "LANGUAGE": "C", "LC_ALL": "C.UTF-8", "LC_MESSAGES": "C.UTF-8", "LANG": "C.UTF-8"}
 # Not content: the kernel's own files.
 KERNEL = ("/proc/", "/sys/", "/dev/")
 
@@ -104,7 +106,7 @@ class _Environ(os._Environ):
     """os.environ, which says when the model reads it."""
 
     def __getitem__(self, key):
-        if _current is not None and _current.opaque is None and _is_of_the_model():
+        if key not in FIXED and _current is not None and _current.opaque is None and _is_of_the_model():
             _current.opaque = f"reads the environment variable {key}"
         return super().__getitem__(key)
 

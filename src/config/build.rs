@@ -27,7 +27,11 @@ pub(super) struct Built {
 pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collector) -> Built {
     let targets = targets(root, problems);
     let mut files = Vec::new();
-    let models = model::models(root, &targets, &mut files, problems);
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let models = model::models(root, &targets, &folder, &mut files, problems);
     let models = functions::in_models(root.get("model"), models, &mut files, problems);
     flags::check(root, problems);
     let (base, head) = side::sides(root, problems);
@@ -42,10 +46,6 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
         }
     }
     let part = policy::part(root, root.get("measure"), problems);
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    };
     let side_sources = |name| root.get("side").get(name).get("sources").at();
     Built {
         config: Config {

@@ -14,12 +14,18 @@ use super::{Exporter, Model, ModelInput, ModelSource, OutputType, Parameters, Ta
 const EXPORTED_ONLY: [&str; 4] = ["exporter", "output-type", "preset", "options"];
 /// Keys that the exporter decides.
 const MLIR_ONLY: [&str; 5] = ["functions", "inputs", "expected", "expected-f64", "parameters"];
+/// Keys that only code can have, besides `inputs`, or that the exporter decides.
+const NOT_SAVED: [&str; 6] = ["functions", "expected", "expected-f64", "parameters", "preset", "options"];
+/// The same for ONNX, whose options are the sizes of its dimensions.
+const NOT_ONNX: [&str; 7] =
+    ["functions", "expected", "expected-f64", "parameters", "preset", "exporter", "output-type"];
 /// What the runtime's `--parameters` reads.
 const ARCHIVES: [&str; 3] = ["irpa", "gguf", "safetensors"];
 
 pub(super) fn models(
     root: ConfigView<'_, '_>,
     targets: &[Target],
+    folder: &Path,
     files: &mut Vec<NamedFile>,
     problems: &mut Collector,
 ) -> Vec<Model> {
@@ -29,11 +35,12 @@ pub(super) fn models(
         problems.add(view.at(), "no [[model]]: a suite needs at least one");
     }
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    let torchbench = root.get("torchbench").get("path").text().map(|path| folder.join(path));
     view.items()
         .flat_map(|model| {
             unique(model.get("name"), "model", &mut seen, problems);
             among(model.get("targets"), "target", &names, problems);
-            let one = one(model, files, problems);
+            let one = one(model, torchbench.as_deref(), files, problems);
             each_exporter(one, model.get("exporter"), problems)
         })
         .collect()
@@ -42,8 +49,10 @@ pub(super) fn models(
 /// One model for each exporter of a list. Each name of a list says its exporter, so that a benchmark keeps
 /// its name and never changes its meaning when the list grows or is put into another order.
 fn each_exporter(model: Model, view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Model> {
-    if matches!(model.source, ModelSource::Mlir(_)) {
-        return vec![model];
+    match model.source {
+        ModelSource::Mlir(_) => return vec![model],
+        ModelSource::Onnx(_) => return vec![Model { exporter: Some(Exporter::Onnx), ..model }],
+        _ => {}
     }
     let mut all: Vec<Model> = Vec::new();
     for item in view.items() {
@@ -61,21 +70,28 @@ fn each_exporter(model: Model, view: ConfigView<'_, '_>, problems: &mut Collecto
     all
 }
 
-fn one(view: ConfigView<'_, '_>, files: &mut Vec<NamedFile>, problems: &mut Collector) -> Model {
+fn one(
+    view: ConfigView<'_, '_>,
+    torchbench: Option<&Path>,
+    files: &mut Vec<NamedFile>,
+    problems: &mut Collector,
+) -> Model {
     let name = view.get("name").owned();
     let mut file = |at: ConfigView<'_, '_>, what: &str, path: &Path| {
         let what = format!("{what} of model `{}`", shown(&name));
         files.push(NamedFile { at: at.at(), what, path: path.to_owned() });
     };
-    let source = source(view.get("source"), problems);
-    match &source {
-        Some(ModelSource::Mlir(path)) => file(view.get("source"), "source", path),
-        Some(ModelSource::Python { file: path, .. }) => file(view.get("source"), "source", path),
-        Some(ModelSource::Zoo(_)) | None => {}
+    let source = source(view.get("source"), torchbench, problems);
+    if let Some(path) = source.as_ref().and_then(ModelSource::file) {
+        file(view.get("source"), "source", path);
     }
     let (foreign, kind) = match source {
         Some(ModelSource::Mlir(_)) => (EXPORTED_ONLY.as_slice(), "an MLIR file"),
-        Some(ModelSource::Python { .. } | ModelSource::Zoo(_)) => (MLIR_ONLY.as_slice(), "a Python model"),
+        Some(ModelSource::Onnx(_)) => (NOT_ONNX.as_slice(), "an ONNX model"),
+        Some(ModelSource::Pt2(_)) => (NOT_SAVED.as_slice(), "a saved program"),
+        Some(ModelSource::Python { .. } | ModelSource::Zoo(_) | ModelSource::Torchbench { .. }) => {
+            (MLIR_ONLY.as_slice(), "a Python model")
+        }
         None => (&[][..], ""),
     };
     for (key, at, _) in view.entries().filter(|(key, ..)| foreign.contains(key)) {
@@ -164,7 +180,11 @@ pub(super) fn data(
     FunctionData { inputs, expected, expected_f64 }
 }
 
-fn source(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<ModelSource> {
+fn source(
+    view: ConfigView<'_, '_>,
+    torchbench: Option<&Path>,
+    problems: &mut Collector,
+) -> Option<ModelSource> {
     let text = view.text()?;
     let inside = |path: &str, problems: &mut Collector| {
         if !values::is_inside(path) {
@@ -183,12 +203,18 @@ fn source(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<ModelSou
         }
         return Some(ModelSource::Zoo(key.to_owned()));
     }
+    if let Some(name) = text.strip_prefix("torchbench:") {
+        if !is_identifier(name) {
+            problems.add(view.at(), format!("`source`: `{}` is not the name of a model", shown(name)));
+        }
+        let Some(checkout) = torchbench else {
+            problems.add(view.at(), "`source`: a model of torchbench needs `path` in [torchbench]");
+            return None;
+        };
+        return Some(ModelSource::Torchbench { name: name.to_owned(), checkout: checkout.to_owned() });
+    }
     if let Some((path, symbol)) = text.split_once(".py:") {
-        let is_symbol = symbol.split('.').all(|part| {
-            part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        });
-        if !is_symbol {
+        if !symbol.split('.').all(is_identifier) {
             problems.add(view.at(), format!("`source`: `{}` is not the name of a function", shown(symbol)));
         }
         let path = format!("{path}.py");
@@ -199,15 +225,40 @@ fn source(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<ModelSou
         inside(text, problems);
         return Some(ModelSource::Mlir(PathBuf::from(text)));
     }
+    for (ending, kind) in [(".onnx", ModelSource::Onnx as fn(PathBuf) -> _), (".pt2", ModelSource::Pt2)] {
+        if text.ends_with(ending) {
+            inside(text, problems);
+            return Some(kind(PathBuf::from(text)));
+        }
+    }
     let advice = if text.ends_with(".py") { "; which function of it? `file.py:function`" } else { "" };
     problems.add(
         view.at(),
         format!(
-            "`source`: expected `….mlir`, `….mlirbc`, `….py:function` or `zoo:key`, found `{}`{advice}",
+            "`source`: expected `….mlir`, `….mlirbc`, `….onnx`, `….pt2`, `….py:function`, `zoo:key` or \
+             `torchbench:name`, found `{}`{advice}",
             shown(text)
         ),
     );
     None
+}
+
+/// A name in Python.
+fn is_identifier(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+impl ModelSource {
+    /// The file below the side's sources, where it is one.
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Mlir(path) | Self::Onnx(path) | Self::Pt2(path) | Self::Python { file: path, .. } => {
+                Some(path)
+            }
+            Self::Zoo(_) | Self::Torchbench { .. } => None,
+        }
+    }
 }
 
 /// The file that a text names, if it names one.

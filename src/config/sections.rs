@@ -24,6 +24,7 @@ pub(super) static ROOT: Section = Section {
         optional("side", ValueKind::Table(&SIDES), "What differs between base and head."),
         required("model", ValueKind::Tables(&MODEL), "The models to measure."),
         required("target", ValueKind::Tables(&TARGET), "The devices to measure them on."),
+        optional("torchbench", ValueKind::Table(&TORCHBENCH), "The checkout of models named `torchbench:…`."),
         optional(
             "backend",
             ValueKind::Tables(&BACKEND),
@@ -145,7 +146,8 @@ static MODEL: Section = Section {
             "source",
             ValueKind::Line,
             "`models/a.mlir` or `models/a.mlirbc`, `models.py:make_a` for a function that returns a torch module \
-             and its inputs, or `zoo:bert` for a model that benchgate brings along.",
+             and its inputs, `models/a.onnx`, `models/a.pt2` as `torch.export.save` writes it, `zoo:bert` for a model \
+             that benchgate brings along, or `torchbench:resnet18`.",
         ),
         defaulted("function", ValueKind::Name, "\"main\"", "The function to run."),
         optional(
@@ -158,7 +160,7 @@ static MODEL: Section = Section {
             LINES,
             "[]",
             "One per argument: an `.npy` file, a raw one with its type (`1x3xbf16=@x.bin`), or values (`1x3xf32=1`). \
-             Exported models bring theirs.",
+             Exported models bring theirs. For `.onnx` and `.pt2` they replace seeded random inputs or the saved ones.",
         ),
         defaulted(
             "expected",
@@ -198,7 +200,8 @@ static MODEL: Section = Section {
             "options",
             ValueKind::Scalars,
             "{}",
-            "Keyword arguments of the Python model's constructor.",
+            "Keyword arguments of the Python model's constructor. For `.onnx`, sizes of the dimensions that the model \
+             leaves open: `{ batch = 1 }`.",
         ),
         defaulted("flags", LINES, "[]", "Compile flags added after the target's."),
         defaulted(
@@ -211,6 +214,14 @@ static MODEL: Section = Section {
         ),
         defaulted("targets", NAMES, "[]", "Names of the targets it runs on; all of them when empty."),
     ],
+};
+
+static TORCHBENCH: Section = Section {
+    title: "[torchbench]",
+    doc: "A checkout of PyTorch's torchbench (github.com/pytorch/benchmark), or a folder with the same layout: \
+          `torchbenchmark/models/NAME/__init__.py` defines a class `Model`. Options of its models are `batch_size` and \
+          `weights`, `\"published\"` or `\"random\"`. The result names the checkout's commit.",
+    fields: &[required("path", ValueKind::AnyPath, "The checkout; relative paths start at this file.")],
 };
 
 static FUNCTION: Section = Section {

@@ -135,6 +135,35 @@ fn a_model_that_the_zoo_lacks_and_an_exporter_twice_are_problems() {
 }
 
 #[test]
+fn saved_models_and_those_of_torchbench_are_sources() {
+    let with = |source: &str| MINIMAL.replace("source = \"a.mlir\"", source);
+    let onnx = good(&with("source = \"d/a.onnx\"\noptions = { batch = 2 }\ninputs = [\"1x3xf32=@x.bin\"]"));
+    let model = &onnx.models[0];
+    assert_eq!(
+        (&model.source, model.exporter, model.inputs.len()),
+        (&ModelSource::Onnx("d/a.onnx".into()), Some(Exporter::Onnx), 1)
+    );
+    let saved = good(&with("source = \"a.pt2\"\nexporter = \"iree-turbine\""));
+    assert_eq!(
+        (&saved.models[0].source, saved.models[0].exporter),
+        (&ModelSource::Pt2("a.pt2".into()), Some(Exporter::IreeTurbine))
+    );
+    let torchbench = with("source = \"torchbench:resnet18\"") + "\n[torchbench]\npath = \"../bench\"\n";
+    let expected = ModelSource::Torchbench { name: "resnet18".into(), checkout: "./../bench".into() };
+    assert_eq!(good(&torchbench).models[0].source, expected);
+    for (wrong, part) in [
+        ("source = \"a.onnx\"\nexporter = \"torch-mlir\"", "`exporter` means nothing for an ONNX model"),
+        ("source = \"a.onnx\"\nexpected = [\"y.npy\"]", "`expected` means nothing for an ONNX model"),
+        ("source = \"a.pt2\"\npreset = \"small\"", "`preset` means nothing for a saved program"),
+        ("source = \"torchbench:resnet18\"", "needs `path` in [torchbench]"),
+        ("source = \"../a.onnx\"", "inside the sources folder"),
+    ] {
+        let said = messages(&with(wrong));
+        assert!(said.iter().any(|message| message.contains(part)), "{wrong}: {said:?}");
+    }
+}
+
+#[test]
 fn the_example_of_the_reference_parses() {
     let config = good(EXAMPLE);
     assert_eq!(config.models[0].inputs[1], ModelInput::Literal("1x3xf32=1".into()));

@@ -121,6 +121,12 @@ pub enum ModelSource {
     Python { file: PathBuf, symbol: String },
     /// `zoo:bert`, a model that benchgate brings along; exported.
     Zoo(String),
+    /// `torchbench:resnet18`, a model of a checkout of torchbench; exported.
+    Torchbench { name: String, checkout: PathBuf },
+    /// A saved ONNX model; imported. Relative to the side's `sources`.
+    Onnx(PathBuf),
+    /// A program that `torch.export` saved; exported. Relative to the side's `sources`.
+    Pt2(PathBuf),
 }
 
 /// What turns a torch model into MLIR.

@@ -57,6 +57,12 @@ impl TensorFile {
         self.raw.as_ref().map_or_else(|| "npy".to_owned(), |raw| format!("{raw}{RAW_ENDING}"))
     }
 
+    /// As a suite writes it: the reverse of [`Self::parse`].
+    pub fn notation(&self) -> String {
+        let path = self.path.to_string_lossy();
+        self.raw.as_ref().map_or_else(|| path.to_string(), |raw| format!("{raw}=@{path}"))
+    }
+
     /// The type, if the runtime can't write it as `.npy`.
     pub fn type_without_npy(&self) -> Option<&str> {
         self.raw.as_deref().filter(|raw| lacks_npy(raw))

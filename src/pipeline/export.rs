@@ -18,6 +18,7 @@ use crate::toolchain::Environment;
 use super::PipelineError;
 use super::argv::InputArg;
 use super::cache::{CacheEntry, KeyBuilder, Made};
+use super::divergence::add_inputs;
 use super::host::Host;
 use super::interpreters::{ExporterSource, Exporters, crashed};
 use super::plan::PlannedBenchmark;
@@ -114,14 +115,11 @@ fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
 pub(super) struct ExportJob<'a> {
     pub(super) planned: PlannedBenchmark<'a>,
     pub(super) exporter: Exporter,
+    pub(super) environment: Environment,
     pub(super) exporters: &'a Exporters,
 }
 
 impl ExportJob<'_> {
-    fn environment(&self) -> Environment {
-        Environment::for_exporter(self.exporter)
-    }
-
     fn sources(&self) -> &Path {
         &self.planned.side.side.sources
     }
@@ -134,7 +132,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
     let sources = job.sources();
     let mut key = KeyBuilder::new("export/4")
         .text("package", &ExporterSource::digest())
-        .text("environment", &job.exporters.environment(job.environment())?.digest)
+        .text("environment", &job.exporters.environment(job.environment)?.digest)
         .text("exporter", job.exporter.into_str())
         .text("function", &model.function)
         .list("preset", &model.preset)
@@ -146,8 +144,20 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
             let tree = host.sources.digest(sources, &host.digests).await?;
             key = key.text("sources", &tree).text("file", &file.to_string_lossy()).text("symbol", symbol);
         }
+        ModelSource::Torchbench { name, checkout } => {
+            // What Python reads of the rest of the checkout is in the trace.
+            let folder = checkout.join("torchbenchmark/models").join(name);
+            let tree = host.sources.digest(&folder, &host.digests).await?;
+            key = key.text("torchbench", name).text("tree", &tree);
+        }
+        // Files of external data are in the trace.
+        ModelSource::Onnx(path) | ModelSource::Pt2(path) => {
+            key = key.text("saved", &host.digests.sha256(&sources.join(path)).await?);
+            key = key.text("file", &path.to_string_lossy());
+        }
         ModelSource::Mlir(path) => key = key.text("mlir", &path.to_string_lossy()),
     }
+    key = add_inputs(key, &job.planned.inputs(), &host.digests).await?;
     // An option may name a file or a folder of weights, also outside of the tree.
     for value in model.options.values() {
         let path = sources.join(value);
@@ -269,12 +279,12 @@ fn failure(host: &Host<'_>, answer: &ExportAnswer, key: &str) -> Result<StageFai
 /// Sends the request and waits for the last line about it. The lines before it say where the
 /// interpreter is, which is what a crash leaves behind.
 async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAnswer> {
-    let lease = job.exporters.lease(host, job.environment()).await?;
+    let lease = job.exporters.lease(host, job.environment).await?;
     // Exporting takes a processor as compiling does.
     let _slot = host.slot(Priority::Now).await?;
     let timeout = job.planned.side.config.measure.export_timeout;
     fs::create_dir_all(&host.logs).map_err(PipelineError::io("create", &host.logs))?;
-    let log = host.logs.join(format!("exporter-{}.log", job.environment().name()));
+    let log = host.logs.join(format!("exporter-{}.log", job.environment.name()));
     let mut interpreter = lease.interpreter(host, job.sources(), &log, timeout).await?;
     let started = Instant::now();
     interpreter.session.send(&request(job, out)?.to_string()).await;
@@ -312,16 +322,30 @@ fn request(job: ExportJob<'_>, out: &Path) -> Result<serde_json::Value, Pipeline
     let sources = job.sources();
     let (source, symbol) = match &model.source {
         ModelSource::Zoo(key) => (format!("zoo:{key}"), None),
+        ModelSource::Torchbench { name, .. } => (format!("torchbench:{name}"), None),
         ModelSource::Python { file, symbol } => {
             (absolute(&sources.join(file))?.to_string_lossy().into_owned(), Some(symbol))
         }
-        ModelSource::Mlir(path) => (path.to_string_lossy().into_owned(), None),
+        ModelSource::Mlir(path) | ModelSource::Onnx(path) | ModelSource::Pt2(path) => {
+            (absolute(&sources.join(path))?.to_string_lossy().into_owned(), None)
+        }
     };
+    let torchbench = match &model.source {
+        ModelSource::Torchbench { checkout, .. } => Some(absolute(checkout)?),
+        _ => None,
+    };
+    let inputs = job.planned.inputs().into_iter().map(|input| match input {
+        InputArg::File(file) => Ok(TensorFile { path: absolute(&file.path)?, ..file }.notation()),
+        InputArg::Literal(text) => Ok(text),
+    });
+    let inputs = inputs.collect::<Result<Vec<String>, PipelineError>>()?;
     let output_types: Vec<&str> = model.output_types.iter().map(|output| output.into_str()).collect();
     Ok(serde_json::json!({
         "id": job.planned.name().as_str(),
         "source": source,
         "symbol": symbol,
+        "torchbench": torchbench,
+        "inputs": inputs,
         "exporter": job.exporter.into_str(),
         "folder": absolute(sources)?,
         "out": absolute(out)?,

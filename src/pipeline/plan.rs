@@ -2,12 +2,14 @@
 
 use regex::Regex;
 
-use crate::config::{Config, Model, ModelSource, Side, Target};
+use crate::config::{Config, Model, ModelInput, ModelSource, Side, Target};
 use crate::gate::Expected;
+use crate::git::Repository;
 use crate::model::{BenchmarkName, DeviceKind, SideName};
 use crate::toolchain::Lock;
 
 use super::PipelineError;
+use super::argv::InputArg;
 
 /// One side of a run: its own configuration, lock and sources.
 #[derive(Debug, Clone)]
@@ -48,6 +50,25 @@ pub(super) struct PlannedBenchmark<'a> {
 impl PlannedBenchmark<'_> {
     pub(super) fn name(&self) -> BenchmarkName {
         name(self.model, self.target)
+    }
+
+    /// The commit of torchbench that the model is from; `unversioned` where the checkout is not a repository.
+    pub(super) fn torchbench(&self) -> Option<String> {
+        let ModelSource::Torchbench { checkout, .. } = &self.model.source else { return None };
+        let found = Repository::open(checkout).and_then(|repository| {
+            let dirty = if repository.is_dirty()? { "-dirty" } else { "" };
+            Ok(format!("{}{dirty}", repository.head()?.commit))
+        });
+        Some(found.unwrap_or_else(|_| "unversioned".to_owned()))
+    }
+
+    /// The inputs that the suite gives.
+    pub(super) fn inputs(&self) -> Vec<InputArg> {
+        let inputs = self.model.inputs.iter().map(|input| match input {
+            ModelInput::File(file) => InputArg::File(file.below(&self.side.side.sources)),
+            ModelInput::Literal(text) => InputArg::Literal(text.clone()),
+        });
+        inputs.collect()
     }
 }
 

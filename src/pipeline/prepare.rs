@@ -1,11 +1,11 @@
 //! One benchmark of one side, from its source to a verified module that is ready to be measured.
 
-use crate::config::{ModelInput, ModelSource, Parameters};
+use crate::config::{ModelSource, Parameters};
 use crate::model::{Artifact, Lint, LintCode, Outcome, Stage, Verification, VerifyCode, Workload};
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
 
-use super::argv::{CompileSpec, Execution, InputArg};
+use super::argv::{CompileSpec, Execution};
 use super::cache::KeyBuilder;
 use super::compile::{self, CompileJob};
 use super::divergence::{add_inputs, add_tensors};
@@ -28,8 +28,8 @@ pub(super) async fn build<'a>(
 ) -> Result<Prepared<'a>, PipelineError> {
     let mut prepared = Prepared::new(planned);
     // Not a finding about the model, and not the whole run's: the other benchmarks need no such environment.
-    if let Some(exporter) = planned.model.exporter
-        && let Err(failure) = exporters.environment(Environment::for_exporter(exporter))
+    if let Some(environment) = Environment::for_model(planned.model)
+        && let Err(failure) = exporters.environment(environment)
     {
         prepared.fail(Stage::Toolchain, failure);
         return Ok(prepared);
@@ -135,21 +135,17 @@ async fn source(
     let folder = &planned.side.side.sources;
     let model = planned.model;
     let ModelSource::Mlir(path) = &model.source else {
-        let Some(exporter) = model.exporter else {
+        let (Some(exporter), Some(environment)) = (model.exporter, Environment::for_model(model)) else {
             return Err(StageFailure::new("the model names no exporter").into());
         };
-        return export::export(host, ExportJob { planned, exporter, exporters }).await;
+        return export::export(host, ExportJob { planned, exporter, environment, exporters }).await;
     };
     let mlir = folder.join(path);
     let parameters = |archive: &Parameters| (archive.scope.clone(), folder.join(&archive.path));
-    let inputs = model.inputs.iter().map(|input| match input {
-        ModelInput::File(file) => InputArg::File(file.below(folder)),
-        ModelInput::Literal(text) => InputArg::Literal(text.clone()),
-    });
     Ok(PreparedSource {
         mlir_sha256: host.digests.sha256(&mlir).await?,
         mlir,
-        inputs: inputs.collect(),
+        inputs: planned.inputs(),
         expected: model.expected.iter().map(|file| file.below(folder)).collect(),
         parameters: model.parameters.iter().map(parameters).collect(),
         expected64: model.expected_f64.iter().map(|file| file.below(folder)).collect(),

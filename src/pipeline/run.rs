@@ -444,8 +444,8 @@ fn exported_inputs(side: &PreparedSide<'_>, model: &str) -> Vec<PathBuf> {
 fn exported_models(plans: &[Vec<PlannedBenchmark<'_>>]) -> BTreeMap<Environment, usize> {
     let mut names: BTreeMap<Environment, BTreeSet<&str>> = BTreeMap::new();
     for planned in plans.iter().flatten() {
-        if let Some(exporter) = planned.model.exporter {
-            names.entry(Environment::for_exporter(exporter)).or_default().insert(&planned.model.name);
+        if let Some(environment) = Environment::for_model(planned.model) {
+            names.entry(environment).or_default().insert(&planned.model.name);
         }
     }
     names.into_iter().map(|(environment, names)| (environment, names.len())).collect()

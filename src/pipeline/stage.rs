@@ -235,8 +235,11 @@ impl<'a> Prepared<'a> {
         let exporter = source.and(model.exporter).map(|exporter| exporter.into_str().to_owned());
         let always = [("model", &model.name), ("target", &target.name), ("function", &model.function)];
         let always = always.map(|(label, value)| (label, Some(value.clone())));
-        let exported =
-            [("lowering", source.and_then(|source| source.lowering.clone())), ("exporter", exporter)];
+        let exported = [
+            ("lowering", source.and_then(|source| source.lowering.clone())),
+            ("exporter", exporter),
+            ("torchbench", source.and_then(|_| self.planned.torchbench())),
+        ];
         always.into_iter().chain(exported).filter_map(|(label, value)| Some((label.to_owned(), value?)))
     }
 

@@ -12,7 +12,7 @@ use super::manifest::{Look, Scope, ToolManifest};
 use super::pip::{Pip, write_requirements};
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
-use crate::config::{Backend, BackendKind, Config, Exporter};
+use crate::config::{Backend, BackendKind, Config, Exporter, Model, ModelSource};
 use crate::model::{Event, Progress, Stage};
 use crate::process::{self, Cancel, Command, Exit};
 
@@ -23,15 +23,26 @@ pub enum Environment {
     /// torch-mlir, iree-turbine and ONNX.
     Torch,
     TorchXla,
+    /// iree-import-onnx and ONNX Runtime: what a saved ONNX model needs, without torch.
+    Onnx,
     /// A runtime, laid over [`Self::Torch`].
     OnnxRuntime,
 }
 
 impl Environment {
-    pub const fn for_exporter(exporter: Exporter) -> Self {
+    const fn for_exporter(exporter: Exporter) -> Self {
         match exporter {
             Exporter::TorchMlir | Exporter::IreeTurbine | Exporter::Onnx => Self::Torch,
             Exporter::TorchXla => Self::TorchXla,
+        }
+    }
+
+    /// The one that exports a model; none for MLIR.
+    pub const fn for_model(model: &Model) -> Option<Self> {
+        match (&model.source, model.exporter) {
+            (ModelSource::Onnx(_), _) => Some(Self::Onnx),
+            (_, Some(exporter)) => Some(Self::for_exporter(exporter)),
+            (_, None) => None,
         }
     }
 
@@ -50,7 +61,7 @@ impl Environment {
     pub const fn over(self) -> Option<Self> {
         match self {
             Self::OnnxRuntime => Some(Self::Torch),
-            Self::Torch | Self::TorchXla => None,
+            Self::Torch | Self::TorchXla | Self::Onnx => None,
         }
     }
 
@@ -61,7 +72,7 @@ impl Environment {
 
     /// The environments that a suite's models and backends need.
     pub fn needed(config: &Config) -> BTreeSet<Self> {
-        let exporters = config.models.iter().filter_map(|model| model.exporter).map(Self::for_exporter);
+        let exporters = config.models.iter().filter_map(Self::for_model);
         let own = |backend: &&Backend| backend.python.is_none();
         let beside = config.backends.iter().filter(own);
         let beside = beside.flat_map(|backend| Self::beside(backend.kind).with_under());
@@ -73,6 +84,7 @@ impl Environment {
         match self {
             Self::Torch => "torch",
             Self::TorchXla => "torch-xla",
+            Self::Onnx => "onnx",
             Self::OnnxRuntime => "onnxruntime",
         }
     }
@@ -82,6 +94,7 @@ impl Environment {
         match self {
             Self::Torch => include_str!("../../python/requirements-torch.in"),
             Self::TorchXla => include_str!("../../python/requirements-torch-xla.in"),
+            Self::Onnx => include_str!("../../python/requirements-onnx.in"),
             Self::OnnxRuntime => include_str!("../../python/requirements-onnxruntime.in"),
         }
     }

@@ -141,3 +141,69 @@ fn what_init_writes_is_measured_and_so_is_a_model_that_is_added_to_it() {
     assert!(said.contains("example/cpu/main") && said.contains("attention/cpu/main"), "{said}");
     assert_eq!(said.matches("ok, PASS").count(), 2, "{said}");
 }
+
+/// Without PyTorch: only iree-import-onnx and ONNX Runtime.
+#[test]
+#[ignore = "installs ONNX Runtime and iree-import-onnx (0.7 GB)"]
+fn saved_onnx_models_are_verified_by_onnx_runtime_and_their_external_data_is_in_the_key() {
+    let world = example("onnx");
+    let first = run(&world, &["run"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    assert_eq!(first.said().matches("ok, PASS").count(), 2, "{first:?}");
+    let results: serde_json::Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    for row in results["sides"][0]["benchmarks"].as_array().unwrap() {
+        let output = &row["verification"]["outputs"][0];
+        assert!(output["divergence"]["error_fp64"].is_number(), "there is an fp64 reference: {row}");
+    }
+    let exports = |outcome: &Outcome, what: &str| {
+        let lines = outcome.stderr.lines().filter(|line| line.contains("] export ") && line.contains(what));
+        lines.filter(|line| line.contains("cached")).count()
+    };
+    let again = run(&world, &["run"]);
+    assert_eq!((exports(&again, "convnet"), exports(&again, "encoder")), (1, 1), "{again:?}");
+    // A weight that no earlier run of this test has left in the cache.
+    let mut data = std::fs::read(world.work().join("encoder.data")).unwrap();
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos() as f32 / 1e9;
+    data[..4].copy_from_slice(&now.to_le_bytes());
+    world.write("encoder.data", data);
+    let changed = run(&world, &["run"]);
+    assert_eq!((changed.code, exports(&changed, "convnet"), exports(&changed, "encoder")), (Some(0), 1, 0));
+}
+
+/// A saved program, and a model of a checkout with torchbench's layout.
+#[test]
+#[ignore = "installs PyTorch (6 GB)"]
+fn a_saved_program_and_a_model_of_torchbench_are_verified() {
+    let world = example("torch");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/saved/tiny.pt2");
+    world.write("tiny.pt2", std::fs::read(fixture).unwrap());
+    world.write("bench/torchbenchmark/__init__.py", "");
+    world.write("bench/torchbenchmark/models/__init__.py", "");
+    world.write(
+        "bench/torchbenchmark/models/tiny/__init__.py",
+        "import torch\n\
+         class Model:\n    \
+             def __init__(self, test, device, batch_size=None, extra_args=[]):\n        \
+                 self.model, self.batch_size = torch.nn.Linear(8, 4).to(device), batch_size or 2\n    \
+             def get_module(self):\n        \
+                 return self.model, (torch.randn(self.batch_size, 8),)\n",
+    );
+    let toml = world.read("benchgate.toml");
+    let (at, end) = (toml.find("[[model]]").unwrap(), toml.find("[[target]]").unwrap());
+    let models = "[torchbench]\npath = \"bench\"\n\
+                  [[model]]\nname = \"saved\"\nsource = \"tiny.pt2\"\nexporter = [\"torch-mlir\", \"iree-turbine\", \"onnx\"]\n\
+                  [[model]]\nname = \"bench\"\nsource = \"torchbench:tiny\"\noptions = { batch_size = 3 }\n\
+                  [[backend]]\nname = \"eager\"\nprocesses = 1\n";
+    world.write("benchgate.toml", format!("{}{models}{}", &toml[..at], &toml[end..]));
+    let outcome = run(&world, &["run", "--side", "head"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(outcome.said().matches("ok, PASS").count(), 4, "{outcome:?}");
+    let results: serde_json::Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    let rows = results["sides"][0]["benchmarks"].as_array().unwrap();
+    assert_eq!(rows[3]["labels"]["torchbench"], "unversioned", "{}", rows[3]);
+    let backends = results["backends"].as_array().unwrap();
+    assert!(backends.iter().all(|row| row["verification"]["code"] == "PASS"), "{backends:?}");
+    // Nothing of it changed, and no file that it reads.
+    let again = run(&world, &["run", "--side", "head"]);
+    assert_eq!(again.stderr.lines().filter(|l| l.contains("] export ") && l.contains("cached")).count(), 4);
+}

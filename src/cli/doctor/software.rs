@@ -78,7 +78,7 @@ async fn git(cancel: &Cancel) -> Result<Finding, CliError> {
 }
 
 fn needs_python(config: &Config) -> bool {
-    let exports = config.models.iter().any(|model| matches!(model.source, ModelSource::Python { .. }));
+    let exports = config.models.iter().any(|model| !matches!(model.source, ModelSource::Mlir(_)));
     let installs = config.base.iter().chain([&config.head]).any(|side| side.pin.source == ToolSource::Pypi);
     exports || installs
 }

@@ -33,8 +33,11 @@ impl BackendInterpreters {
 
 /// Why an experiment can't run at all, as far as its configuration shows.
 pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
-    if let ModelSource::Mlir(_) = &experiment.model.source {
-        return Some("the source is MLIR: there is no torch module to run".to_owned());
+    let no_module = |what| Some(format!("the source is {what}: there is no torch module to run"));
+    match &experiment.model.source {
+        ModelSource::Mlir(_) => return no_module("MLIR"),
+        ModelSource::Onnx(_) => return no_module("ONNX"),
+        _ => {}
     }
     (!matches!(experiment.device.as_str(), "cpu" | "cuda"))
         .then(|| format!("torch has no device {}", experiment.device))

@@ -100,7 +100,7 @@ pub(super) async fn once(
         Ok(interpreter) => interpreter,
         Err(reason) => return Ok(Kept::ended(&Outcome::Unsupported { reason })),
     };
-    let request = request(job);
+    let request = request(job)?;
     let key = KeyBuilder::new("backend/1")
         .text("package", &BackendsSource::digest())
         .text("python", &interpreter.python.to_string_lossy())
@@ -120,7 +120,7 @@ pub(super) async fn once(
 }
 
 /// The request without the folders, which differ from process to process.
-fn request(job: &BackendProcess<'_, '_>) -> serde_json::Value {
+fn request(job: &BackendProcess<'_, '_>) -> Result<serde_json::Value, PipelineError> {
     let (experiment, measure) = (job.experiment, &job.lead.config.measure);
     let model = experiment.model;
     let sources = &job.lead.side.sources;
@@ -129,14 +129,25 @@ fn request(job: &BackendProcess<'_, '_>) -> serde_json::Value {
             (sources.join(file).to_string_lossy().into_owned(), Some(symbol))
         }
         ModelSource::Zoo(key) => (format!("zoo:{key}"), None),
-        ModelSource::Mlir(path) => (path.to_string_lossy().into_owned(), None),
+        ModelSource::Torchbench { name, .. } => (format!("torchbench:{name}"), None),
+        ModelSource::Mlir(path) | ModelSource::Onnx(path) | ModelSource::Pt2(path) => {
+            (sources.join(path).to_string_lossy().into_owned(), None)
+        }
+    };
+    let torchbench = match &model.source {
+        // It is started in another folder.
+        ModelSource::Torchbench { checkout, .. } => {
+            Some(std::path::absolute(checkout).map_err(PipelineError::io("find", checkout))?)
+        }
+        _ => None,
     };
     let options =
         model.options.iter().map(|(name, value)| (name.clone(), super::super::export::typed(value)));
     let backend = experiment.backend;
-    serde_json::json!({
+    Ok(serde_json::json!({
         "source": source,
         "symbol": symbol,
+        "torchbench": torchbench,
         "folder": sources,
         "backend": backend.kind.into_str(),
         "device": experiment.device,
@@ -156,7 +167,7 @@ fn request(job: &BackendProcess<'_, '_>) -> serde_json::Value {
         "min-time-seconds": measure.min_time.unwrap_or(MIN_TIME).as_secs_f64(),
         "label": model.name,
         "dump": job.dumps.what,
-    })
+    }))
 }
 
 async fn started(
