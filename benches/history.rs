@@ -105,7 +105,7 @@ fn stored_history(server: &GitServer, run: &RunFile, commits: &[String]) -> usiz
                 session.session = format!("night-{night}-{suite}");
                 session.created.clone_from(&created);
                 session.sides[0].commit = Some(commit.clone());
-                let bytes = summarise(&session, SideName::Head, Vec::new()).unwrap().to_json();
+                let bytes = summarise(&session, SideName::Head, None, Vec::new()).unwrap().to_json();
                 let file = RunName::new(&created, Some(commit)).unwrap().file();
                 let path = format!("{}/{testbed}/{file}", folder_name(&name));
                 write!(stream, "M 644 inline {path}\ndata {}\n", bytes.len()).unwrap();

@@ -58,6 +58,7 @@ fn session(machine: &Machine, slowed: Slowed, random: &mut ChaCha12Rng) -> Run {
             // Medians of processes and not the paired estimate: what is simulated here has no blocks.
             let ratio = median(&head) / median(&processes(share * cost));
             anchor.ratios.insert((BenchmarkName::new(&name), "latency".to_owned()), ratio);
+            anchor.artifacts.insert(BenchmarkName::new(&name), name.clone());
         }
         benchmark(&name, head)
     });

@@ -16,7 +16,7 @@ use crate::store::{
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ReportArgs, RunArgs};
-use super::session::{MeasureArgs, parse_side, side};
+use super::session::{MeasureArgs, parse_side, side, with_anchor};
 use super::store_args::{StoreArgs, runner};
 use super::{CliError, Terminal, baseline_show, inputs, invocation, reading};
 
@@ -163,8 +163,8 @@ fn update(
     let run = &args.run.run;
     if args.measure {
         let config = args.measuring.load()?;
-        let head: Vec<_> = side(SideName::Head, &config)?.into_iter().collect();
-        args.measuring.measure(&head, run, terminal)?;
+        let sides: Vec<_> = side(SideName::Head, &config)?.into_iter().flat_map(with_anchor).collect();
+        args.measuring.measure(&sides, run, terminal)?;
     }
     let label = run.to_string_lossy();
     let file = inputs::run_file(reading::file(run)?, &label)?;

@@ -15,7 +15,7 @@ use super::github_args::{GithubArgs, PostArgs};
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Situation};
 use super::rendering::{Destination, ReportArgs, RunArgs};
-use super::session::{MeasureArgs, side};
+use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::StoreArgs;
 use super::stored::Baseline;
 use super::{CliError, Terminal};
@@ -168,6 +168,7 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
             let baseline = Baseline::open(&place, &store, repository, commit, terminal)?;
             let suite = sides.first().map(|side| side.config.suite.clone()).unwrap_or_default();
             baseline.require(&suite)?;
+            sides = sides.into_iter().flat_map(with_anchor).collect();
             Some(baseline)
         }
         None => None,
@@ -206,7 +207,7 @@ fn judged(
         CompareOptions { today: super::invocation::today(), suite_rows, ..CompareOptions::default() };
     let session = measure()?;
     let mut comparison = match baseline {
-        Some(baseline) => baseline.judge(&config.suite, &session.head, &config.policy, &options, terminal)?,
+        Some(baseline) => baseline.judge(&session.file, config, &options, terminal)?,
         None => gate::compare(&session.base, &session.head, &config.policy, &options),
     };
     comparison.notes.extend(args.measure.shard.note());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Side};
 use crate::device;
 use crate::gate::Policy;
 use crate::git::{GitError, Repository};
@@ -274,6 +274,10 @@ impl MeasureArgs {
             return Err(CliError::Internal { message: "no side to run".to_owned() });
         };
         check_processors(&side.config)?;
+        // A head that is still the anchor has a ratio like any other.
+        let anchored = sides.iter().any(|side| side.anchor);
+        let identical_blocks =
+            identical_blocks.or_else(|| anchored.then_some(side.config.policy.sequential.min_blocks));
         let options = self.options(&side.config.root, output, identical_blocks, calibration, backends)?;
         let options = pipeline::Options { shard: self.shard.of_suite(sides)?, ..options };
         super::paths::check_writable(output)?;
@@ -298,7 +302,27 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
     let repository = Repository::open(&config.root).ok();
     let commit = repository.as_ref().and_then(|repository| repository.head().ok()).map(|head| head.commit);
     let dirty = repository.as_ref().and_then(|repository| repository.is_dirty().ok());
-    Ok(Some(SideInput { name, config: config.clone(), side, lock, commit, dirty }))
+    Ok(Some(SideInput { name, anchor: false, config: config.clone(), side, lock, commit, dirty }))
+}
+
+/// Head's sources under the frozen toolchain of `[baseline]`, where it names one. Compile flags of `[side.head]` are head's
+/// alone: what they change shows against the anchor.
+fn anchor(head: &SideInput) -> Option<SideInput> {
+    let pin = head.config.anchor.clone()?;
+    let side = Side { pin, flags: Vec::new(), ..head.side.clone() };
+    Some(SideInput { name: SideName::Base, anchor: true, side, ..head.clone() })
+}
+
+/// Head, behind its anchor if it has one. Every session measures as many blocks: how well a ratio is known must not depend
+/// on what it is.
+pub fn with_anchor(head: SideInput) -> Vec<SideInput> {
+    let mut sides: Vec<SideInput> = anchor(&head).into_iter().chain([head]).collect();
+    if sides.len() == 2 {
+        for sequential in sides.iter_mut().map(|side| &mut side.config.policy.sequential) {
+            sequential.max_blocks = sequential.min_blocks;
+        }
+    }
+    sides
 }
 
 /// Refuses `cpus` that are not on this machine before anything is compiled for them.

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::config::Store;
-use crate::gate::{CompareOptions, Comparison, Policy, compare_with_history};
+use crate::config::{Config, Store};
+use crate::gate::{CompareOptions, Comparison, compare_with_history};
 use crate::git::Repository;
-use crate::model::{Run, Testbed, counted};
+use crate::model::{Run, SideName, Testbed, counted};
+use crate::record::RunFile;
 use crate::store::{self, Files, HistoryQuery, Lineage, Missing, Selection, StoreError, Tree};
 
 use super::baseline_shelf::say_faults;
@@ -64,17 +65,18 @@ impl<'a> Baseline<'a> {
     /// Judges a run by the sessions that are stored.
     pub fn judge(
         &self,
-        suite: &str,
-        head: &Run,
-        policy: &Policy,
+        file: &RunFile,
+        config: &Config,
         options: &CompareOptions,
         terminal: &Terminal,
     ) -> Result<Comparison, CliError> {
         let started = Instant::now();
+        let head = store::judged_side(file, SideName::Head, "run.json", &config.policy);
+        let head = &head.ok_or_else(|| CliError::Internal { message: "a gate has a head".to_owned() })?;
         let ancestry = self.repository.ancestry(&self.commit).map_err(StoreError::Git)?;
         let unknown = Testbed::default();
         let ask = HistoryQuery {
-            suite,
+            suite: &config.suite,
             testbed: head.testbed.as_ref().unwrap_or(&unknown),
             sessions: self.settings.sessions,
             stale_days: self.settings.stale_days,
@@ -84,7 +86,7 @@ impl<'a> Baseline<'a> {
         match store::history_for_gate(self.files.as_ref(), &ask)? {
             Selection::Found(history) => {
                 say_faults(&history.faults, terminal);
-                let mut comparison = compare_with_history(head, &history.runs, policy, options);
+                let mut comparison = compare_with_history(head, &history.runs, &config.policy, options);
                 terminal.note(&self.account(head, history.runs.len(), started.elapsed()));
                 comparison.notes.extend(history.notes);
                 let faults = history.faults.iter();

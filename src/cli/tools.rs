@@ -90,9 +90,10 @@ fn wait(work: impl AsyncFnOnce(Cancel) -> Result<(), ToolchainError>) -> Result<
 /// The distinct pins of a suite, base first.
 fn pins(config: &Config) -> Vec<&Pin> {
     let mut pins: Vec<&Pin> = Vec::new();
-    for side in config.base.iter().chain([&config.head]) {
-        if !pins.contains(&&side.pin) {
-            pins.push(&side.pin);
+    let sides = config.base.iter().chain([&config.head]).map(|side| &side.pin);
+    for pin in sides.chain(&config.anchor) {
+        if !pins.contains(&pin) {
+            pins.push(pin);
         }
     }
     pins

@@ -71,6 +71,10 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
                 .map(|(flag, _, other)| (flag.to_owned(), other.owned()))
                 .collect(),
             store: store(root.get("store"), problems),
+            anchor: {
+                let anchor = root.get("baseline").get("anchor");
+                anchor.is_present().then(|| side::pin(anchor, problems))
+            },
             policy_file,
         },
         files,

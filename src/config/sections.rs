@@ -4,7 +4,7 @@ use strum::VariantNames;
 
 use super::fields::{Section, ValueKind, defaulted, optional, required};
 use super::judging::{GATE, NUMERICS, WAIVER};
-use super::services::{GITHUB, STORE};
+use super::services::{BASELINE, GITHUB, STORE};
 use super::types::{BackendKind, BackendTest, Exporter, OutputType, Profiling};
 
 const COUNT: ValueKind = ValueKind::Integer { min: 1, max: 100_000 };
@@ -35,6 +35,7 @@ pub(super) static ROOT: Section = Section {
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("numerics", ValueKind::Named(&NUMERICS), "How far outputs may be from their references."),
         optional("report", ValueKind::Table(&REPORT), "What reports may say."),
+        optional("baseline", ValueKind::Table(&BASELINE), "How stored sessions are made comparable."),
         optional("store", ValueKind::Table(&STORE), "Where baselines are stored, and how they are read."),
         optional("github", ValueKind::Table(&GITHUB), "What is posted to GitHub, and when."),
         optional(

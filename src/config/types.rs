@@ -31,6 +31,8 @@ pub struct Config {
     pub disclose: Disclose,
     pub github: GitHub,
     pub store: Store,
+    /// The frozen toolchain of `[baseline]`.
+    pub anchor: Option<Pin>,
     /// `[aliases]`: flags of the tools by another name that other versions know them by.
     pub aliases: BTreeMap<String, String>,
     /// The file that `policy = "…"` names, as written; [`super::load`] has already read it.
@@ -53,6 +55,7 @@ impl Config {
         self.numerics.clone_from(&base.numerics);
         self.github.clone_from(&base.github);
         self.store.clone_from(&base.store);
+        self.anchor.clone_from(&base.anchor);
         self.disclose = base.disclose;
         // A change that chose the seed would know the order of the processes beforehand, and one that chose
         // how long they are could make itself unmeasurable.

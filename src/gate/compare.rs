@@ -47,7 +47,7 @@ pub fn compare_with_history(
     let notes = history::notes(
         sessions.len(),
         usable.len(),
-        stored.anchored,
+        stored.is_anchored(),
         stored.common(&Metric::LATENCY.name).is_some(),
     );
     let mut comparison = compared(&newest, head, Some(stored), policy, options);

@@ -329,6 +329,8 @@ fn metric_draft(
             gather(&base_readings, &head_readings, session.together, prior_spread(calibrated, declared, gpu))
         }
     };
+    let other_anchor = session.history.as_ref().and_then(|it| it.other_anchor(&row.benchmark, metric));
+    row.lints.extend(other_anchor.clone());
     if session.together {
         row.lints.extend(incomplete::lint(&base_readings, &head_readings));
     }
@@ -336,7 +338,7 @@ fn metric_draft(
     match evidence {
         Err(why) => {
             row.verdict = Verdict::Inconclusive;
-            row.reason = Reason::TooLittle(why);
+            row.reason = other_anchor.map_or(Reason::TooLittle(why), Reason::Unusable);
             row.estimate = Some(estimate(Method::Unpaired, ratio));
             Draft::settled(row)
         }

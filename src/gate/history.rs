@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::model::{
-    Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Run, Spread,
+    Anchor, Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Run,
+    Spread,
 };
 use crate::stats::describe;
 
@@ -43,17 +44,14 @@ pub struct Sessions<'a> {
     rows: HashMap<(&'a BenchmarkName, &'a str), Costs<'a>>,
     /// By metric name: what all rows have in common.
     common: BTreeMap<&'a str, Common>,
-    /// Costs are ratios to an anchor that both sessions measured.
-    pub anchored: bool,
+    /// Head's; with one, costs are ratios to it.
+    anchor: Option<&'a Anchor>,
 }
 
 impl<'a> Sessions<'a> {
     /// `runs` in the order given, oldest first.
     pub fn new(runs: &[&'a Run], head: &'a Run) -> Self {
-        let same_anchor: Vec<&Run> = runs.iter().copied().filter(|run| is_same_anchor(run, head)).collect();
-        let anchored = same_anchor.len() >= ENOUGH_SESSIONS.min(runs.len().max(1));
-        let runs = if anchored { same_anchor } else { runs.to_vec() };
-        let mut rows = costs(&runs, head, anchored);
+        let mut rows = costs(runs, head);
         let mut by_metric: BTreeMap<&str, Vec<&mut Costs<'a>>> = BTreeMap::new();
         for ((_, metric), costs) in &mut rows {
             by_metric.entry(metric).or_default().push(costs);
@@ -68,7 +66,24 @@ impl<'a> Sessions<'a> {
             }
             common.insert(metric, found);
         }
-        Self { rows, common, anchored }
+        Self { rows, common, anchor: head.anchor.as_ref() }
+    }
+
+    /// Costs are ratios to an anchor that both sessions measured.
+    pub fn is_anchored(&self) -> bool {
+        self.anchor.is_some()
+    }
+
+    /// Says that no stored ratio of this row is to what head's anchor executed.
+    pub fn other_anchor(&self, name: &BenchmarkName, metric: &Metric) -> Option<Lint> {
+        let anchor = self.anchor?;
+        let row = self.rows.get(&(name, metric.name.as_ref())).filter(|row| row.stored.is_empty())?;
+        row.now?;
+        let detail = format!(
+            "no stored session measured this benchmark relative to the same module of IREE {}",
+            anchor.toolchain.version
+        );
+        Some(Lint::new(LintCode::AnchorChanged, detail))
     }
 
     /// The shift that all rows of a metric have in common, by session, and head's; where it was taken out of them.
@@ -77,24 +92,13 @@ impl<'a> Sessions<'a> {
     }
 }
 
-fn is_same_anchor(run: &Run, head: &Run) -> bool {
-    match (&run.anchor, &head.anchor) {
-        (Some(stored), Some(head)) => stored.toolchain == head.toolchain,
-        _ => false,
-    }
-}
-
 /// The cost of every noisy row of head, in head and in the sessions.
-fn costs<'a>(
-    runs: &[&'a Run],
-    head: &'a Run,
-    anchored: bool,
-) -> HashMap<(&'a BenchmarkName, &'a str), Costs<'a>> {
+fn costs<'a>(runs: &[&'a Run], head: &'a Run) -> HashMap<(&'a BenchmarkName, &'a str), Costs<'a>> {
     let mut rows: HashMap<(&BenchmarkName, &str), Costs<'a>> = HashMap::new();
     let noisy = |series: &&MetricSeries| series.metric.kind == MetricKind::Noisy;
     for benchmark in &head.benchmarks {
         for series in benchmark.metrics.iter().filter(noisy) {
-            let now = cost(head, benchmark, series, anchored);
+            let now = cost(head, benchmark, series, head.anchor.as_ref());
             let costs = Costs { metric: &series.metric, stored: Vec::new(), now, has_zero: false };
             rows.insert((&benchmark.name, series.metric.name.as_ref()), costs);
         }
@@ -109,18 +113,24 @@ fn costs<'a>(
                     continue;
                 }
                 row.has_zero |= series::read(series).is_ok_and(|readings| !readings.has_ratio());
-                row.stored.extend(cost(run, benchmark, series, anchored).map(|cost| (number, cost)));
+                row.stored
+                    .extend(cost(run, benchmark, series, head.anchor.as_ref()).map(|cost| (number, cost)));
             }
         }
     }
     rows
 }
 
-/// The cost of one benchmark in one session: the median over its processes, or its ratio to the anchor.
-fn cost(run: &Run, benchmark: &Benchmark, series: &MetricSeries, anchored: bool) -> Option<f64> {
-    if anchored {
+/// The cost of one benchmark in one session: the median over its processes, or, with an anchor, its ratio to the same
+/// module of the same tools.
+fn cost(run: &Run, benchmark: &Benchmark, series: &MetricSeries, anchor: Option<&Anchor>) -> Option<f64> {
+    if let Some(anchor) = anchor {
+        let own = run.anchor.as_ref().filter(|own| own.toolchain == anchor.toolchain)?;
+        own.artifacts
+            .get(&benchmark.name)
+            .filter(|own| anchor.artifacts.get(&benchmark.name) == Some(own))?;
         let key = (benchmark.name.clone(), series.metric.name.to_string());
-        let ratio = run.anchor.as_ref()?.ratios.get(&key).copied().filter(|ratio| *ratio > 0.0)?;
+        let ratio = own.ratios.get(&key).copied().filter(|ratio| *ratio > 0.0)?;
         return Some(match series.metric.better {
             Better::Lower => ratio.ln(),
             Better::Higher => -ratio.ln(),
@@ -188,7 +198,9 @@ pub fn gather(
     if row.has_zero {
         return Err("a stored session has a value of zero, so there is no ratio to judge".to_owned());
     }
-    let now = row.now.ok_or("head has no process")?;
+    let missing =
+        if sessions.is_anchored() { "head has no ratio to the anchor" } else { "head has no process" };
+    let now = row.now.ok_or(missing)?;
     let costs: Vec<f64> = row.stored.iter().map(|(_, cost)| *cost).collect();
     let (between, source) = prior(calibrated, declared, gpu);
     let mut lints = Vec::new();

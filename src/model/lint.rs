@@ -213,6 +213,9 @@ lint_codes! {
     FewSessions "few-sessions" Note,
         "The baseline has too few sessions to show how much sessions differ; an assumed spread was used.",
         "Let the nightly job add sessions, or declare the spread (`between-cv`).";
+    AnchorChanged "anchor-changed" Inconclusive,
+        "The anchor or what it executes has changed, so ratios of earlier sessions don't compare with this one's.",
+        "Nothing to do: the new history begins with this session. Compare it with the base in one job: `benchgate gate --base REF`.";
     Intermittent "intermittent" Note,
         "Head was slow in more of its processes than base, although its undisturbed speed is the same.",
         "Look for what differs from start to start: allocation, placement, autotuning, caches.";

@@ -98,6 +98,8 @@ pub struct Calibration {
 pub struct Anchor {
     /// Only sessions with the same frozen toolchain compare.
     pub toolchain: Toolchain,
+    /// What the anchor executed of each benchmark; only ratios to the same compare.
+    pub artifacts: BTreeMap<BenchmarkName, String>,
     /// Measured / anchor, by benchmark and metric name.
     pub ratios: BTreeMap<(BenchmarkName, String), f64>,
 }

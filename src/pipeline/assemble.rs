@@ -77,9 +77,9 @@ pub(super) fn seed(frame: &Frame<'_>, journal: &Journal) -> u64 {
     frame.measure.seed.unwrap_or(journal.seed)
 }
 
-/// Both sides of the record as the gate sees them.
+/// Both sides of the record as they were measured; an anchor is the base.
 pub(super) fn runs(file: &RunFile, label: &str) -> (Run, Run) {
-    let (mut base, mut head) = (Run::default(), Run::default());
+    let (mut base, mut head) = (file.anchor(label).unwrap_or_default(), Run::default());
     for (side, run) in file.runs(label) {
         match side {
             SideName::Base => base = run,
@@ -102,6 +102,7 @@ fn side_record(frame: &Frame<'_>, side: &PreparedSide<'_>, journal: &Journal) ->
     }
     SideRecord {
         name,
+        anchor: side.input.anchor,
         commit: side.input.commit.clone(),
         dirty: side.input.dirty,
         toolchain: Some(side.tools.identity.clone()),

@@ -15,6 +15,8 @@ use super::argv::InputArg;
 #[derive(Debug, Clone)]
 pub struct SideInput {
     pub name: SideName,
+    /// Measured for head's ratio to it, and not to be compared with.
+    pub anchor: bool,
     pub config: Config,
     pub side: Side,
     pub lock: Lock,

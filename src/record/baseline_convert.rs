@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Artifact, Benchmark, BenchmarkName, Lint, Metric, MetricKind, MetricSeries, Origin, Outcome, Run, Series,
-    Summary, Verification,
+    Anchor, Artifact, Benchmark, BenchmarkName, Lint, Metric, MetricKind, MetricSeries, Origin, Outcome, Run,
+    Series, Summary, Toolchain, Verification,
 };
 
 use super::{BaselineBenchmark, BaselineFile, BaselineSchema, SummaryRecord};
@@ -20,10 +20,22 @@ impl BaselineFile {
             toolchain: self.toolchain.clone(),
             commit: self.commit.clone(),
             benchmarks: self.benchmarks.iter().map(|record| words(record, &self.metrics)).collect(),
+            anchor: self.anchor.clone().map(|toolchain| anchor(toolchain, &self.benchmarks)),
             lints: self.lints.to_vec(),
             ..Run::default()
         }
     }
+}
+
+fn anchor(toolchain: Toolchain, benchmarks: &[BaselineBenchmark]) -> Anchor {
+    let mut anchor = Anchor { toolchain, ..Anchor::default() };
+    for (benchmark, record) in benchmarks.iter().filter_map(|it| Some((it, it.anchored.as_ref()?))) {
+        let name = BenchmarkName::new(&benchmark.name);
+        let ratios = record.ratios.iter();
+        anchor.ratios.extend(ratios.map(|(metric, ratio)| ((name.clone(), metric.clone()), ratio.0)));
+        anchor.artifacts.insert(name, record.artifact.clone());
+    }
+    anchor
 }
 
 fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {

@@ -34,6 +34,9 @@ pub struct BaselineFile {
     pub testbed: Testbed,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toolchain: Option<Toolchain>,
+    /// The frozen toolchain that was measured in the same session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Toolchain>,
     /// Why the run, or a benchmark of it, is not learned from until accepted. Empty where all of it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantine: Vec<QuarantineRecord>,
@@ -65,9 +68,22 @@ pub struct BaselineBenchmark {
     /// Metrics with one value for the benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRecord>,
+    /// The benchmark relative to the anchor; absent where the anchor has no time for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchored: Option<AnchoredRecord>,
     /// Codes of the findings about this benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lints: Vec<LintCode>,
+}
+
+/// Ratios to a frozen toolchain, from blocks of pairs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnchoredRecord {
+    /// What the anchor executed: SHA-256 of its module, and over everything else. Only ratios to the same compare.
+    pub artifact: String,
+    /// Measured / anchor, by metric name.
+    pub ratios: BTreeMap<String, Number>,
 }
 
 /// One fresh start of the benchmark tool.

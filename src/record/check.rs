@@ -24,6 +24,11 @@ pub(super) fn run(file: &RunFile) -> Result<(), RecordError> {
         [_] | [SideName::Base, SideName::Head] => {}
         _ => return Err(wrong("sides", "neither one side nor base followed by head")),
     }
+    let alone = file.sides.len() == 1;
+    let misplaced = file.sides.iter().position(|side| side.anchor && (alone || side.name != SideName::Base));
+    if let Some(at) = misplaced {
+        return Err(wrong(format!("sides[{at}].anchor"), "only a base with a head can be an anchor"));
+    }
     for (at, backend) in file.backends.iter().enumerate() {
         self::backend(&format!("backends[{at}]"), backend)?;
     }

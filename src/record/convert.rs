@@ -15,16 +15,23 @@ use super::{
 };
 
 impl RunFile {
-    /// Every side as a [`Run`], base first. `label` is how the reader names the file.
+    /// Every side as a [`Run`], base first. `label` is how the reader names the file. An anchor is not a base to
+    /// compare with, so it is left out.
     pub fn runs(&self, label: &str) -> Vec<(SideName, Run)> {
-        self.sides.iter().map(|side| (side.name, self.run(side, label))).collect()
+        let sides = self.sides.iter().filter(|side| !side.anchor);
+        sides.map(|side| (side.name, self.run(side, label))).collect()
+    }
+
+    /// The frozen toolchain that head was measured next to.
+    pub fn anchor(&self, label: &str) -> Option<Run> {
+        self.sides.iter().find(|side| side.anchor).map(|side| self.run(side, label))
     }
 
     /// As [`RunFile::runs`]; each record is freed as soon as it is converted, so that a large file is never in
     /// memory twice.
     pub fn into_runs(mut self, label: &str) -> Vec<(SideName, Run)> {
         let sides = std::mem::take(&mut self.sides);
-        let runs = sides.into_iter().map(|mut side| {
+        let runs = sides.into_iter().filter(|side| !side.anchor).map(|mut side| {
             let records = std::mem::take(&mut side.benchmarks);
             let mut run = self.run(&side, label);
             run.benchmarks = records.into_iter().map(|record| benchmark(&record, &self.metrics)).collect();

@@ -31,8 +31,8 @@ mod tests;
 pub use crate::model::Number;
 pub use backend_v1::{BackendProcessRecord, BackendRecord, MemoryRecord};
 pub use baseline_v1::{
-    AcceptanceFile, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause, QuarantineRecord,
-    SummaryRecord,
+    AcceptanceFile, AnchoredRecord, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause,
+    QuarantineRecord, SummaryRecord,
 };
 pub use bisection_v1::{
     BisectionFile, BisectionResult, CandidateRecord, ObservationRecord, PartKind, PartRecord, ProbeRecord,

@@ -148,6 +148,10 @@ pub struct TimingRecord {
 #[serde(deny_unknown_fields)]
 pub struct SideRecord {
     pub name: SideName,
+    /// Base is the frozen toolchain of `[baseline] anchor`: head's ratio to it is stored, and nothing is compared with it
+    /// alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anchor: bool,
     /// The commit of the measured sources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,

@@ -10,6 +10,7 @@
 //! never changed in place; an acceptance is a new file.
 
 mod accept;
+mod anchor;
 mod branch;
 
 mod directory;
@@ -29,6 +30,7 @@ mod update;
 mod verify;
 
 pub use accept::{Acceptance, accept};
+pub use anchor::judged_side;
 pub use branch::{BRANCH, Branch};
 pub use directory::Directory;
 pub use error::StoreError;

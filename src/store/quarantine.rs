@@ -7,7 +7,7 @@
 use globset::Glob;
 
 use crate::gate::{self, ALL_BENCHMARKS, Comparison, Reason, Row};
-use crate::model::{BenchmarkName, Consequence, SideName, Verdict, VerifyCode};
+use crate::model::{BenchmarkName, Consequence, LintCode, SideName, Verdict, VerifyCode};
 use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord, RunFile};
 
 use super::RunName;
@@ -89,6 +89,10 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
         (Verdict::Error, Reason::Unusable(lint)) => (Errored, format!("{}: {}", lint.code, lint.detail)),
         (Verdict::Error, Reason::UnitMismatch { base, head }) => {
             (Errored, format!("{head}, stored as {base}"))
+        }
+        // The history starts anew with this session: excluded, it would never start.
+        (Verdict::Inconclusive, Reason::Unusable(lint)) if lint.code == LintCode::AnchorChanged => {
+            return None;
         }
         (Verdict::Inconclusive, Reason::Unusable(lint)) => {
             (Undecided, format!("{}: {}", lint.code, lint.detail))

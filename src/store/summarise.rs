@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Benchmark, Better, Metric, Series, SideName};
+use crate::model::{Anchor, Benchmark, BenchmarkName, Better, Metric, Series, SideName};
 use crate::record::{
-    BaselineBenchmark, BaselineFile, BaselineProcess, BaselineSchema, BenchmarkRecord, Number, ProcessRecord,
-    QuarantineRecord, RunFile, SummaryRecord, ValueRecord,
+    AnchoredRecord, BaselineBenchmark, BaselineFile, BaselineProcess, BaselineSchema, BenchmarkRecord,
+    Number, ProcessRecord, QuarantineRecord, RunFile, SummaryRecord, ValueRecord,
 };
 use crate::stats::describe;
 
@@ -13,7 +13,12 @@ use crate::stats::describe;
 const DIGITS: usize = 9;
 
 /// One side of a run as a file of a baseline, with its hash. `None` if the run has no such side.
-pub fn summarise(run: &RunFile, side: SideName, quarantine: Vec<QuarantineRecord>) -> Option<BaselineFile> {
+pub fn summarise(
+    run: &RunFile,
+    side: SideName,
+    anchor: Option<&Anchor>,
+    quarantine: Vec<QuarantineRecord>,
+) -> Option<BaselineFile> {
     let record = run.side(side)?;
     let (_, words) = run.runs("").into_iter().find(|(name, _)| *name == side)?;
     let mut metrics: Vec<Metric> = Vec::new();
@@ -25,7 +30,11 @@ pub fn summarise(run: &RunFile, side: SideName, quarantine: Vec<QuarantineRecord
     let better: BTreeMap<&str, Better> =
         metrics.iter().map(|metric| (metric.name.as_ref(), metric.better)).collect();
     let benchmarks = record.benchmarks.iter().zip(&words.benchmarks);
-    let benchmarks = benchmarks.map(|(record, words)| benchmark(record, words, &better)).collect();
+    let benchmarks = benchmarks.map(|(record, words)| BaselineBenchmark {
+        anchored: anchor.and_then(|anchor| anchored(anchor, &words.name)),
+        ..benchmark(record, words, &better)
+    });
+    let benchmarks = benchmarks.collect();
     let mut file = BaselineFile {
         schema: BaselineSchema,
         benchgate: run.benchgate.clone(),
@@ -36,6 +45,7 @@ pub fn summarise(run: &RunFile, side: SideName, quarantine: Vec<QuarantineRecord
         commit: record.commit.clone(),
         testbed: run.testbed.clone(),
         toolchain: record.toolchain.clone(),
+        anchor: anchor.map(|anchor| anchor.toolchain.clone()),
         quarantine,
         metrics,
         benchmarks,
@@ -43,6 +53,14 @@ pub fn summarise(run: &RunFile, side: SideName, quarantine: Vec<QuarantineRecord
     };
     file.seal();
     Some(file)
+}
+
+/// The ratios of one benchmark. Without what the anchor executed, nothing could be compared with them.
+fn anchored(anchor: &Anchor, name: &BenchmarkName) -> Option<AnchoredRecord> {
+    let artifact = anchor.artifacts.get(name)?.clone();
+    let ratios = anchor.ratios.iter().filter(|((benchmark, _), _)| benchmark == name);
+    let ratios = ratios.map(|((_, metric), ratio)| (metric.clone(), Number(rounded(*ratio)))).collect();
+    Some(AnchoredRecord { artifact, ratios })
 }
 
 fn benchmark(
@@ -72,6 +90,7 @@ fn benchmark(
         verification: record.verification.as_ref().map(|verification| verification.code),
         values: values.collect(),
         processes,
+        anchored: None,
         lints: codes.into_iter().collect(),
     }
 }

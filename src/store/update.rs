@@ -5,7 +5,7 @@ use crate::model::SideName;
 use crate::record::{BaselineFile, QuarantineRecord, RunFile};
 
 use super::select::{HistoryQuery, Selection, history_for_gate};
-use super::{BaselineFolder, Change, Files, RunName, StoreError, quarantine, summarise};
+use super::{BaselineFolder, Change, Files, RunName, StoreError, judged_side, quarantine, summarise};
 
 /// Names that are tried for one run. If two sessions have the same second, the second try contains a hash; a third is
 /// needed only if another writer interferes.
@@ -51,7 +51,7 @@ pub fn update(
 ) -> Result<Updated, StoreError> {
     let side = writing.side;
     let unusable = |what: &str| StoreError::Unusable(what.to_owned());
-    let head = run.runs("run.json").into_iter().find(|(name, _)| *name == side).map(|(_, head)| head);
+    let head = judged_side(run, side, "run.json", writing.policy);
     let head = head.ok_or_else(|| StoreError::Unusable(format!("it has no side {side}")))?;
     let testbed = run.testbed.clone();
     if testbed.id.is_empty() {
@@ -86,7 +86,8 @@ pub fn update(
         Selection::Missing(missing) => (None, missing.faults),
     };
     let quarantine = quarantine::reasons(run, side, comparison.as_ref());
-    let file = summarise(run, side, quarantine).ok_or_else(|| unusable("it has no such side"))?;
+    let file = summarise(run, side, head.anchor.as_ref(), quarantine)
+        .ok_or_else(|| unusable("it has no such side"))?;
     let path = append(files, &baseline, &name, &file)?;
     Ok(Updated { path, quarantine: file.quarantine, already: false, comparison, faults })
 }

@@ -28,6 +28,7 @@
 //! | `benchmark-kill=N` | the benchmark is ended by signal N |
 //! | `json-replace=FROM=>TO`, `json-replace-last=…` | edits all, or the last, of the benchmark's JSON |
 //! | `json-cut=N` | keeps the first N bytes of it |
+//! | `day-file=FILE` | times are multiplied by the number in it, so that a day can change them and no module |
 //! | `slow-every=N`, `slow-by=X` | every N-th process of the module takes X percent longer |
 //! | `shell=COMMAND` | the benchmark runs this command first |
 //!
@@ -361,12 +362,14 @@ fn benchmark(args: &[String]) {
             u64::from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos());
         state ^= u64::from(std::process::id()) << 32;
         let percent = |key: &str| known.get(key).map_or(0.0, |text| text.parse::<f64>().unwrap() / 100.0);
+        let today =
+            known.get("day-file").map_or(1.0, |file| number(Some(&std::fs::read_to_string(file).unwrap())));
         let slow = if is_slow(&known, args) { 1.0 + percent("slow-by") } else { 1.0 };
         for index in 0..repetitions {
             // A linear congruential generator (Knuth, MMIX): noise that differs from process to process.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let noise = 0.002 * ((state >> 33) as f64 / f64::from(u32::MAX >> 1) - 0.5);
-            let time = latency * slow * (1.0 + noise) / 1000.0;
+            let time = latency * today * slow * (1.0 + noise) / 1000.0;
             rows.push(format!(
                 r#"{{"name": "{name}", "run_name": "{name}", "run_type": "iteration", "repetitions": {repetitions}, "repetition_index": {index}, "threads": 1, "iterations": 10, "real_time": {time:e}, "cpu_time": {time:e}, "time_unit": "ms"}}"#
             ));

@@ -65,6 +65,7 @@ fn paired(ratio: f64) -> RunFile {
         });
         SideRecord {
             name,
+            anchor: false,
             commit: None,
             dirty: None,
             toolchain: None,

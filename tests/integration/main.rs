@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod alert;
+mod anchored;
 mod baseline;
 mod bisect;
 mod bundle;

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::suite::Suite;
 
 /// Git in the suite's folder, without the configuration of whoever runs the tests.
-fn git(suite: &Suite, arguments: &[&str]) {
+pub fn git(suite: &Suite, arguments: &[&str]) {
     let output = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
         .args(arguments)
@@ -18,7 +18,7 @@ fn git(suite: &Suite, arguments: &[&str]) {
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn commit(suite: &Suite) {
+pub fn commit(suite: &Suite) {
     git(suite, &["add", "-A"]);
     git(suite, &["commit", "--quiet", "--allow-empty", "-m", "m"]);
 }

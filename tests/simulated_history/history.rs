@@ -215,6 +215,7 @@ fn session(plan: &Plan, planted: &[Planted], testbed: &str, night: usize, noise:
             runtime_commit: format!("{:040x}", 0xc0de_0000_u64 + (night / 90) as u64),
             source: "pypi".to_owned(),
         }),
+        anchor: None,
         quarantine: if disturbed {
             let why = "host-overloaded: load 9.1 on 8 processors".to_owned();
             vec![QuarantineRecord { cause: QuarantineCause::Undecided, why, benchmark: None }]
@@ -259,6 +260,7 @@ fn benchmark(plan: &Plan, at: usize, tonight: f64, noise: &mut Noise) -> Baselin
         artifact: None,
         verification: None,
         processes: processes.collect(),
+        anchored: None,
         values: vec![ValueRecord { metric: "module-size".to_owned(), value: Number(40_960.0 + at as f64) }],
         lints: Vec::new(),
     }

@@ -54,6 +54,7 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
         metrics,
         sides: vec![SideRecord {
             name: SideName::Head,
+            anchor: false,
             commit: run.commit.clone(),
             dirty: None,
             toolchain: run.toolchain.clone(),

@@ -67,7 +67,15 @@ fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
     );
     let config = config::parse(&text, &folder.join("benchgate.toml")).unwrap();
     let side = config.head.clone();
-    SideInput { name: SideName::Head, config, side, lock: Lock::default(), commit: None, dirty: None }
+    SideInput {
+        name: SideName::Head,
+        anchor: false,
+        config,
+        side,
+        lock: Lock::default(),
+        commit: None,
+        dirty: None,
+    }
 }
 
 /// Runs the suite's experiments; the fake's calls lie in the folder.

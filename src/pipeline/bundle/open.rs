@@ -81,6 +81,7 @@ pub async fn open_bundle(
         tools.push(Arc::new(Installed::runtime_alone(&declared.pin, identity, folder.path(), paths).await?));
         sides.push(SideInput {
             name,
+            anchor: false,
             config,
             side: declared,
             lock: Lock::default(),

@@ -95,7 +95,15 @@ impl World {
         let config = config::parse(&text, &self.path(&format!("{sources}/benchgate.toml"))).unwrap();
         let mut side = config.head.clone();
         side.sources = self.path(sources);
-        SideInput { name: SideName::Head, config, side, lock: Lock::default(), commit: None, dirty: None }
+        SideInput {
+            name: SideName::Head,
+            anchor: false,
+            config,
+            side,
+            lock: Lock::default(),
+            commit: None,
+            dirty: None,
+        }
     }
 
     /// The one export of the sources `a`.
