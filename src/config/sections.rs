@@ -4,7 +4,7 @@ use strum::VariantNames;
 
 use super::fields::{Section, ValueKind, defaulted, optional, required};
 use super::judging::{GATE, NUMERICS, WAIVER};
-use super::services::{BASELINE, GITHUB, STORE};
+use super::services::{GITHUB, STORE};
 use super::types::{BackendKind, BackendTest, Exporter, OutputType, Profiling};
 
 const COUNT: ValueKind = ValueKind::Integer { min: 1, max: 100_000 };
@@ -120,6 +120,18 @@ static SIDES: Section = Section {
         ),
         optional("head", ValueKind::Table(&SIDE), "What is judged."),
     ],
+};
+
+static BASELINE: Section = Section {
+    title: "[baseline]",
+    doc: "In a pull request this is read from the base. docs/baselines.md says what an anchor is good for.",
+    fields: &[optional(
+        "anchor",
+        ValueKind::Table(&TOOLCHAIN),
+        "A frozen toolchain that `baseline update --measure` and `gate --stored` measure in the same session, in pairs with \
+         head. What is stored and compared is then head's ratio to it. Never change it without need: ratios to another \
+         anchor don't compare.",
+    )],
 };
 
 static SIDE: Section = Section {

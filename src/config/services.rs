@@ -3,20 +3,7 @@
 use strum::VariantNames;
 
 use super::fields::{Section, ValueKind, defaulted, optional};
-use super::sections::TOOLCHAIN;
 use super::types::CommentWhen;
-
-pub(super) static BASELINE: Section = Section {
-    title: "[baseline]",
-    doc: "In a pull request this is read from the base. docs/baselines.md says what an anchor is good for.",
-    fields: &[optional(
-        "anchor",
-        ValueKind::Table(&TOOLCHAIN),
-        "A frozen toolchain that `baseline update --measure` and `gate --stored` measure in the same session, in pairs with \
-         head. What is stored and compared is then head's ratio to it. Never change it without need: ratios to another \
-         anchor don't compare.",
-    )],
-};
 
 pub(super) static STORE: Section = Section {
     title: "[store]",
