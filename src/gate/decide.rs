@@ -6,7 +6,7 @@ use crate::stats::shift::Blur;
 use crate::stats::spending::Looks;
 use crate::stats::{Effect, Inference};
 
-use super::estimate::Paired;
+use super::estimate::{Paired, Quickest};
 use super::{Interval, MetricPolicy, Policy, Reason, SideStats};
 
 /// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
@@ -23,6 +23,8 @@ const STABILITY_DOUBT: f64 = 0.01;
 const STABILITY_HINT: f64 = 0.4;
 /// A row whose head has more repetitions far from the rest, by coins that say so at one in two hundred, is not green.
 const FAR_SHARE_DOUBT: f64 = 0.005;
+/// Where the quickest repetitions point the other way at this level, what most repetitions say is not a verdict.
+const CONTRADICTED: f64 = 0.05;
 /// What a bound and its p-value may differ by, as a log ratio.
 const ROUNDING: f64 = 1e-9;
 /// Power that the minimum detectable effect is stated for.
@@ -45,6 +47,8 @@ pub struct Question {
     doubtful: bool,
     /// Why a green can't be shown, whatever the interval says.
     unshown: Option<String>,
+    /// How fast each side is when nothing disturbs it, where that is known.
+    quickest: Option<Quickest>,
     fatal: bool,
     classical: Option<Classical>,
     /// p of the effect beyond the floor, for the worse and for the better: asked several times a row.
@@ -92,6 +96,7 @@ impl Question {
             p_stability: None,
             doubtful: false,
             unshown: None,
+            quickest: None,
             fatal: rule.fatal,
             classical: None,
             p_above_floor: effect.p_above(floor),
@@ -114,6 +119,7 @@ impl Question {
             doubtful: paired.p_stability < if last { STABILITY_DOUBT } else { STABILITY_HINT }
                 || paired.p_far_share <= FAR_SHARE_DOUBT,
             unshown: unshown(paired),
+            quickest: Some(paired.quickest),
             ..Self::new(paired.shift.clone(), rule, floor)
         }
     }
@@ -169,14 +175,21 @@ impl Question {
         let below = self.classical.is_none_or(|test| test.below_floor);
         let red_level = worse_level * self.red_share;
         if self.p_location() <= worse_level && beyond && self.shows_worse(red_level) {
-            return (Verdict::Regressed, Reason::BeyondFloor, red_level);
+            return match self.quickest.filter(|quickest| quickest.p_head_faster <= CONTRADICTED) {
+                None => (Verdict::Regressed, Reason::BeyondFloor, red_level),
+                Some(quickest) => (Verdict::Inconclusive, contradicted(quickest, "slower"), red_level),
+            };
         }
         // A head that is clearly faster, and only less even about it, is not slower; it is not green either.
         if self.p_unstable() <= worse_level && self.p_better() > better_level {
             return (Verdict::Regressed, Reason::Stability, red_level);
         }
         if self.p_better() <= better_level && below && !self.doubtful {
-            return (Verdict::Improved, Reason::BelowFloor, better_level * self.red_share);
+            let level = better_level * self.red_share;
+            return match self.quickest.filter(|quickest| quickest.p_head_slower <= CONTRADICTED) {
+                None => (Verdict::Improved, Reason::BelowFloor, level),
+                Some(quickest) => (Verdict::Inconclusive, contradicted(quickest, "faster"), level),
+            };
         }
         // No correction over rows: "every row is within tolerance" is an intersection of claims, each
         // of which must be shown, so the whole is at most as likely wrong as one of them (Berger 1982,
@@ -200,6 +213,16 @@ impl Question {
         };
         (Verdict::Inconclusive, reason, red_level)
     }
+}
+
+/// A program that shares its processor may be faster when it runs alone and slower when it has to wait, or the other
+/// way round: then the other programs decide the result.
+fn contradicted(quickest: Quickest, most: &str) -> Reason {
+    let Quickest { pairs, head_faster, .. } = quickest;
+    Reason::TooLittle(format!(
+        "most of head's repetitions are {most}, but its quickest one is faster than base's in {head_faster} of {pairs} pairs: \
+         what else runs on the machine decides"
+    ))
 }
 
 /// What a green needs beyond an interval within the tolerance.

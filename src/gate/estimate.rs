@@ -27,6 +27,44 @@ pub struct Paired {
     pub p_far_share: f64,
     /// What keeps the repetitions from showing that nothing changed.
     pub blur: Option<Blur>,
+    pub quickest: Quickest,
+}
+
+/// What the quickest repetition of each process says: how fast the program is when nothing disturbs it. Sign tests
+/// over the pairs, each with the number of pairs that say so.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quickest {
+    pub pairs: usize,
+    pub head_faster: usize,
+    pub p_head_faster: f64,
+    pub p_head_slower: f64,
+}
+
+impl Quickest {
+    fn new(blocks: &[Block]) -> Self {
+        let mut differences = Vec::new();
+        for block in blocks {
+            let of = |side: &[Reading], head: bool| {
+                side.iter().filter_map(|r| Some((r.slot, head, *r.costs.first()?))).collect::<Vec<_>>()
+            };
+            let mut processes = [of(&block.base, false), of(&block.head, true)].concat();
+            processes.sort_by_key(|(slot, ..)| *slot);
+            differences.extend(processes.chunks_exact(2).filter_map(|pair| match pair {
+                [(_, false, base), (_, true, head)] | [(_, true, head), (_, false, base)] => {
+                    Some(head - base)
+                }
+                _ => None,
+            }));
+        }
+        let faster = differences.iter().filter(|difference| **difference < 0.0).count();
+        let slower = differences.iter().filter(|difference| **difference > 0.0).count();
+        Self {
+            pairs: differences.len(),
+            head_faster: faster,
+            p_head_faster: sign_test(faster, faster + slower),
+            p_head_slower: sign_test(slower, faster + slower),
+        }
+    }
 }
 
 /// One row's blocks with what its policy says.
@@ -57,6 +95,7 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
             let shift = shift?;
             Some(Paired {
                 blur: shift.blur(),
+                quickest: Quickest::new(row.blocks),
                 p_far_share: far_share(row, &shift),
                 shift: Inference::Randomised(Arc::new(shift)),
                 counts: *counts,

@@ -6,5 +6,6 @@ mod classical;
 mod common_shift;
 mod compiled_only;
 mod outcomes;
+mod recorded;
 mod worked_example;
 mod zeros;
