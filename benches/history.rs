@@ -129,10 +129,12 @@ fn session(run: &RunFile, noise: &mut Noise) -> RunFile {
             .map(|order| {
                 let mut process = process.clone();
                 process.order = u32::try_from(order).unwrap();
-                for samples in process.samples.values_mut() {
+                let metrics: Vec<String> = process.samples.iter().map(|(name, _)| name.to_owned()).collect();
+                for metric in metrics {
                     let place = 1e6 * (1.0 + 0.01 * noise.next());
-                    *samples =
+                    let samples =
                         (0..REPETITIONS).map(|_| Number(place * (1.0 + 0.005 * noise.next()))).collect();
+                    process.samples.insert(metric, samples);
                 }
                 process
             })

@@ -42,22 +42,35 @@ released() {
     echo "$folder/benchgate"
 }
 
+# Whether cargo builds with this version: rustup installs it where it is absent; another compiler must be it already.
+rustc_is() {
+    [[ -n $1 ]] || return 1
+    ! command -v rustup >/dev/null || return 0
+    [[ $(cd / && rustc --version 2>/dev/null) == "rustc $1 "* ]]
+}
+
 # Builds this action's own sources. Cargo and rustup look for configuration in the working folder and its parents, so
-# they run in /, with a new cargo home: the workspace can't choose a compiler or a wrapper. The target folder belongs to
-# this job and is named by the content of the sources, so no other job can have left a binary there.
+# they run in /, with a new cargo home: the workspace can't choose a compiler or a wrapper. In / rustup would take its
+# default compiler, so the one of this action's own rust-toolchain.toml is named. The target folder belongs to this job
+# and is named by the content of the sources, so no other job can have left a binary there.
 built() {
-    local sources folder name
+    local sources folder name channel
     local -a allowed=()
-    sources=$(cd "$source_root" && find Cargo.toml Cargo.lock build.rs src python schemas -type f -print0 2>/dev/null \
+    channel=$(sed -n 's/^channel = "\([0-9][0-9.]*\)"$/\1/p' "$source_root/rust-toolchain.toml") || return 1
+    if ! rustc_is "$channel"; then
+        echo "building from source needs Rust $channel: install it, or rustup" >&2
+        return 1
+    fi
+    sources=$(cd "$source_root" && find Cargo.toml rust-toolchain.toml Cargo.lock build.rs src python schemas -type f -print0 2>/dev/null \
         | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1) || return 1
     folder="${RUNNER_TEMP:?}/benchgate-build/$sources"
     if ! (cd "$folder" 2>/dev/null && sha256sum --check --status --strict benchgate.sha256 2>/dev/null); then
         rm -rf "$folder" && mkdir -p "$folder/cargo-home" || return 1
-        for name in PATH HOME TMPDIR RUSTUP_HOME RUSTUP_TOOLCHAIN HTTPS_PROXY https_proxy SSL_CERT_FILE SSL_CERT_DIR; do
+        for name in PATH HOME TMPDIR RUSTUP_HOME HTTPS_PROXY https_proxy SSL_CERT_FILE SSL_CERT_DIR; do
             [[ -z ${!name:-} ]] || allowed+=("$name=${!name}")
         done
         echo "no release of $version for $(uname -m) is listed in releases.sha256: building from source (takes minutes, once a job)" >&2
-        (cd / && env -i "${allowed[@]}" CARGO_HOME="$folder/cargo-home" \
+        (cd / && env -i "${allowed[@]}" RUSTUP_TOOLCHAIN="$channel" CARGO_HOME="$folder/cargo-home" \
             cargo build --release --locked --quiet --manifest-path "$source_root/Cargo.toml" \
             --target-dir "$folder/build") >&2 || return 1
         mv "$folder/build/release/benchgate" "$folder/benchgate" || return 1

@@ -384,6 +384,7 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
                 "the copy or the writer was cut short: copy it again, or run the suite again (it resumes)"
             }
             RecordError::Version { .. } => "install the benchgate that the message names",
+            RecordError::TooDense { .. } => "split the suite, or measure more in each process",
             RecordError::Syntax { .. } | RecordError::Shape { .. } | RecordError::Inconsistent { .. } => {
                 "run files are written by `benchgate run` and described by schemas/run.json"
             }

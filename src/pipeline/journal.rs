@@ -369,7 +369,7 @@ fn remove_old(sessions: &Path) -> Result<(), PipelineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Number;
+    use crate::record::{Number, SampleMap};
 
     const PLAN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -392,7 +392,7 @@ mod tests {
                 log: None,
                 iterations: None,
                 telemetry: None,
-                samples: BTreeMap::new(),
+                samples: SampleMap::default(),
             },
         }
     }

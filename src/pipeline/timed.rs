@@ -1,6 +1,5 @@
 //! One fresh start of the benchmark tool, and what its output is worth.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use crate::files;
 use crate::ingest;
 use crate::model::{Consequence, Context, Metric, Outcome, Run, Series};
 use crate::process::{Command, Exit, Finished};
-use crate::record::{Number, TelemetryRecord};
+use crate::record::{Number, SampleMap, TelemetryRecord};
 
 use super::PipelineError;
 use super::argv::Timing;
@@ -81,7 +80,7 @@ impl Start<'_> {
 /// What a process measured.
 #[derive(Debug, Default)]
 pub(super) struct MeasuredProcess {
-    pub(super) samples: BTreeMap<String, Vec<Number>>,
+    pub(super) samples: SampleMap,
     pub(super) context: Option<Context>,
     /// Of one repetition.
     pub(super) iterations: Option<u64>,
@@ -142,7 +141,7 @@ fn samples(
         return failed(lint.detail.clone());
     }
     let mut measured = MeasuredProcess {
-        samples: BTreeMap::new(),
+        samples: SampleMap::default(),
         context: Some(run.context.clone()),
         iterations: iterations(&bytes),
     };

@@ -102,7 +102,7 @@ fn benchmark(at: &str, benchmark: &BenchmarkRecord, metrics: &BTreeSet<&str>) ->
     for value in &benchmark.values {
         let at = format!("{at}.values");
         known_metric(&at, &value.metric, metrics)?;
-        let sampled = benchmark.processes.iter().any(|process| process.samples.contains_key(&value.metric));
+        let sampled = benchmark.processes.iter().any(|process| process.samples.get(&value.metric).is_some());
         if sampled || !single.insert(value.metric.as_str()) {
             return Err(wrong(at, format!("{:?} has values in two places", value.metric)));
         }
@@ -130,7 +130,7 @@ fn process(at: &str, process: &ProcessRecord, metrics: &BTreeSet<&str>) -> Resul
     {
         return Err(wrong(format!("{at}.slot"), format!("slot {} of a block of four", slot.slot)));
     }
-    process.samples.keys().try_for_each(|name| known_metric(&format!("{at}.samples"), name, metrics))
+    process.samples.iter().try_for_each(|(name, _)| known_metric(&format!("{at}.samples"), name, metrics))
 }
 
 fn known_metric(at: &str, name: &str, metrics: &BTreeSet<&str>) -> Result<(), RecordError> {

@@ -60,7 +60,7 @@ impl RunFile {
 fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
     let mut metrics = Vec::new();
     let sampled: BTreeSet<&str> =
-        record.processes.iter().flat_map(|process| process.samples.keys().map(String::as_str)).collect();
+        record.processes.iter().flat_map(|process| process.samples.iter().map(|(name, _)| name)).collect();
     // The order of the file's own descriptions is the order of importance.
     for metric in described {
         let name = metric.name.as_ref();

@@ -18,6 +18,11 @@ pub enum RecordError {
     /// The right shape, but it contradicts itself. `at` is the path inside the document.
     #[error("{at}: {what}")]
     Inconsistent { at: String, what: String },
+    /// Records that would take several times the file's size in memory.
+    #[error(
+        "its records are too many and too small for {mebibytes} MiB: reading them would take several times as much"
+    )]
+    TooDense { mebibytes: usize },
 }
 
 impl RecordError {
@@ -27,7 +32,7 @@ impl RecordError {
             Self::Truncated { line, column }
             | Self::Syntax { line, column, .. }
             | Self::Shape { line, column, .. } => Some((line, column)),
-            Self::Version { .. } | Self::Inconsistent { .. } => None,
+            Self::Version { .. } | Self::Inconsistent { .. } | Self::TooDense { .. } => None,
         }
     }
 

@@ -23,10 +23,12 @@ mod lines;
 mod plan_v1;
 mod profile_v1;
 mod run_v1;
+mod samples;
 mod schema;
 mod telemetry_v1;
 #[cfg(test)]
 mod tests;
+mod weight;
 
 pub use crate::model::Number;
 pub use backend_v1::{BackendProcessRecord, BackendRecord, MemoryRecord};
@@ -55,6 +57,7 @@ pub use run_v1::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, OutcomeRecord, OutcomeStatus,
     ProcessRecord, RunFile, SideRecord, SpreadRecord, StageRecord, StageStatus, TimingRecord, ValueRecord,
 };
+pub use samples::SampleMap;
 pub use schema::{
     AcceptanceSchema, BaselineSchema, BisectionSchema, BundleSchema, ComparisonSchema, PlanSchema, RunSchema,
     acceptance_json_schema, baseline_json_schema, bisection_json_schema, bundle_json_schema,

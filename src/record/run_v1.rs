@@ -11,7 +11,7 @@ use crate::model::{
 
 use super::{
     BackendRecord, BundleOrigin, GateRecord, MergedShardRecord, Number, ProfileRecord, RecordError,
-    RunSchema, ShardRecord, TelemetryRecord, check, schema,
+    RunSchema, SampleMap, ShardRecord, TelemetryRecord, check, schema, weight,
 };
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
@@ -67,6 +67,7 @@ impl RunFile {
     /// Bytes that are not a whole, consistent run file of a known version: the error names the line
     /// and column, or the path inside the document.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
+        weight::check(bytes)?;
         let file: Self = serde_json::from_slice(bytes).map_err(|error| schema::explain(bytes, &error))?;
         check::run(&file)?;
         Ok(file)
@@ -302,8 +303,9 @@ pub struct ProcessRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<TelemetryRecord>,
     /// By metric name: one value per repetition, in the metric's unit, in the order taken.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub samples: BTreeMap<String, Vec<Number>>,
+    #[serde(default, skip_serializing_if = "SampleMap::is_empty")]
+    #[schemars(with = "BTreeMap<String, Vec<Number>>")]
+    pub samples: SampleMap,
 }
 
 /// A metric with one value for the benchmark.

@@ -46,7 +46,7 @@ pub(super) fn shown_latencies(comparison: &Comparison) -> HashMap<String, Typica
 }
 
 fn latency_samples(process: &ProcessRecord) -> Option<&[Number]> {
-    process.samples.get(Metric::LATENCY.name.as_ref()).map(Vec::as_slice)
+    process.samples.get(Metric::LATENCY.name.as_ref())
 }
 
 /// The latency of processes, from the repetitions of each.

@@ -101,10 +101,10 @@ fn process(record: &ProcessRecord, better: &BTreeMap<&str, Better>) -> BaselineP
         state.insert("load-1m".to_owned(), *load);
     }
     let mut summaries = BTreeMap::new();
-    for (metric, samples) in &record.samples {
+    for (metric, samples) in record.samples.iter() {
         let samples: Vec<f64> = samples.iter().map(|sample| sample.0).collect();
-        let better = better.get(metric.as_str()).copied().unwrap_or(Better::Lower);
-        summaries.extend(summary(&samples, better).map(|summary| (metric.clone(), summary)));
+        let better = better.get(metric).copied().unwrap_or(Better::Lower);
+        summaries.extend(summary(&samples, better).map(|summary| (metric.to_owned(), summary)));
     }
     #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
     if let Some(bytes) = record.peak_memory_bytes {

@@ -208,14 +208,14 @@ test("a configuration below the workspace is found from there", async (t) => {
 });
 
 // How the binary gets there. `curl` and `cargo` are stood in for: nothing here may reach a network.
-async function delivered(t, { sums, served = "", cargo = false, version = "", prepare = () => {} }) {
+async function delivered(t, { sums, served = "", cargo = false, version = "", rustc = "", prepare = () => {}, then = null }) {
   const world = new World(t);
   prepare(world);
   const action = path.join(world.folder, "action");
   fs.cpSync(path.join(ROOT, "action.yml"), path.join(action, "action.yml"));
   fs.cpSync(path.join(ROOT, ".github/action"), path.join(action, ".github/action"), { recursive: true });
   fs.cpSync(path.join(ROOT, "Cargo.toml"), path.join(action, "Cargo.toml"));
-  for (const name of ["Cargo.lock", "build.rs"]) fs.cpSync(path.join(ROOT, name), path.join(action, name));
+  for (const name of ["Cargo.lock", "build.rs", "rust-toolchain.toml"]) fs.cpSync(path.join(ROOT, name), path.join(action, name));
   for (const name of ["src", "python", "schemas"]) fs.mkdirSync(path.join(action, name));
   fs.appendFileSync(path.join(action, ".github/action/releases.sha256"), sums);
   const bin = path.join(world.folder, "bin");
@@ -227,15 +227,24 @@ async function delivered(t, { sums, served = "", cargo = false, version = "", pr
     const build = `while [ "$1" != --target-dir ]; do shift; done\nmkdir -p "$2/release"\ncp '${BINARY}' "$2/release/"`;
     // Cargo and rustup look for configuration in the folder they run in and above it, and in their home.
     const alone = `test "$PWD" = / && test -z "$(ls -A "$CARGO_HOME")" && test -z "$RUSTC_WRAPPER$RUSTFLAGS" || exit 98`;
-    program("cargo", `${quiet}\n${alone}\n${build}`);
+    const pinned = `test "$RUSTUP_TOOLCHAIN" = '${CHANNEL}' || exit 97`;
+    program("cargo", `${quiet}\n${alone}\n${pinned}\n${build}`);
+    if (rustc) program("rustc", `echo 'rustc ${rustc} (0000000 2026-01-01)'`);
+    else program("rustup", "exit 96");
   }
   for (const name of ["bash", "sed", "head", "awk", "uname", "mkdir", "sha256sum", "tar", "gzip", "mv", "rm", "cp", "git", "dirname", "find", "sort", "xargs", "cut", "env", "ls"]) {
     fs.symlinkSync(execFileSync("bash", ["-c", `type -P ${name}`], { encoding: "utf8" }).trim(), path.join(bin, name));
   }
   const inputs = { "binary-path": "", version, command: "publish", "github-token": TOKEN };
-  const env = { PATH: bin, RUNNER_TOOL_CACHE: path.join(world.folder, "tool-cache"), RUSTC_WRAPPER: "/pwned", RUSTFLAGS: "-Cx" };
-  return world.run({ event: "push", payload: push(null, world.first), sha: world.first, inputs, env, action });
+  const env = { PATH: bin, RUNNER_TOOL_CACHE: path.join(world.folder, "tool-cache"), RUSTC_WRAPPER: "/pwned", RUSTFLAGS: "-Cx", RUSTUP_TOOLCHAIN: "/pwned" };
+  const job = { event: "push", payload: push(null, world.first), sha: world.first, inputs, env, action };
+  const first = await world.run(job);
+  if (!then) return first;
+  then(world);
+  return world.run(job);
 }
+
+const CHANNEL = fs.readFileSync(path.join(ROOT, "rust-toolchain.toml"), "utf8").match(/^channel = "(.*)"$/m)[1];
 
 const MACHINE = execFileSync("uname", ["-m"], { encoding: "utf8" }).trim();
 
@@ -287,6 +296,26 @@ test("a build reads nothing of the workspace and runs no binary that an earlier 
     }
   };
   assert.equal((await delivered(t, { sums: "", cargo: true, prepare })).code, RAN);
+  assert.ok(!fs.existsSync(left));
+});
+
+test("a build takes the compiler that the action pins, and no other", async (t) => {
+  assert.equal((await delivered(t, { sums: "", cargo: true, rustc: CHANNEL })).code, RAN);
+  const job = await delivered(t, { sums: "", cargo: true, rustc: "1.0.0" });
+  assert.equal(job.code, 20, job.log);
+  assert.match(job.log, new RegExp(`needs Rust ${CHANNEL}`));
+});
+
+test("a built binary that was exchanged between two steps of a job is built again and not run", async (t) => {
+  let left;
+  const then = (world) => {
+    left = path.join(world.folder, "pwned");
+    const found = execFileSync("find", [world.folder, "-path", "*benchgate-build*", "-name", "benchgate", "-type", "f"], { encoding: "utf8" });
+    const binaries = found.trim().split("\n");
+    assert.equal(binaries.length, 1, found);
+    fs.writeFileSync(binaries[0], `#!/bin/bash\ntouch '${left}'\n`, { mode: 0o755 });
+  };
+  assert.equal((await delivered(t, { sums: "", cargo: true, then })).code, RAN);
   assert.ok(!fs.existsSync(left));
 });
 

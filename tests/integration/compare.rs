@@ -45,7 +45,7 @@ fn paired(ratio: f64) -> RunFile {
                         log: None,
                         iterations: None,
                         telemetry: None,
-                        samples: [("latency".to_owned(), (0..8).map(sample).collect())].into(),
+                        samples: [("latency".to_owned(), (0..8).map(sample).collect())].into_iter().collect(),
                     }
                 });
             BenchmarkRecord {

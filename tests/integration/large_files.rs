@@ -61,21 +61,79 @@ fn bytes(finished: &Finished) -> f64 {
     finished.peak_memory_bytes.unwrap() as f64
 }
 
+/// What reading takes, in sizes of the file. One row is judged, so that the rest is what reading takes.
+async fn memory(world: &World, name: &str, text: &str, code: i32) -> f64 {
+    let size = std::fs::metadata(world.write(name, text)).unwrap().len();
+    assert!(size > 16_000_000, "{name} has {size} bytes");
+    let one = ["--filter", "^model-0/"];
+    let without = used(world, &[&["compare", "small.json"][..], &one].concat(), 0).await;
+    let with = used(world, &[&["compare", name][..], &one].concat(), code).await;
+    (bytes(&with) - bytes(&without)) / size as f64
+}
+
 #[tokio::test]
 async fn reading_a_result_takes_at_most_three_times_its_size_in_memory() {
     let (world, template) = (World::new(), template());
     world.write("small.json", result(&template, 1, 4));
-    for (name, benchmarks, repetitions) in
-        [("many-processes.json", 600, 4), ("many-repetitions.json", 200, 160)]
-    {
-        let size =
-            std::fs::metadata(world.write(name, result(&template, benchmarks, repetitions))).unwrap().len();
-        assert!(size > 10_000_000, "{name} has {size} bytes");
-        // One row is judged, so that the rest is what reading takes.
-        let one = ["--filter", "^model-0/"];
-        let without = used(&world, &[&["compare", "small.json"][..], &one].concat(), 0).await;
-        let with = used(&world, &[&["compare", name][..], &one].concat(), 0).await;
-        let ratio = (bytes(&with) - bytes(&without)) / size as f64;
+    let compact = |text: String| serde_json::from_str::<Value>(&text).unwrap().to_string();
+    for (name, text) in [
+        ("many-processes.json", result(&template, 350, 4)),
+        ("many-repetitions.json", result(&template, 100, 160)),
+        ("compact.json", compact(result(&template, 800, 4))),
+        ("compact-repetitions.json", compact(result(&template, 150, 160))),
+    ] {
+        let ratio = memory(&world, name, &text, 0).await;
+        assert!(ratio <= 3.0, "{name}: {ratio:.2} times its size");
+    }
+}
+
+#[tokio::test]
+async fn records_that_are_far_smaller_than_any_measurement_are_refused_in_a_large_file() {
+    let world = World::new();
+    let mut template = template();
+    world.write("small.json", result(&template, 1, 4));
+    // Where the filler goes: the rest of the file is a result.
+    let mark = |at: &mut Value| *at = json!("FILLER");
+    let (process, number) = (r#"{"order":0,"started":"2026-01-01T00:00:00Z","seconds":1}"#, "0");
+    let benchmark = r#"{"name":"a","outcome":{"status":"ok"}}"#;
+    let labels = r#"{"name":"a","outcome":{"status":"ok"},"labels":{"a":"","b":"","c":""}}"#;
+    let samples =
+        r#"{"order":0,"started":"2026-01-01T00:00:00Z","seconds":1,"samples":{"a":[],"b":[],"c":[]}}"#;
+    let kernel = r#"{"name":"","calls":0,"ns":0}"#;
+    let lint = r#"{"code":"host-busy","detail":""}"#;
+    let spread = r#"{"benchmark":"","metric":""}"#;
+    let head = "/sides/1/benchmarks";
+    let shapes = [
+        ("processes", "/sides/1/benchmarks/0/processes", process),
+        ("samples", "/sides/1/benchmarks/0/processes", samples),
+        ("numbers", "/sides/1/benchmarks/0/processes/0/samples/latency", number),
+        ("benchmarks", head, benchmark),
+        ("labels", head, labels),
+        ("kernels", "/sides/1/benchmarks/0/profile", kernel),
+        ("lints", "/lints", lint),
+        ("spreads", "/calibration", spread),
+        ("flags", "/sides/1/flags", r#""""#),
+        ("compiler", "/sides/1/benchmarks/0/compiler", r#""aNUMBER":0"#),
+    ];
+    template["lints"] = json!([]);
+    template["calibration"] = json!(null);
+    template["sides"][1]["flags"] = json!([]);
+    template["sides"][1]["benchmarks"][0]["profile"] = json!(null);
+    template["sides"][1]["benchmarks"][0]["compiler"] = json!({});
+    for (name, place, filler) in shapes {
+        let mut run = template.clone();
+        mark(run.pointer_mut(place).unwrap());
+        let count = 17_000_000 / filler.len() + 1;
+        let filled: Vec<String> = (0..count).map(|at| filler.replace("NUMBER", &at.to_string())).collect();
+        let list = filled.join(",");
+        let list = match name {
+            "kernels" => format!(r#"{{"processes":1,"iterations":1,"kernels":[{list}]}}"#),
+            "spreads" => format!(r#"{{"source":"","spreads":[{list}]}}"#),
+            "compiler" => format!("{{{list}}}"),
+            _ => format!("[{list}]"),
+        };
+        let text = run.to_string().replace(r#""FILLER""#, &list);
+        let ratio = memory(&world, &format!("{name}.json"), &text, 21).await;
         assert!(ratio <= 3.0, "{name}: {ratio:.2} times its size");
     }
 }

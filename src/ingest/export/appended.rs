@@ -96,7 +96,7 @@ fn cell(instead: Option<&str>, samples: &[Number]) -> String {
 }
 
 fn latency(process: &ProcessRecord) -> &[Number] {
-    process.samples.get(Metric::LATENCY.name.as_ref()).map_or(&[], Vec::as_slice)
+    process.samples.get(Metric::LATENCY.name.as_ref()).unwrap_or_default()
 }
 
 /// The median of a process.

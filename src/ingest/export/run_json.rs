@@ -7,7 +7,7 @@ use crate::model::{
 };
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
-    ProcessRecord, RunFile, RunSchema, SideRecord, ValueRecord,
+    ProcessRecord, RunFile, RunSchema, SampleMap, SideRecord, ValueRecord,
 };
 
 use super::{Exported, count_benchmarks, only_summaries};
@@ -29,8 +29,8 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
         })
         .collect();
     let repetitions =
-        benchmarks.iter().flat_map(|benchmark| &benchmark.processes).flat_map(|p| p.samples.values());
-    let repetitions = repetitions.map(Vec::len).max().unwrap_or(0);
+        benchmarks.iter().flat_map(|benchmark| &benchmark.processes).flat_map(|p| p.samples.iter());
+    let repetitions = repetitions.map(|(_, samples)| samples.len()).max().unwrap_or(0);
     let file = RunFile {
         schema: RunSchema,
         benchgate: env!("CARGO_PKG_VERSION").to_owned(),
@@ -181,6 +181,6 @@ fn process(order: u32, started: &str, slot: Option<BlockSlot>) -> ProcessRecord 
         log: None,
         iterations: None,
         telemetry: None,
-        samples: BTreeMap::new(),
+        samples: SampleMap::default(),
     }
 }

@@ -1,0 +1,87 @@
+//! Samples of a process by metric. A process has two or three metrics: a tree of them would take more memory than the
+//! samples do.
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::Number;
+
+/// By metric name, in the order of the names: one value per repetition.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SampleMap(Vec<(String, Vec<Number>)>);
+
+impl SampleMap {
+    pub fn get(&self, metric: &str) -> Option<&[Number]> {
+        self.place(metric).ok().map(|at| self.0[at].1.as_slice())
+    }
+
+    pub fn get_mut(&mut self, metric: &str) -> Option<&mut Vec<Number>> {
+        self.place(metric).ok().map(|at| &mut self.0[at].1)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[Number])> {
+        self.0.iter().map(|(metric, samples)| (metric.as_str(), samples.as_slice()))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts the samples of a metric there, instead of those it had.
+    pub fn insert(&mut self, metric: String, samples: Vec<Number>) {
+        match self.place(&metric) {
+            Ok(at) => self.0[at].1 = samples,
+            Err(at) => {
+                self.0.reserve_exact(1);
+                self.0.insert(at, (metric, samples));
+            }
+        }
+    }
+
+    fn place(&self, metric: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.as_str().cmp(metric))
+    }
+}
+
+impl FromIterator<(String, Vec<Number>)> for SampleMap {
+    fn from_iter<I: IntoIterator<Item = (String, Vec<Number>)>>(samples: I) -> Self {
+        let mut map = Self::default();
+        samples.into_iter().for_each(|(metric, samples)| map.insert(metric, samples));
+        map
+    }
+}
+
+impl Serialize for SampleMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for SampleMap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Samples;
+
+        impl<'de> Visitor<'de> for Samples {
+            type Value = SampleMap;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("samples by metric")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SampleMap, A::Error> {
+                let mut samples = SampleMap::default();
+                while let Some((metric, mut values)) = map.next_entry::<String, Vec<Number>>()? {
+                    // The second of two would silently replace the first.
+                    if samples.get(&metric).is_some() {
+                        return Err(A::Error::custom(format_args!("duplicate metric {metric:?}")));
+                    }
+                    values.shrink_to_fit();
+                    samples.insert(metric, values);
+                }
+                Ok(samples)
+            }
+        }
+
+        deserializer.deserialize_map(Samples)
+    }
+}

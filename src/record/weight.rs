@@ -1,0 +1,98 @@
+//! Refuses a file whose records are so small and so many that they would take several times its size in memory.
+
+use super::RecordError;
+
+/// Files up to here are always read: what they can grow to is bounded by their size.
+const FREE_BYTES: usize = 8 << 20;
+/// Bytes of records for each byte of the file. The file's own bytes are in memory too.
+const MOST: usize = 2;
+/// Deeper documents are refused by the parser.
+const DEEPEST: usize = 128;
+
+/// Depths inside of a run file: the file is at 1, its sides at 3.
+const OF_BENCHMARK: usize = 5;
+const IN_BENCHMARK: usize = 6;
+const IN_PROCESS: usize = 8;
+
+/// What things take in memory, rounded up. A field of a record is counted with its record.
+const BENCHMARK: usize = 1_000;
+const RECORD: usize = 280;
+const MAP_ENTRY: usize = 80;
+const LIST: usize = 32;
+const NUMBER: usize = 12;
+const TEXT: usize = 32;
+
+/// # Errors
+/// A large file of records that are far smaller than any measurement.
+pub(super) fn check(bytes: &[u8]) -> Result<(), RecordError> {
+    let most = bytes.len().saturating_mul(MOST);
+    if bytes.len() <= FREE_BYTES || weight(bytes, most) <= most {
+        return Ok(());
+    }
+    Err(RecordError::TooDense { mebibytes: bytes.len() >> 20 })
+}
+
+/// At least what the records of this document take, or something above `enough`.
+fn weight(bytes: &[u8], enough: usize) -> usize {
+    let mut open: Vec<u8> = Vec::with_capacity(DEEPEST);
+    let (mut weight, mut at, mut is_value) = (0_usize, 0, true);
+    while let Some(&byte) = bytes.get(at) {
+        let in_list = open.last() == Some(&b'[');
+        let depth = open.len();
+        let mut next = at + 1;
+        match byte {
+            b'{' | b'[' => {
+                weight += match (byte, in_list) {
+                    (b'{', true) if depth + 1 == OF_BENCHMARK => BENCHMARK,
+                    (b'{', true) => RECORD,
+                    (b'[', false) if depth >= IN_PROCESS => LIST + MAP_ENTRY,
+                    (b'[', _) => LIST,
+                    _ => 0,
+                };
+                if depth == DEEPEST {
+                    return weight;
+                }
+                open.push(byte);
+                is_value = byte == b'[';
+            }
+            b'}' | b']' => drop(open.pop()),
+            b':' => is_value = true,
+            b',' => is_value = in_list,
+            b' ' | b'\n' | b'\r' | b'\t' => {}
+            b'"' => {
+                next = end_of_text(bytes, next);
+                if is_value {
+                    weight += TEXT + (next - at) + entry(depth, in_list);
+                }
+            }
+            _ => {
+                let rest = &bytes[next..];
+                let length = rest.iter().position(|byte| b",]} \n\r\t".contains(byte));
+                next += length.unwrap_or(rest.len());
+                weight += if in_list { NUMBER } else { entry(depth, in_list) };
+            }
+        }
+        if weight > enough {
+            break;
+        }
+        at = next;
+    }
+    weight
+}
+
+/// A value above the processes may be one of a map (labels, counts of the compiler, facts).
+fn entry(depth: usize, in_list: bool) -> usize {
+    if in_list || depth > IN_BENCHMARK { 0 } else { MAP_ENTRY }
+}
+
+/// The place after the closing quote.
+fn end_of_text(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(byte) = bytes.get(at) {
+        at += match byte {
+            b'"' => return at + 1,
+            b'\\' => 2,
+            _ => 1,
+        };
+    }
+    bytes.len()
+}
