@@ -35,6 +35,7 @@ fn a_suite_and_its_workflows_are_written_and_doctor_finds_nothing_wrong_with_the
     git2::Repository::init(world.work()).unwrap();
     world.run(["init", "suites/zoo", "--runner", "self-hosted,gpu", "--action", ACTION]).expect_code(0);
     let written = [
+        ".gitignore",
         ".github/workflows/benchgate-nightly.yml",
         ".github/workflows/benchgate-publish.yml",
         ".github/workflows/benchgate.yml",
@@ -44,6 +45,10 @@ fn a_suite_and_its_workflows_are_written_and_doctor_finds_nothing_wrong_with_the
     ];
     assert_eq!(files(&world), expected(&written));
     assert!(world.read("suites/zoo/benchgate.toml").contains("name = \"zoo\""));
+    let repository = git2::Repository::open(world.work()).unwrap();
+    for result in ["run.json", "suites/zoo/run.json", "suites/zoo/.benchgate/logs/x"] {
+        assert!(repository.is_path_ignored(result).unwrap(), "{result}");
+    }
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart/benchgate.lock");
     world.write("suites/zoo/benchgate.lock", std::fs::read(lock).unwrap());
     let said = world.run(["doctor", "--config", "suites/zoo/benchgate.toml", "--format", "json"]).stdout;
@@ -70,6 +75,15 @@ fn nothing_is_overwritten_and_then_nothing_is_written() {
     assert!(outcome.stderr.contains("already there"), "{}", outcome.stderr);
     assert_eq!(files(&world), expected(&[".github/workflows/benchgate.yml"]));
     assert_eq!(world.read(".github/workflows/benchgate.yml"), "mine");
+}
+
+#[test]
+fn an_existing_gitignore_is_kept_and_its_missing_lines_are_printed() {
+    let world = World::new();
+    world.write(".gitignore", "mine\n");
+    let said = world.run(["init", "--action", ACTION]).expect_code(0).stdout;
+    assert!(said.contains("\nrun.json\n.benchgate/\n"), "{said}");
+    assert_eq!(world.read(".gitignore"), "mine\n");
 }
 
 #[test]

@@ -44,6 +44,9 @@ pub struct Args {
     model: Option<String>,
 }
 
+/// What a run leaves in the repository. The results are large and different each time.
+const IGNORED: &str = "run.json\n.benchgate/\n";
+
 /// The commit that a release was built from, for its own workflow sets it.
 const RELEASED: Option<&str> = option_env!("BENCHGATE_RELEASE_COMMIT");
 
@@ -80,7 +83,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // A suite that is there is kept, and gets its workflows.
     let has_suite = args.folder.join("benchgate.toml").exists();
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+    let ignore = root.join(".gitignore");
+    let keeps_ignore = std::fs::symlink_metadata(&ignore).is_ok();
     if !has_suite {
+        if !keeps_ignore {
+            files.push((ignore, IGNORED.into()));
+        }
         let suite = templates::suite(&answers).into_iter();
         files.extend(suite.map(|(name, content)| (args.folder.join(name), content)));
     }
@@ -94,6 +102,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         });
     }
     write(&files, terminal)?;
+    if keeps_ignore && !has_suite {
+        terminal.say(&format!("\nAdd to .gitignore:\n\n{IGNORED}"));
+    }
     terminal.say(
         "\nNext:\n  benchgate tools pin   write the hashes of the tools to benchgate.lock\n  benchgate run         \
          check that the suite works here\n  benchgate doctor      list what this machine and repository still lack\n",
