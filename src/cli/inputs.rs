@@ -329,6 +329,13 @@ pub fn complete_run(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
 
 /// `None` for a folder's file that no format claims.
 fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
+    if input.path != STDIN
+        && input.side.is_none()
+        && format.is_none_or(|format| format == Format::GoogleBenchmarkJson)
+        && let Some(run) = reading::in_pieces(Path::new(&input.path))
+    {
+        return Ok(Some(run));
+    }
     let bytes = read_contents(&input.path)?;
     if is_run_json(&bytes, format) {
         let file = complete(run_file(bytes, &input.path)?, &input.path)?;

@@ -3,7 +3,8 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::files;
+use crate::model::Run;
+use crate::{files, ingest};
 
 use super::CliError;
 
@@ -27,6 +28,18 @@ pub fn file(path: &Path) -> Result<Vec<u8>, CliError> {
             _ => None,
         },
     })
+}
+
+/// From this size on a result is read in pieces where its format allows it.
+const LARGE: u64 = 1 << 20;
+
+/// A large foreign result, read in pieces. `None` where [`file`] has to read it or to say what is wrong with it.
+pub fn in_pieces(path: &Path) -> Option<Run> {
+    let (file, length) = files::open_bounded(path, MOST_BYTES).ok()?;
+    if length < LARGE {
+        return None;
+    }
+    ingest::read_in_pieces(file.take(MOST_BYTES), &path.to_string_lossy())
 }
 
 /// The whole content of stdin.

@@ -4,34 +4,44 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The whole content of a regular file of at most `most` bytes. A pipe would wait for its writer, and a device such as
-/// `/dev/zero` never ends.
+/// The whole content of a regular file of at most `most` bytes.
 ///
 /// # Errors
 /// The file can't be read, is not a regular file, or is larger.
 pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let (file, length) = open_bounded(path, most)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default() + 1);
+    // One byte more than allowed tells a file of the limit from a longer one: it may grow meanwhile.
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(too_large(bytes.len() as u64, most));
+    }
+    Ok(bytes)
+}
+
+/// A regular file of at most `most` bytes, opened, and its length. A pipe would wait for its writer, and a device such as
+/// `/dev/zero` never ends.
+///
+/// # Errors
+/// The file can't be opened, is not a regular file, or is larger.
+pub fn open_bounded(path: &Path, most: u64) -> io::Result<(File, u64)> {
     // Before opening it, because opening a pipe already waits.
     let found = fs::metadata(path)?;
     if !found.is_file() {
         let what = if found.is_dir() { "it is a folder" } else { "it is not a regular file" };
         return Err(io::Error::other(what));
     }
-    let too_large = |bytes: u64| {
-        io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("it is too large ({} or more; the limit is {})", size(bytes), size(most)),
-        )
-    };
     if found.len() > most {
-        return Err(too_large(found.len()));
+        return Err(too_large(found.len(), most));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default() + 1);
-    // One byte more than allowed tells a file of the limit from a longer one: it may grow meanwhile.
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(too_large(bytes.len() as u64));
-    }
-    Ok(bytes)
+    Ok((File::open(path)?, found.len()))
+}
+
+fn too_large(bytes: u64, most: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        format!("it is too large ({} or more; the limit is {})", size(bytes), size(most)),
+    )
 }
 
 fn size(bytes: u64) -> String {

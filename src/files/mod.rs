@@ -12,7 +12,7 @@ mod lock;
 mod owner;
 mod scratch;
 
-pub use bounded::read_bounded;
+pub use bounded::{open_bounded, read_bounded};
 pub use digest::{hex, sha256_of};
 pub use draft::{Draft, sweep_drafts, write};
 pub use lock::{Attempt, LockFile};

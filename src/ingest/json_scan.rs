@@ -44,6 +44,10 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at == self.text.len()
+    }
+
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }

@@ -39,4 +39,4 @@ pub use export::{Appended, ExportFormat, Exported, appended, export};
 pub use format::Format;
 pub use iree_profile::kernels;
 pub use join::{Joiner, join};
-pub use read::{read, read_detected, read_sides};
+pub use read::{read, read_detected, read_in_pieces, read_sides};

@@ -1,5 +1,7 @@
 //! Bytes of a known format to a run: one entry for all readers.
 
+use std::io::Read;
+
 use crate::model::{Origin, Run, SideName};
 
 use super::error::{Fault, LineFault, line_of};
@@ -8,6 +10,9 @@ use super::{
     Format, IngestError, asv, benchfmt, compile_benchmark, conv_library, criterion, detect, google_benchmark,
     hyperfine, iree_run_module, jmh, latency_csv, nvbench, pytest_benchmark, run_json, torchbench,
 };
+
+/// Bytes that show a file's format.
+const HEAD: u64 = 256 << 10;
 
 /// Reads one file of one format. `label` is how the caller names it; errors and the run carry it.
 ///
@@ -22,6 +27,20 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
             Err(IngestError::SeveralSides { label: label.to_owned(), sides: "both base and head".to_owned() })
         }
     }
+}
+
+/// Reads a large file without holding all of it in memory. `None` where its format is not one that is read in pieces, or
+/// where it has a fault: [`read`] finds the same fault and names its line.
+pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
+    let mut head = Vec::with_capacity(2 * HEAD as usize);
+    source.by_ref().take(HEAD).read_to_end(&mut head).ok()?;
+    let format = detect(&head)?;
+    if format != Format::GoogleBenchmarkJson {
+        return None;
+    }
+    let mut run = google_benchmark::read_pieces(head, &mut source)?;
+    run.origin = Origin { format: format.as_str().to_owned(), label: label.to_owned() };
+    (!run.benchmarks.is_empty()).then_some(run)
 }
 
 /// Reads one file of whatever format its content shows.

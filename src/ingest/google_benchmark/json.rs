@@ -37,7 +37,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, Fault> {
     Ok(run)
 }
 
-fn context(json: &mut Scanner<'_>) -> Scan<Context> {
+pub(super) fn context(json: &mut Scanner<'_>) -> Scan<Context> {
     let mut context = Context::default();
     json.begin_object()?;
     let mut first = true;
@@ -78,7 +78,7 @@ fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
     Ok(values)
 }
 
-fn rows<'a>(json: &mut Scanner<'a>, families: &mut Families<'a>) -> Scan<()> {
+fn rows(json: &mut Scanner<'_>, families: &mut Families) -> Scan<()> {
     let mut row = Row::default();
     let mut layout = Layout::default();
     json.begin_array()?;
@@ -157,7 +157,7 @@ enum Meaning<'a> {
 /// start of its own, and what it means. A tool writes all rows alike, so comparing these bytes replaces
 /// scanning white space, key and colon, which is most of a file.
 #[derive(Default)]
-struct Layout<'a> {
+pub(super) struct Layout<'a> {
     keys: Vec<(&'a str, Meaning<'a>)>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Layout<'a> {
 }
 
 /// Reads one row; false for a row that carries no measurement by design (an asymptotic fit).
-fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &mut Layout<'a>) -> Scan<bool> {
+pub(super) fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &mut Layout<'a>) -> Scan<bool> {
     let start = json.at();
     row.counters.clear();
     (row.repetition, row.count, row.real, row.cpu) = (None, None, f64::NAN, None);

@@ -86,47 +86,71 @@ impl Default for Row<'_> {
     }
 }
 
+impl Row<'_> {
+    /// A copy that outlives the text it was read from.
+    fn to_static(&self) -> Row<'static> {
+        let text = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
+        Row {
+            family: Cow::Owned(self.family.to_string()),
+            unit: match &self.unit {
+                TimeUnit::Known(factor) => TimeUnit::Known(*factor),
+                TimeUnit::Ratio(factor) => TimeUnit::Ratio(*factor),
+                TimeUnit::Unknown(name) => TimeUnit::Unknown(Cow::Owned(name.to_string())),
+            },
+            error: text(&self.error),
+            skipped: text(&self.skipped),
+            label: text(&self.label),
+            counters: self
+                .counters
+                .iter()
+                .map(|(name, value)| (Cow::Owned(name.to_string()), *value))
+                .collect(),
+            ..*self
+        }
+    }
+}
+
 #[derive(Debug)]
-struct Column<'a> {
-    name: Cow<'a, str>,
+struct Column {
+    name: String,
     values: Vec<f64>,
     not_finite: bool,
 }
 
 /// An unmarked row whose name ends like an aggregate's.
 #[derive(Debug)]
-struct Undecided<'a> {
+struct Undecided {
     family: usize,
     /// Length of the part of the name that would be the benchmark's.
     stem: usize,
     statistic: Statistic,
-    row: Row<'a>,
+    row: Row<'static>,
 }
 
-impl Undecided<'_> {
+impl Undecided {
     fn stem(&self) -> &str {
         &self.row.family[..self.stem]
     }
 }
 
 #[derive(Debug, Default)]
-struct Family<'a> {
-    name: Cow<'a, str>,
+struct Family {
+    name: String,
     /// Iteration rows, good or bad.
     rows: u64,
     last_repetition: Option<f64>,
     real: Vec<f64>,
     cpu: Vec<f64>,
     cpu_unusable: bool,
-    counters: Vec<Column<'a>>,
-    aggregates: Vec<Aggregate<'a>>,
+    counters: Vec<Column>,
+    aggregates: Vec<Aggregate>,
     errored: u64,
-    error: Cow<'a, str>,
+    error: String,
     skipped: u64,
-    skip: Cow<'a, str>,
+    skip: String,
     zero: u64,
     not_finite: u64,
-    unknown_unit: Option<Cow<'a, str>>,
+    unknown_unit: Option<String>,
     /// Nanoseconds in the unit of the first repetition.
     factor: Option<f64>,
     /// A later repetition was in another unit.
@@ -134,51 +158,45 @@ struct Family<'a> {
     duplicated: bool,
     coarse: bool,
     maybe_cut: bool,
-    label: Option<Cow<'a, str>>,
+    label: Option<String>,
 }
 
-/// All rows of a file so far.
+/// All rows of a file so far. Nothing is borrowed from the file, which may be read in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Families<'a> {
-    list: Vec<Family<'a>>,
-    index: HashMap<Cow<'a, str>, usize>,
+pub(super) struct Families {
+    list: Vec<Family>,
+    index: HashMap<String, usize>,
     last: usize,
     /// Unmarked rows whose name ends like an aggregate's; the whole file decides what they are.
-    undecided: Vec<Undecided<'a>>,
+    undecided: Vec<Undecided>,
     /// Whether the row before is the last of `undecided`.
     after_undecided: bool,
 }
 
-impl<'a> Families<'a> {
+impl Families {
     #[inline]
-    #[expect(clippy::ptr_arg, reason = "a borrowed name is kept as it is, without a copy")]
-    fn find(&mut self, name: &Cow<'a, str>) -> usize {
-        if self.list.get(self.last).is_some_and(|family| family.name == *name) {
+    fn find(&mut self, name: &str) -> usize {
+        if self.list.get(self.last).is_some_and(|family| family.name == name) {
             return self.last;
         }
-        self.find_elsewhere(name)
-    }
-
-    #[expect(clippy::ptr_arg, reason = "a borrowed name is kept as it is, without a copy")]
-    fn find_elsewhere(&mut self, name: &Cow<'a, str>) -> usize {
-        if let Some(&at) = self.index.get(name.as_ref()) {
+        if let Some(&at) = self.index.get(name) {
             return at;
         }
-        self.list.push(Family { name: name.clone(), ..Family::default() });
-        self.index.insert(name.clone(), self.list.len() - 1);
+        self.list.push(Family { name: name.to_owned(), ..Family::default() });
+        self.index.insert(name.to_owned(), self.list.len() - 1);
         self.list.len() - 1
     }
 
     /// Takes one row; the row's buffers stay with the caller.
     #[inline]
-    pub(super) fn push(&mut self, row: &mut Row<'a>) {
+    pub(super) fn push(&mut self, row: &mut Row<'_>) {
         let at = self.find(&row.family);
         match row.kind {
             RowKind::Iteration => self.sample(at, row),
             RowKind::Aggregate(statistic) => self.aggregate(at, statistic, row),
             RowKind::Unmarked => match self.possible_aggregate(row) {
                 Some((stem, statistic)) => {
-                    self.undecided.push(Undecided { family: at, stem, statistic, row: row.clone() });
+                    self.undecided.push(Undecided { family: at, stem, statistic, row: row.to_static() });
                     self.after_undecided = true;
                 }
                 None => {
@@ -212,7 +230,7 @@ impl<'a> Families<'a> {
     }
 
     #[inline]
-    fn sample(&mut self, at: usize, row: &mut Row<'a>) {
+    fn sample(&mut self, at: usize, row: &mut Row<'_>) {
         let revisited = at != self.last;
         self.last = at;
         let family = &mut self.list[at];
@@ -224,29 +242,29 @@ impl<'a> Families<'a> {
         };
         family.last_repetition = row.repetition;
         if family.label.is_none() {
-            family.label = row.label.take();
+            family.label = row.label.take().map(Cow::into_owned);
         }
         if let Some(error) = row.error.take() {
             // The first reason is the cause; later repetitions only say that one failed before.
             if family.error.is_empty() {
-                family.error = error;
+                family.error = error.into_owned();
             }
             family.errored += 1;
             return;
         }
         if let Some(reason) = row.skipped.take() {
             family.skipped += 1;
-            family.skip = reason;
+            family.skip = reason.into_owned();
             return;
         }
         let factor = match &row.unit {
             TimeUnit::Known(factor) => *factor,
             TimeUnit::Ratio(_) => {
-                family.unknown_unit = Some(Cow::Borrowed("%"));
+                family.unknown_unit = Some("%".to_owned());
                 return;
             }
             TimeUnit::Unknown(name) => {
-                family.unknown_unit = Some(name.clone());
+                family.unknown_unit = Some(name.to_string());
                 return;
             }
         };
@@ -276,7 +294,11 @@ impl<'a> Families<'a> {
             let known = known.unwrap_or_else(|| {
                 // More names than one row may carry: the rest repeats the attack, not the benchmark.
                 if family.counters.len() < MAX_COUNTERS {
-                    family.counters.push(Column { name, values: Vec::new(), not_finite: false });
+                    family.counters.push(Column {
+                        name: name.into_owned(),
+                        values: Vec::new(),
+                        not_finite: false,
+                    });
                     family.counters.len() - 1
                 } else {
                     family.counters[MAX_COUNTERS - 1].not_finite = true;
@@ -289,7 +311,7 @@ impl<'a> Families<'a> {
         }
     }
 
-    fn aggregate(&mut self, at: usize, statistic: Statistic, row: &mut Row<'a>) {
+    fn aggregate(&mut self, at: usize, statistic: Statistic, row: &mut Row<'_>) {
         if statistic == Statistic::Fit {
             return;
         }
@@ -306,7 +328,7 @@ impl<'a> Families<'a> {
             (_, Statistic::Other) => 1.0,
             (TimeUnit::Known(factor), _) => *factor,
             (TimeUnit::Unknown(name), _) => {
-                family.unknown_unit = Some(name.clone());
+                family.unknown_unit = Some(name.to_string());
                 return;
             }
         };
@@ -316,7 +338,7 @@ impl<'a> Families<'a> {
             count: row.count,
             real: row.real * factor,
             cpu: row.cpu.map(|cpu| cpu * factor),
-            counters: std::mem::take(&mut row.counters),
+            counters: row.counters.drain(..).map(|(name, value)| (name.into_owned(), value)).collect(),
         });
     }
 
@@ -360,7 +382,7 @@ impl<'a> Families<'a> {
                     row.count = None;
                 }
                 let cut = self.list[family].maybe_cut;
-                let stem = self.find(&Cow::Owned(stem));
+                let stem = self.find(&stem);
                 self.list[stem].maybe_cut |= cut;
                 self.aggregate(stem, statistic, &mut row);
             } else {
@@ -372,14 +394,14 @@ impl<'a> Families<'a> {
     /// The benchmarks, in order of appearance.
     pub(super) fn finish(mut self) -> Vec<Benchmark> {
         self.settle();
-        let kept = |family: &Family<'_>| {
+        let kept = |family: &Family| {
             family.rows > 0 || !family.aggregates.is_empty() || family.unknown_unit.is_some()
         };
         self.list.into_iter().filter(kept).map(Family::finish).collect()
     }
 }
 
-impl Family<'_> {
+impl Family {
     fn finish(self) -> Benchmark {
         let mut benchmark = Benchmark::new(&self.name);
         if let Some(label) = &self.label {
@@ -387,16 +409,12 @@ impl Family<'_> {
         }
         self.find_lints(&mut benchmark.lints);
         if self.errored > 0 {
-            let why = if self.error.is_empty() {
-                "the tool gave no reason".to_owned()
-            } else {
-                self.error.into_owned()
-            };
+            let why = if self.error.is_empty() { "the tool gave no reason".to_owned() } else { self.error };
             benchmark.outcome = Outcome::Failed { stage: Stage::Benchmark, why };
             return benchmark;
         }
         if self.skipped > 0 && self.skipped == self.rows {
-            benchmark.outcome = Outcome::Skipped { reason: self.skip.into_owned() };
+            benchmark.outcome = Outcome::Skipped { reason: self.skip };
             return benchmark;
         }
         if self.rows > 0 {

@@ -1,7 +1,5 @@
 //! Aggregate rows to summaries, for benchmarks that kept no repetition.
 
-use std::borrow::Cow;
-
 use crate::model::{Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Series, Stage, Summary};
 
 use super::counters::{MAX_COUNTERS, counter_metric};
@@ -9,17 +7,17 @@ use super::statistic::Statistic;
 
 /// What one aggregate row states.
 #[derive(Debug)]
-pub(super) struct Aggregate<'a> {
+pub(super) struct Aggregate {
     pub statistic: Statistic,
     /// How many repetitions it summarises.
     pub count: Option<f64>,
     pub real: f64,
     pub cpu: Option<f64>,
-    pub counters: Vec<(Cow<'a, str>, f64)>,
+    pub counters: Vec<(String, f64)>,
 }
 
 /// Builds the summaries of a benchmark that kept no repetition.
-pub(super) fn summarise(benchmark: &mut Benchmark, aggregates: &[Aggregate<'_>]) {
+pub(super) fn summarise(benchmark: &mut Benchmark, aggregates: &[Aggregate]) {
     let real = gather(aggregates, |aggregate| Some(aggregate.real));
     if real.len() > 1 {
         let detail = format!("{} summaries of one name", real.len());
@@ -43,14 +41,14 @@ pub(super) fn summarise(benchmark: &mut Benchmark, aggregates: &[Aggregate<'_>])
     benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series: Series::Summaries(real) });
     let cpu = gather(aggregates, |aggregate| aggregate.cpu);
     push_if_sound(benchmark, Metric::CPU_TIME, cpu);
-    let mut names: Vec<&Cow<'_, str>> = Vec::new();
+    let mut names: Vec<&String> = Vec::new();
     for (name, _) in aggregates.iter().flat_map(|aggregate| &aggregate.counters) {
         if names.len() < MAX_COUNTERS && !names.contains(&name) {
             names.push(name);
         }
     }
     for name in names {
-        let of = |aggregate: &Aggregate<'_>| {
+        let of = |aggregate: &Aggregate| {
             aggregate.counters.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
         };
         push_if_sound(benchmark, counter_metric(name), gather(aggregates, of));
@@ -72,7 +70,7 @@ fn push_if_sound(benchmark: &mut Benchmark, metric: Metric, summaries: Vec<Summa
 }
 
 /// One summary for every time the statistics begin anew.
-fn gather(aggregates: &[Aggregate<'_>], value: impl Fn(&Aggregate<'_>) -> Option<f64>) -> Vec<Summary> {
+fn gather(aggregates: &[Aggregate], value: impl Fn(&Aggregate) -> Option<f64>) -> Vec<Summary> {
     let mut groups: Vec<Vec<(Statistic, f64)>> = Vec::new();
     let mut counts: Vec<Option<u64>> = Vec::new();
     for aggregate in aggregates.iter().filter(|aggregate| aggregate.statistic != Statistic::Other) {
