@@ -3,8 +3,9 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::files;
+use crate::ingest;
 use crate::model::Run;
-use crate::{files, ingest};
 
 use super::CliError;
 
