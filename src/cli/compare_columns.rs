@@ -28,9 +28,10 @@ pub struct Columns<'a> {
 /// Compares every other result with the first.
 pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let names = args.names;
-    if args.report.output.format != OutputFormat::Terminal || args.github {
+    let format = args.report.output.format;
+    if !matches!(format, OutputFormat::Terminal | OutputFormat::Markdown) || args.github {
         return Err(CliError::Usage {
-            message: "more than two results are only written as a table".to_owned(),
+            message: "more than two results are only written as a table or as Markdown".to_owned(),
             hint: Some("compare two of them for other formats and for GitHub".to_owned()),
         });
     }
@@ -63,8 +64,12 @@ pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError
         compared.push(Compared { label: label.clone(), comparison });
     }
     let code = gate::first_of(compared.iter().map(|compared| compared.comparison.exit_code));
-    let options = destination.options(terminal, args.report.all);
-    let text = report::columns(&names[0], &compared, args.report.sort, code, options);
+    let text = if format == OutputFormat::Markdown {
+        report::columns_markdown(&names[0], &compared, args.report.sort, args.report.all)
+    } else {
+        let options = destination.options(terminal, args.report.all);
+        report::columns(&names[0], &compared, args.report.sort, code, options)
+    };
     destination.write(&text, terminal)?;
     Ok(code)
 }

@@ -11,7 +11,7 @@ use crate::model::Verdict;
 
 use super::grid::{Column, Grid, GridCell, RULED};
 use super::terminal::{Page, TerminalOptions, clean};
-use super::{Order, RowView, View, quantity, words};
+use super::{Order, RowView, View, markdown_cell, markdown_code, quantity, words};
 
 /// One result that was compared with the first.
 #[derive(Debug)]
@@ -68,6 +68,31 @@ pub fn columns(
     }
     page.line(&format!("\nexit code {}", code.code()));
     page.into_text()
+}
+
+/// The same as a table in GitHub Markdown, safe against hostile names.
+pub fn columns_markdown(base: &str, all: &[Compared], order: Order, every: bool) -> String {
+    let views: Vec<View<'_>> =
+        all.iter().map(|compared| View::new(&compared.comparison, None).sorted(order)).collect();
+    let mut text = String::new();
+    for (compared, view) in all.iter().zip(&views) {
+        text.push_str(&format!("- {}: {}\n", markdown_code(&compared.label), view.headline));
+    }
+    let titles = all.iter().map(|compared| markdown_cell(&compared.label)).collect::<Vec<_>>().join(" | ");
+    text.push_str(&format!("\n| benchmark | {} | {titles} |\n|---|--:|", markdown_cell(base)));
+    text.push_str(&"--:|".repeat(all.len()));
+    text.push('\n');
+    for line in lines(&views, every) {
+        let metric = line.metric.map_or_else(String::new, |metric| format!(" {}", markdown_cell(metric)));
+        let known = line.rows.iter().flatten().find_map(|row| base_value(row)).unwrap_or_default();
+        text.push_str(&format!("| {}{metric} | {known} |", markdown_cell(line.name)));
+        for row in &line.rows {
+            let shown = row.map_or_else(String::new, |row| cell(row).text.replace('\n', "<br>"));
+            text.push_str(&format!(" {shown} |"));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// Every row that any of the tables of two would show, in their order.

@@ -12,7 +12,7 @@ use super::chart::{Picture, Theme, picture};
 use super::human::quantity;
 use super::view::View;
 use super::{clean, markup, percent, words};
-use crate::model::Unit;
+use crate::model::{Unit, Verdict};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1f2328;--muted:#59636e;--ground:#fff;--line:#d9dfe5;--bad:#b3261e}\
@@ -24,6 +24,7 @@ th,td{text-align:left;padding:.3em .6em;border-bottom:1px solid var(--line);vert
 th{color:var(--muted);font-weight:normal}td.n{text-align:right;white-space:nowrap}\
 p.note{color:var(--muted);font-size:13px}.bad{color:var(--bad)}\
 svg{max-width:100%;height:auto}.dark{display:none}\
+@media (max-width:50em){table{display:block;overflow-x:auto}th:last-child,td:last-child{min-width:18em}}\
 @media (prefers-color-scheme:dark){:root{--ink:#f0f6fc;--muted:#9198a1;--ground:#0d1117;--line:#2f363e;\
 --bad:#ff7b72}.dark{display:block}.light{display:none}}";
 
@@ -109,7 +110,10 @@ fn comparison(view: &View<'_>, page: &mut String) {
         let name = row.metric.map_or(row.name.to_owned(), |metric| format!("{} {metric}", row.name));
         vec![
             plain(name),
-            plain(row.row.verdict.to_string()),
+            match row.row.verdict {
+                Verdict::Regressed | Verdict::Diverged | Verdict::Error => bad(row.row.verdict.to_string()),
+                verdict => plain(verdict.to_string()),
+            },
             number(row.values()),
             number(row.effect().unwrap_or_default()),
             number(row.interval().unwrap_or_default()),

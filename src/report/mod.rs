@@ -35,7 +35,7 @@ mod wrap;
 pub use backends::{BackendRow, BackendTable, backends_markdown, backends_table};
 pub use bisection::{BisectionFacts, bisection_file, bisection_html, bisection_markdown, bisection_terminal};
 pub use chart::{Picture, Theme, picture, png, power_curve};
-pub use columns::{Compared, columns};
+pub use columns::{Compared, columns, columns_markdown};
 pub use csv::csv;
 pub use drawn::DrawnRun;
 pub use explain::{explanations, explanations_json};

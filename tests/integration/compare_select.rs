@@ -260,6 +260,8 @@ fn several_results_stand_next_to_each_other() {
     let args = ["compare", "base.csv", "a.csv", "b.csv", "--between-cv", "0.1%"];
     let outcome = world.run(args).expect_code(10);
     insta::assert_snapshot!(outcome.stdout);
+    let markdown = world.run(args.into_iter().chain(["--format", "markdown"])).expect_code(10);
+    insta::assert_snapshot!("several_results_in_markdown", markdown.stdout);
     let unchanged = ["compare", "base.csv", "base.csv", "base.csv", "--between-cv", "0.1%"];
     world.run(unchanged).expect_code(0);
     world.run(args.into_iter().chain(["--format", "json"])).expect_code(2);
