@@ -32,17 +32,7 @@ pub fn draft(session: &Session<'_>, rules: &Rules<'_>) -> Option<Draft> {
     // A name of its own: its spread is that of days and chips, which says nothing about a row's.
     row.metric = Some(Metric { name: "common-latency".into(), ..metric });
     row.policy = Some(rule.clone());
-    row.estimate = Some(Estimate {
-        method: Method::History,
-        ratio: head.stats.location / base.stats.location,
-        interval: None,
-        p_worse: None,
-        p_adjusted: None,
-        q_value: None,
-        p_stability: None,
-        blocks: 0,
-        minimum_detectable: None,
-    });
+    row.estimate = Some(Estimate::unjudged(Method::History, head.stats.location / base.stats.location));
     let open = Open {
         evidence,
         forbidden: session.forbidden.clone(),

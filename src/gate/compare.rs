@@ -77,7 +77,8 @@ fn compared(
     drafts.extend(common_row::draft(&session, &rules));
     let effects = judge(&mut drafts, policy, options.suite_rows);
     let mut lints = lints;
-    lints.extend(diagnosis::of_session(drafts.iter().filter_map(|draft| draft.open.as_ref())));
+    let open = drafts.iter().filter_map(|draft| draft.open.as_ref());
+    lints.extend(diagnosis::of_session(open.map(|open| &open.evidence)));
     let mut rows: Vec<Row> = drafts
         .into_iter()
         .map(|Draft { mut row, open }| {

@@ -5,7 +5,7 @@ use crate::model::{
     BenchmarkName, Context, Lint, Metric, Outcome, SideName, Stage, Testbed, Toolchain, Verdict, Verification,
 };
 
-use super::{Alignment, MetricPolicy, Policy, Typical};
+use super::{Alignment, MetricPolicy, Policy};
 
 /// A two-sided interval for the ratio head/base.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,6 +55,36 @@ pub struct Estimate {
     pub blocks: u32,
     /// The smallest change (as a fraction) this row could have seen with 90 % power.
     pub minimum_detectable: Option<f64>,
+}
+
+impl Estimate {
+    /// A ratio of which nothing else is known yet.
+    pub fn unjudged(method: Method, ratio: f64) -> Self {
+        Self {
+            method,
+            ratio,
+            interval: None,
+            p_worse: None,
+            p_adjusted: None,
+            q_value: None,
+            p_stability: None,
+            blocks: 0,
+            minimum_detectable: None,
+        }
+    }
+}
+
+/// The typical value of each side of a row, in the metric's unit. Where the row has an effect, head/base is
+/// exactly that effect.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Typical {
+    pub base: Option<f64>,
+    pub head: Option<f64>,
+}
+
+impl Typical {
+    /// Nothing may be shown.
+    pub const WITHHELD: Self = Self { base: None, head: None };
 }
 
 /// Plain description of one side of a row.

@@ -5,7 +5,6 @@ use crate::stats::robust::{ScalePrior, fit};
 use crate::stats::stability::Counts;
 use crate::stats::{describe, diagnose};
 
-use super::draft::Open;
 use super::evidence::{Block, Evidence};
 use super::series::Readings;
 
@@ -107,9 +106,9 @@ fn order_effect(block: &Block) -> Option<f64> {
 
 /// Findings about the whole session: does the first process of a pair differ from the second? Each row
 /// gives its robust mean; rows are weighted alike.
-pub fn of_session<'a>(rows: impl Iterator<Item = &'a Open>) -> Option<Lint> {
+pub fn of_session<'a>(rows: impl Iterator<Item = &'a Evidence>) -> Option<Lint> {
     let effects: Vec<f64> = rows
-        .filter_map(|open| match &open.evidence {
+        .filter_map(|evidence| match evidence {
             Evidence::Paired(blocks) => {
                 let effects: Vec<f64> = blocks.iter().filter_map(order_effect).collect();
                 fit(&effects, ScalePrior::NONE).map(|fit| fit.center)

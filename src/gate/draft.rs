@@ -271,17 +271,6 @@ fn metric_draft(
         }
     };
     let ratio = head_readings.stats.location / base_readings.stats.location;
-    let estimate = |method, ratio| Estimate {
-        method,
-        ratio,
-        interval: None,
-        p_worse: None,
-        p_adjusted: None,
-        q_value: None,
-        p_stability: None,
-        blocks: 0,
-        minimum_detectable: None,
-    };
     let worse = match metric.better {
         Better::Lower => 1.0,
         Better::Higher => -1.0,
@@ -290,7 +279,7 @@ fn metric_draft(
     if let (Some(base), Some(head)) = (base_readings.exact, head_readings.exact) {
         let rule = rules.metric(&row.benchmark, metric);
         (row.verdict, row.reason) = decide_exact(base, head, worse, &rule);
-        row.estimate = Some(estimate(Method::Exact, if base == head { 1.0 } else { head / base }));
+        row.estimate = Some(Estimate::unjudged(Method::Exact, if base == head { 1.0 } else { head / base }));
         if let Some(lint) = other_work {
             (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::Unusable(lint));
         }
@@ -298,7 +287,7 @@ fn metric_draft(
     }
     if identical && other_work.is_none() {
         // What differs between two runs of one program is noise, and isn't an effect.
-        row.estimate = Some(estimate(Method::Identical, 1.0));
+        row.estimate = Some(Estimate::unjudged(Method::Identical, 1.0));
         (row.verdict, row.reason) = (Verdict::Pass, Reason::Identical);
         if let Some(detail) = contradiction(&base_readings, &head_readings) {
             let lint = Lint::new(LintCode::Contradictory, detail);
@@ -339,13 +328,13 @@ fn metric_draft(
         Err(why) => {
             row.verdict = Verdict::Inconclusive;
             row.reason = other_anchor.map_or(Reason::TooLittle(why), Reason::Unusable);
-            row.estimate = Some(estimate(Method::Unpaired, ratio));
+            row.estimate = Some(Estimate::unjudged(Method::Unpaired, ratio));
             Draft::settled(row)
         }
         Ok(evidence) => {
             row.lints.extend(evidence.lints().iter().cloned());
             row.lints = context::deduplicate(row.lints);
-            row.estimate = Some(estimate(Method::Paired, ratio));
+            row.estimate = Some(Estimate::unjudged(Method::Paired, ratio));
             let rule = rules.metric(&row.benchmark, metric);
             if !rule.fatal {
                 // Compile time is measured once by design. That this is little is worth a word only where

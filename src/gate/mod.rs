@@ -39,7 +39,7 @@ pub use anchor::anchored;
 pub use common_row::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
-    Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, WaiverUse,
+    Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, Typical, WaiverUse,
 };
 pub use disturbance::unfit;
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
@@ -50,5 +50,5 @@ pub use policy::{
 };
 pub use sequential::{IDENTICAL_BLOCKS, OpenRows, open_in, open_in_shard, open_rows};
 pub use series::described;
-pub use typical::{Latency, Typical};
+pub use typical::Latency;
 pub use untrusted::{Expected, compare_untrusted};

@@ -81,9 +81,10 @@ mod tests {
             reason: Reason::Open,
             fatal: true,
             estimate: Some(Estimate {
-                method: Method::Paired,
-                ratio,
                 interval: Some(Interval { low, high, level: 0.99 }),
+                blocks: 8,
+                ..Estimate::unjudged(Method::Paired, ratio)
+            }),
                 p_worse: None,
                 p_adjusted: None,
                 q_value: None,

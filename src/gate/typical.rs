@@ -4,20 +4,9 @@
 use crate::model::Metric;
 use crate::stats::describe;
 
-use super::{Method, Row, SideStats};
-
-/// The typical value of each side of a row, in the metric's unit. Where the row has an effect, head/base is
-/// exactly that effect.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Typical {
-    pub base: Option<f64>,
-    pub head: Option<f64>,
-}
+use super::{Method, Row, SideStats, Typical};
 
 impl Typical {
-    /// Nothing may be shown.
-    pub const WITHHELD: Self = Self { base: None, head: None };
-
     /// The values that go with a row's effect.
     ///
     /// Effects are estimated from pairs of processes, so no location of one side alone has exactly the
@@ -111,17 +100,7 @@ mod tests {
             verdict: Verdict::Pass,
             reason: Reason::WithinTolerance,
             fatal: true,
-            estimate: Some(Estimate {
-                method,
-                ratio,
-                interval: None,
-                p_worse: None,
-                p_adjusted: None,
-                q_value: None,
-                p_stability: None,
-                blocks: 0,
-                minimum_detectable: None,
-            }),
+            estimate: Some(Estimate::unjudged(method, ratio)),
             base: side(base),
             head: side(head),
             typical: Typical::default(),

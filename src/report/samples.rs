@@ -91,17 +91,7 @@ fn exact(name: &str, metric: Metric, verdict: Verdict, base: f64, head: f64) -> 
     shown(Row {
         metric: Some(metric),
         fatal: false,
-        estimate: Some(Estimate {
-            method: Method::Exact,
-            ratio: head / base,
-            interval: None,
-            p_worse: None,
-            p_adjusted: None,
-            q_value: None,
-            p_stability: None,
-            blocks: 0,
-            minimum_detectable: None,
-        }),
+        estimate: Some(Estimate::unjudged(Method::Exact, head / base)),
         base: Some(value(base)),
         head: Some(value(head)),
         policy: Some(MetricPolicy {
