@@ -85,13 +85,6 @@ mod tests {
                 blocks: 8,
                 ..Estimate::unjudged(Method::Paired, ratio)
             }),
-                p_worse: None,
-                p_adjusted: None,
-                q_value: None,
-                p_stability: None,
-                blocks: 8,
-                minimum_detectable: None,
-            }),
             base: None,
             head: None,
             typical: crate::gate::Typical::default(),

@@ -40,8 +40,11 @@ const FARTHEST: f64 = 4.0;
 const RATIO: f64 = 1.4;
 /// Partners are not sought farther away: a shift as large is rejected long before.
 const FARTHEST_PARTNER: f64 = 0.5;
-/// Where two distances separate the processes about as well, a score of this size decides nothing.
+/// A score of this size separates nothing.
 const RIDGE: f64 = 0.02;
+/// A distance whose separation is this much smaller than the best one's weighs e times less. Choosing only the best
+/// one sees less, because which one that is varies from session to session.
+const SHARPNESS: f64 = 0.3;
 
 /// A density on a regular grid, zero outside of it.
 #[derive(Debug, Clone)]
@@ -225,36 +228,47 @@ impl Scores {
         self.blocks.iter().map(|block| block.iter().map(rank).collect()).collect()
     }
 
-    /// Scores by block when head is taken to be `shift` worse, at the distance that separates the processes of
-    /// the blocks best, whichever side they are of.
+    /// Scores by block when head is taken to be `shift` worse: the mean over all distances, each weighted by how well it
+    /// separates the processes of the blocks, whichever side they are of.
     pub fn at(&self, shift: f64) -> Vec<Vec<Scored>> {
         let shift = shift - self.center;
-        let unscored = |p: &Profile| Scored { slot: p.slot, head: p.head, score: 0.0 };
-        let mut scores: Vec<Vec<Scored>> =
-            self.blocks.iter().map(|block| block.iter().map(unscored).collect()).collect();
-        let ridge = RIDGE * self.blocks.len() as f64;
-        let (mut most, mut best) = (f64::NEG_INFINITY, scores.clone());
         let distances = std::iter::successors(Some(BANDWIDTH / 3.0), |x| Some(x * RATIO));
-        for x in distances.take_while(|x| *x < FARTHEST_PARTNER) {
-            let (mut separated, mut squares) = (0.0, ridge);
-            for (profiles, block) in self.blocks.iter().zip(&mut scores) {
-                for (profile, into) in profiles.iter().zip(block.iter_mut()) {
-                    let (to_base, to_head) = if profile.head { (shift, 0.0) } else { (0.0, -shift) };
-                    into.score = profile.to_base.at(to_base + x) - profile.to_base.at(to_base - x)
-                        + profile.to_head.at(to_head + x)
-                        - profile.to_head.at(to_head - x);
-                    squares += into.score * into.score;
-                }
-                separated += largest(block);
-            }
-            let separated = separated / squares.sqrt();
-            if separated > most {
-                most = separated;
-                best.clone_from(&scores);
+        let distances = distances.take_while(|x| *x < FARTHEST_PARTNER);
+        let separated: Vec<Separated> = distances.map(|distance| self.separated(shift, distance)).collect();
+        let most = separated.iter().map(|one| one.separation).fold(f64::NEG_INFINITY, f64::max);
+        let unscored = |p: &Profile| Scored { slot: p.slot, head: p.head, score: 0.0 };
+        let mut mean: Vec<Vec<Scored>> =
+            self.blocks.iter().map(|block| block.iter().map(unscored).collect()).collect();
+        for one in separated {
+            let weight = ((one.separation - most) / SHARPNESS).exp() / one.size;
+            for (into, from) in mean.iter_mut().flatten().zip(one.scores.iter().flatten()) {
+                into.score += weight * from.score;
             }
         }
-        best
+        mean
     }
+
+    /// Scores with partners at one distance, head's centered costs less `shift`.
+    fn separated(&self, shift: f64, x: f64) -> Separated {
+        let score = |p: &Profile| {
+            let (to_base, to_head) = if p.head { (shift, 0.0) } else { (0.0, -shift) };
+            let score = p.to_base.at(to_base + x) - p.to_base.at(to_base - x) + p.to_head.at(to_head + x)
+                - p.to_head.at(to_head - x);
+            Scored { slot: p.slot, head: p.head, score }
+        };
+        let scores: Vec<Vec<Scored>> =
+            self.blocks.iter().map(|block| block.iter().map(score).collect()).collect();
+        let squares: f64 = scores.iter().flatten().map(|one| one.score * one.score).sum();
+        let size = (squares + RIDGE * self.blocks.len() as f64).sqrt();
+        Separated { separation: scores.iter().map(|block| largest(block)).sum::<f64>() / size, size, scores }
+    }
+}
+
+/// The scores of one distance, how large they are, and how well they separate the processes of the blocks.
+struct Separated {
+    scores: Vec<Vec<Scored>>,
+    size: f64,
+    separation: f64,
 }
 
 /// Distance up to which a comb is looked for: four slices of a scheduler in a repetition, or more.
