@@ -9,8 +9,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use crate::corpus::{benchmark, session};
-use crate::generators::{BLOCKS, GENERATORS, Program, Vice, row};
-use crate::parallel;
+use crate::generators::{BLOCKS, GENERATORS, Generator, Program, row};
+use crate::{parallel, wanted};
 
 /// Candidates behind the good end.
 const COMMITS: usize = 256;
@@ -24,9 +24,8 @@ type Changes = Vec<(usize, f64)>;
 
 /// The machine that measures pairs of candidates.
 struct Machine {
-    vice: Vice,
+    generator: &'static Generator,
     changes: Changes,
-    intermittent: bool,
     random: ChaCha12Rng,
     sessions: BTreeMap<Pair, [Vec<Process>; 2]>,
 }
@@ -34,7 +33,8 @@ struct Machine {
 impl Machine {
     fn program(&self, candidate: usize) -> Program {
         let behind = self.changes.iter().filter(|(at, _)| *at <= candidate);
-        let factor = if self.intermittent { 1.0 } else { behind.clone().map(|(_, factor)| factor).product() };
+        let factor =
+            if self.generator.changes { 1.0 } else { behind.clone().map(|(_, factor)| factor).product() };
         Program { factor, changed: behind.count() > 0 }
     }
 
@@ -45,7 +45,7 @@ impl Machine {
         let mut have = sides[0].len() as u32 / 2;
         while have < blocks {
             let visit = (blocks - have).min(BLOCKS as u32);
-            let made = row(Some(self.vice), programs, &mut self.random);
+            let made = row(Some(self.generator), programs, &mut self.random);
             for (into, processes) in sides.iter_mut().zip(made) {
                 for mut process in processes {
                     let Some(slot) = process.slot.as_mut().filter(|slot| slot.block < visit) else {
@@ -108,7 +108,6 @@ fn plain(machine: &mut Machine) -> (usize, u32) {
 }
 
 fn machine(at: usize, seed: u64, number: u32, changes: &[f64]) -> Machine {
-    let (_, vice, intermittent) = GENERATORS[at];
     let mut random =
         ChaCha12Rng::seed_from_u64(seed ^ ((at as u64 + 1) << 40) ^ ((changes.len() as u64) << 36));
     random.set_stream(u64::from(number));
@@ -121,7 +120,7 @@ fn machine(at: usize, seed: u64, number: u32, changes: &[f64]) -> Machine {
     }
     let mut changes: Changes = places.into_iter().zip(changes.iter().copied()).collect();
     changes.sort_by_key(|(at, _)| *at);
-    Machine { vice, changes, intermittent, random, sessions: BTreeMap::new() }
+    Machine { generator: &GENERATORS[at], changes, random, sessions: BTreeMap::new() }
 }
 
 fn percent(outcomes: &[(Outcome, Vec<usize>)], of: impl Fn(&Outcome, &[usize]) -> bool) -> f64 {
@@ -151,12 +150,12 @@ pub fn print(bisections: u32, seed: u64) {
         "plain right",
         "blocks"
     );
-    let only = std::env::args().skip_while(|argument| argument != "--only").nth(1);
-    for (at, (name, _, intermittent)) in GENERATORS.iter().enumerate() {
-        if only.as_ref().is_some_and(|only| !name.contains(only)) {
+    for (at, generator) in GENERATORS.iter().enumerate() {
+        let name = generator.name;
+        if !wanted(name) {
             continue;
         }
-        let cases: &[(&str, &[f64])] = if *intermittent {
+        let cases: &[(&str, &[f64])] = if generator.changes {
             &[("none", &[]), ("1", &[1.0])]
         } else {
             &[("none", &[]), ("+3 %", &[1.03]), ("+3, +4 %", &[1.03, 1.04])]

@@ -1,17 +1,30 @@
 //! The recorded corpus as runs.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use benchgate::model::{Benchmark, BlockSlot, Metric, MetricSeries, Process, Run, Series};
 use serde_json::Value;
 
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
-fn lines(file: &str) -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/corpus").join(file);
-    let text = std::fs::read_to_string(path).unwrap();
+/// Where the project's own recordings are.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/corpus")
+}
+
+fn lines(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The kinds of lines in a recording. Lines without a kind are of unchanged code.
+pub fn kinds(file: &Path) -> Vec<String> {
+    let kind = |line: &Value| line["kind"].as_str().unwrap_or("aa").to_owned();
+    let mut kinds: Vec<String> = lines(file).iter().map(kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
 }
 
 fn samples(line: &Value) -> Vec<f64> {
@@ -33,15 +46,20 @@ pub fn session(benchmarks: Vec<Benchmark>) -> Run {
     Run { session: Some("recorded".to_owned()), benchmarks, ..Run::default() }
 }
 
-/// A recorded session: side A as base, side B as head; a round is a block. `kind` picks lines where a file
-/// holds several kinds. In `paired.jsonl` a slot is a pair, whose lines are in the order of their start.
-pub fn session_of(file: &str, kind: Option<&str>) -> (Run, Run) {
+/// A recorded session: side A as base, side B as head; a round is a block, of which only the last `share` is read.
+/// Where a slot is a pair (0 and 1, as in `paired.jsonl`), its lines are in the order of their start.
+pub fn session_of(file: &Path, kind: &str, share: f64) -> (Run, Run) {
+    let mut lines = lines(file);
+    lines.retain(|line| line["kind"].as_str().unwrap_or("aa") == kind);
+    let rounds = lines.iter().map(|line| line["round"].as_u64().unwrap()).max().unwrap_or_default() + 1;
+    let first = (rounds as f64 * (1.0 - share)).round() as u64;
+    let of_pairs = lines.iter().all(|line| line["slot"].as_u64().unwrap() < 2);
     let mut models: BTreeMap<String, (Vec<Process>, Vec<Process>)> = BTreeMap::new();
     let mut places: BTreeMap<(String, u64, u64), u8> = BTreeMap::new();
-    for line in lines(file).iter().filter(|line| kind.is_none_or(|kind| text(line, "kind") == kind)) {
+    for line in lines.iter().filter(|line| line["round"].as_u64().unwrap() >= first) {
         let (model, round, slot) =
             (text(line, "model"), line["round"].as_u64().unwrap(), line["slot"].as_u64().unwrap());
-        let slot = if file == "paired.jsonl" {
+        let slot = if of_pairs {
             let place = places.entry((model.to_owned(), round, slot)).or_default();
             *place += 1;
             2 * slot as u8 + *place - 1
@@ -64,7 +82,7 @@ pub fn session_of(file: &str, kind: Option<&str>) -> (Run, Run) {
 /// `loaded.jsonl` of one IREE version: for each round, each model's one process.
 pub fn loaded(iree: &str) -> Vec<BTreeMap<String, Vec<f64>>> {
     let mut rounds: BTreeMap<u64, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
-    for line in lines("loaded.jsonl").iter().filter(|line| text(line, "iree") == iree) {
+    for line in lines(&folder().join("loaded.jsonl")).iter().filter(|line| text(line, "iree") == iree) {
         let round = line["round"].as_u64().unwrap();
         rounds.entry(round).or_default().insert(text(line, "model").to_owned(), samples(line));
     }

@@ -26,23 +26,63 @@ fn chance(random: &mut ChaCha12Rng, p: f64) -> bool {
 /// argument says which processes a changed program ran.
 pub type Vice = fn(&mut ChaCha12Rng, &mut [f64; SLOTS], &[bool; SLOTS]);
 
-/// Name, what it does, and whether head is changed by it (so that a red is right).
-pub const GENERATORS: &[(&str, Vice, bool)] = &[
-    ("calm 1 %", |_, _, _| {}, false),
-    ("regimes x1.5", regimes, false),
-    ("regimes of two processes", short_regimes, false),
-    ("drift and random walk", drift, false),
-    ("order: first of four +5 %", first_slow, false),
-    ("order: first of a pair +3 %", pair_order, false),
-    ("bimodal 50/50, 10 % apart", bimodal_even, false),
-    ("bimodal 20/80, 10 % apart", bimodal_rare, false),
-    ("heavy tails, t with 2 df", heavy, false),
-    ("heavy tails, Cauchy", cauchy, false),
-    ("exponential delays of 5 %", delays, false),
-    ("scales from 0.1 to 10 %", scales, false),
-    ("head slow 30 % of the time by 20 %", intermittent, true),
-    ("head slow 20 % of the time by 50 %", rare_intermittent, true),
+/// A vice with its name.
+pub struct Generator {
+    pub name: &'static str,
+    pub vice: Vice,
+    /// How long a repetition takes on the wall that computes so many nanoseconds.
+    pub waits: Wait,
+    /// Whether head is changed by it, so that a red is right.
+    pub changes: bool,
+}
+
+/// Time on the wall of one repetition, from the time that it computes.
+pub type Wait = fn(&mut ChaCha12Rng, f64) -> f64;
+
+const fn vice(name: &'static str, vice: Vice) -> Generator {
+    Generator { name, vice, waits: |_, time| time, changes: false }
+}
+
+const fn changing(name: &'static str, vice: Vice) -> Generator {
+    Generator { name, vice, waits: |_, time| time, changes: true }
+}
+
+const fn waiting(name: &'static str, waits: Wait) -> Generator {
+    Generator { name, vice: |_, _, _| {}, waits, changes: false }
+}
+
+pub const GENERATORS: &[Generator] = &[
+    vice("calm 1 %", |_, _, _| {}),
+    vice("regimes x1.5", regimes),
+    vice("regimes of two processes", short_regimes),
+    vice("drift and random walk", drift),
+    vice("order: first of four +5 %", first_slow),
+    vice("order: first of a pair +3 %", pair_order),
+    vice("bimodal 50/50, 10 % apart", bimodal_even),
+    vice("bimodal 20/80, 10 % apart", bimodal_rare),
+    vice("heavy tails, t with 2 df", heavy),
+    vice("heavy tails, Cauchy", cauchy),
+    vice("exponential delays of 5 %", delays),
+    vice("scales from 0.1 to 10 %", scales),
+    changing("head slow 30 % of the time by 20 %", intermittent),
+    changing("head slow 20 % of the time by 50 %", rare_intermittent),
+    waiting("competitor, same weight, slices of 4 ms", |random, time| shared(random, time, 4.0, 4.0)),
+    waiting("competitor, same weight, slices of 3 ms", |random, time| shared(random, time, 3.0, 3.0)),
+    waiting("competitor at nice 19, ticks of 4 ms", |random, time| shared(random, time, 68.0, 4.0)),
 ];
+
+/// Iterations of a repetition, whose mean is reported.
+const ITERATIONS: f64 = 24.0;
+const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
+
+/// A repetition beside a busy loop on the same processor, under a scheduler that takes turns at its tick (Linux: a task
+/// runs for `ours` milliseconds, then the other for `theirs`, in proportion to their weights: 1024 and 1024, or 1024 and 15
+/// at nice 19). The repetition begins anywhere in our turn.
+fn shared(random: &mut ChaCha12Rng, time: f64, ours: f64, theirs: f64) -> f64 {
+    let computes = ITERATIONS * time / NANOSECONDS_PER_MILLISECOND;
+    let waits = ((computes + ours * random.random::<f64>()) / ours).floor();
+    (computes + waits * theirs) * NANOSECONDS_PER_MILLISECOND / ITERATIONS
+}
 
 fn regimes(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {
     let mut slow = chance(random, 0.2);
@@ -134,7 +174,11 @@ pub struct Program {
 pub const UNCHANGED: Program = Program { factor: 1.0, changed: false };
 
 /// The processes of one row, by side.
-pub fn row(vice: Option<Vice>, [base, head]: [Program; 2], random: &mut ChaCha12Rng) -> [Vec<Process>; 2] {
+pub fn row(
+    generator: Option<&Generator>,
+    [base, head]: [Program; 2],
+    random: &mut ChaCha12Rng,
+) -> [Vec<Process>; 2] {
     let mut is_head = [false; SLOTS];
     for pair in is_head.chunks_mut(2) {
         let head_first = chance(random, 0.5);
@@ -142,27 +186,35 @@ pub fn row(vice: Option<Vice>, [base, head]: [Program; 2], random: &mut ChaCha12
     }
     let mut costs = [0.0; SLOTS];
     costs.iter_mut().for_each(|cost| *cost = 0.007 * normal(random));
-    if let Some(vice) = vice {
-        vice(random, &mut costs, &is_head.map(|is_head| if is_head { head.changed } else { base.changed }));
+    if let Some(generator) = generator {
+        (generator.vice)(
+            random,
+            &mut costs,
+            &is_head.map(|is_head| if is_head { head.changed } else { base.changed }),
+        );
     }
     let mut sides = [Vec::new(), Vec::new()];
     for (at, (cost, is_head)) in costs.iter().zip(is_head).enumerate() {
         let location = 1e6 * cost.exp() * if is_head { head.factor } else { base.factor };
-        let samples = (0..REPETITIONS).map(|_| location * (0.005 * normal(random)).exp()).collect();
+        let mut repetition = || {
+            let time = location * (0.005 * normal(random)).exp();
+            generator.map_or(time, |generator| (generator.waits)(random, time))
+        };
+        let samples = (0..REPETITIONS).map(|_| repetition()).collect();
         let slot = Some(BlockSlot { block: (at / 4) as u32, slot: (at % 4) as u8 });
         sides[usize::from(is_head)].push(Process { samples, slot, started: None });
     }
     sides
 }
 
-/// One session. `slowed` is a row and the factor of its head. Where the generator changes head
-/// (`changes`), only row `slowed.0` has it; the others stay calm.
-pub fn make(vice: Vice, changes: bool, slowed: (usize, f64), random: &mut ChaCha12Rng) -> (Run, Run) {
+/// One session. `slowed` is a row and the factor of its head. Where the generator changes head, only row
+/// `slowed.0` has it; the others stay calm.
+pub fn make(generator: &Generator, slowed: (usize, f64), random: &mut ChaCha12Rng) -> (Run, Run) {
     let (mut base, mut head) = (session(Vec::new()), session(Vec::new()));
     for number in 0..ROWS {
-        let vice = (!changes || number == slowed.0).then_some(vice);
+        let generator = (!generator.changes || number == slowed.0).then_some(generator);
         let factor = if number == slowed.0 { slowed.1 } else { 1.0 };
-        let [a, b] = row(vice, [UNCHANGED, Program { factor, changed: true }], random);
+        let [a, b] = row(generator, [UNCHANGED, Program { factor, changed: true }], random);
         base.benchmarks.push(benchmark(&format!("row-{number}"), a));
         head.benchmarks.push(benchmark(&format!("row-{number}"), b));
     }

@@ -3,11 +3,19 @@
 //! How often suites of unchanged code turn red, how often a slowdown is seen, and after how many pairs:
 //! benchgate's own gate and the rules of other tools, on the recorded corpus, on generators of
 //! hostile noise, and against a stored baseline. docs/statistics.md holds the table it printed.
-//! `-- --suites N --seed S` change the number of resampled suites and the seed; `-- --bisect N` prints N simulated
-//! bisections a figure instead, of the generators that `--only NAME` names.
+//!
+//! | after `--` | |
+//! |---|---|
+//! | `--suites N`, `--seed S` | resampled suites a figure (a fifth of it for made noise), and the seed |
+//! | `--only TEXT` | only recordings and generators whose name contains it |
+//! | `--data FOLDER` | only the recordings (`*.jsonl`, as in tests/fixtures/corpus) of this folder |
+//! | `--hold-out FRACTION` | only the last rounds of each recording |
+//! | `--blocks N` | one look after so many blocks, instead of the default's looks |
+//! | `--bisect N` | simulated bisections instead |
 #![expect(clippy::print_stdout, reason = "a table on the terminal is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
 
+mod bars;
 mod bisection;
 mod corpus;
 mod generators;
@@ -20,12 +28,23 @@ mod unpaired;
 
 use std::time::Instant;
 
+use bars::Bars;
+
 /// Suites per figure, unless `--suites` says otherwise.
 const SUITES: u32 = 300;
 
+/// The value of an option of this run.
+pub fn value(name: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)
+}
+
 fn option(name: &str, default: u64) -> u64 {
-    let mut arguments = std::env::args().skip_while(|argument| argument != name);
-    arguments.nth(1).and_then(|value| value.parse().ok()).unwrap_or(default)
+    value(name).and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Whether `--only` asks for this.
+pub fn wanted(name: &str) -> bool {
+    value("--only").is_none_or(|only| name.contains(&only))
 }
 
 fn main() {
@@ -39,10 +58,16 @@ fn main() {
         return;
     }
     println!("{suites} suites a figure, seed {seed}; percent, ± half a 95 % interval clustered by round\n");
-    recorded::print(suites, seed);
-    hostile::print(suites / 5, seed);
-    unpaired::print(suites, seed);
-    nightly::print(suites / 5, seed);
+    let mut bars = Bars::default();
+    recorded::print((suites, seed), &mut bars);
+    if value("--data").is_none() {
+        hostile::print((suites / 5, seed), &mut bars);
+    }
+    if value("--data").is_none() && value("--only").is_none() {
+        unpaired::print(suites, seed);
+        nightly::print((suites / 5, seed), &mut bars);
+    }
+    bars.print();
     println!("took {:.0} s", started.elapsed().as_secs_f64());
 }
 

@@ -5,6 +5,7 @@ use benchgate::model::{Anchor, BenchmarkName, Process, Run, Verdict};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
+use crate::bars::{Bar, Bars};
 use crate::corpus::benchmark;
 use crate::generators::{ROWS, normal};
 use crate::parallel;
@@ -30,6 +31,8 @@ const MACHINES: [Machine; 5] = [
     Machine { name: "several chips 3 %, days 1 %", chip: 0.03, day: 0.01, anchor: None },
     Machine { name: "several chips 3 %, days 1 %, anchor", chip: 0.03, day: 0.01, anchor: Some(1.0) },
 ];
+/// The machine that the stored bars are about.
+const WITH_BARS: &str = "one chip, days 1 %, anchor";
 const HISTORIES: [usize; 4] = [1, 3, 10, 30];
 
 fn session(machine: &Machine, slowed: Slowed, random: &mut ChaCha12Rng) -> Run {
@@ -79,7 +82,7 @@ fn median(processes: &[Process]) -> f64 {
     all[all.len() / 2]
 }
 
-pub fn print(suites: u32, seed: u64) {
+pub fn print((suites, seed): (u32, u64), bars: &mut Bars) {
     println!("## Stored baseline: one session of {PROCESSES} processes against simulated nightly sessions");
     println!(
         "{:<36} {:>9} {:>14} {:>14} {:>14} {:>14} {:>14}",
@@ -112,11 +115,23 @@ pub fn print(suites: u32, seed: u64) {
                 let share = |of: fn(&(f64, f64)) -> f64| {
                     let mut tally = Tally::new(0);
                     results.iter().for_each(|result| tally.add(of(result), &[]));
-                    tally.percent()
+                    tally
                 };
-                cells.push(share(|(hit, _)| *hit));
+                let (hit, green) = (share(|(hit, _)| *hit), share(|(_, green)| *green));
+                if sessions == 10 && name == WITH_BARS {
+                    let mut bar = |what: &str, bar, found: &Tally| {
+                        bars.add(format!("stored, {name}, 10 sessions: {what}"), bar, found)
+                    };
+                    if slowdown == 0.0 {
+                        bar("suites red on unchanged code", Bar::Most(0.01), &hit);
+                        bar("rows green", Bar::Least(0.9), &green);
+                    } else if slowdown == 0.05 {
+                        bar("+5 % red", Bar::Least(0.9), &hit);
+                    }
+                }
+                cells.push(hit.percent());
                 if slowdown == 0.0 {
-                    cells.push(share(|(_, green)| *green));
+                    cells.push(green.percent());
                 }
             }
             println!(

@@ -1,11 +1,15 @@
 //! Recorded sessions, resampled.
 
+use std::path::PathBuf;
+
 use benchgate::gate::noise::{Recording, measure};
-use benchgate::gate::{Policy, SequentialPolicy};
+use benchgate::gate::{Interval, Policy, SequentialPolicy};
 use benchgate::model::{Benchmark, Run, Series, Verdict};
+use benchgate::stats::describe::median;
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
+use crate::bars::{Bar, Bars};
 use crate::peers::PEERS;
 use crate::tally::Tally;
 use crate::{corpus, parallel};
@@ -20,26 +24,55 @@ const CELLS: [(&str, f64, f64); 5] = [
     ("+5 %", 1.05, 1.0),
     ("+10 %", 1.1, 1.0),
 ];
-/// File, kind of its lines, blocks of a session (`None`: the default looks).
-const UNCHANGED: [(&str, Option<&str>, Option<u32>); 8] = [
-    ("paired.jsonl", None, None),
-    ("paired.jsonl", None, Some(12)),
-    ("regimes-aa.jsonl", None, Some(12)),
-    ("design-default-aa.jsonl", None, Some(12)),
-    ("design-short-aa.jsonl", None, None),
-    ("two-threads.jsonl", Some("aa"), None),
-    ("competitor.jsonl", Some("aa"), None),
-    ("competitor-niced.jsonl", Some("aa"), None),
-];
-/// Sides that really differ.
-const CHANGED: [(&str, &str, Option<u32>); 6] = [
-    ("regimes-plus5.jsonl", "plus5", Some(12)),
-    ("two-threads.jsonl", "plus5", None),
-    ("competitor.jsonl", "plus5", None),
-    ("competitor.jsonl", "plus10", None),
-    ("competitor-niced.jsonl", "plus5", None),
-    ("competitor-niced.jsonl", "plus10", None),
-];
+/// The project's recordings that end at twelve blocks; the others take the default's looks.
+const TWELVE_BLOCKS: [&str; 3] = ["regimes-aa.jsonl", "regimes-plus5.jsonl", "design-default-aa.jsonl"];
+/// Its recordings without blocks.
+const UNPAIRED: [&str; 1] = ["loaded.jsonl"];
+
+/// One kind of lines of a recording.
+struct Recorded {
+    name: String,
+    file: PathBuf,
+    kind: String,
+    policy: Policy,
+}
+
+impl Recorded {
+    fn sessions(&self) -> Recording {
+        let share = crate::value("--hold-out").map_or(1.0, |share| share.parse().unwrap());
+        let (base, head) = corpus::session_of(&self.file, &self.kind, share);
+        Recording::new(&base, &head, "latency")
+    }
+
+    /// By how much head really is slower, where it is: `plus5` is 5 %.
+    fn truth(&self) -> Option<f64> {
+        self.kind.strip_prefix("plus").and_then(|percent| percent.parse().ok()).map(|p: f64| p / 100.0)
+    }
+}
+
+/// The recordings that were asked for.
+fn recordings() -> Vec<Recorded> {
+    let foreign = crate::value("--data").map(PathBuf::from);
+    let folder = foreign.clone().unwrap_or_else(corpus::folder);
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
+    files.sort_unstable();
+    let asked = crate::value("--blocks").map(|blocks| blocks.parse().unwrap());
+    let mut found = Vec::new();
+    for file in files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        if !crate::wanted(&name) || (foreign.is_none() && UNPAIRED.contains(&name.as_str())) {
+            continue;
+        }
+        let twelve = foreign.is_none() && TWELVE_BLOCKS.contains(&name.as_str());
+        for kind in corpus::kinds(&file) {
+            let policy = policy(asked.or(twelve.then_some(12)));
+            found.push(Recorded { name: name.clone(), file: file.clone(), kind, policy });
+        }
+    }
+    found
+}
 
 fn policy(blocks: Option<u32>) -> Policy {
     let mut policy = Policy::default();
@@ -64,6 +97,8 @@ fn blocks_of(sequential: SequentialPolicy) -> String {
 struct Suite {
     drawn: Vec<usize>,
     verdicts: Vec<Verdict>,
+    /// Of head / base, by row.
+    intervals: Vec<Option<Interval>>,
     slow: usize,
     blocks: f64,
 }
@@ -74,8 +109,28 @@ impl Suite {
     }
 
     fn green(&self) -> f64 {
-        self.verdicts.iter().filter(|verdict| is_green(**verdict)).count() as f64 / self.verdicts.len() as f64
+        self.share(is_green)
     }
+
+    fn share(&self, of: impl Fn(Verdict) -> bool) -> f64 {
+        self.verdicts.iter().filter(|verdict| of(**verdict)).count() as f64 / self.verdicts.len() as f64
+    }
+
+    /// Share of the intervals that hold a ratio within these.
+    fn covered(&self, truth: impl Fn(usize) -> (f64, f64)) -> f64 {
+        let holds = |(row, interval): (usize, &Option<Interval>)| {
+            let (least, most) = truth(row);
+            interval.is_some_and(|interval| interval.low <= most && interval.high >= least)
+        };
+        self.intervals.iter().enumerate().filter(|it| holds(*it)).count() as f64 / self.intervals.len() as f64
+    }
+}
+
+/// The median width of the intervals of these suites, in percent of the ratio.
+fn width(suites: &[Suite]) -> f64 {
+    let intervals = suites.iter().flat_map(|suite| suite.intervals.iter().flatten());
+    let widths: Vec<f64> = intervals.map(|interval| 100.0 * (interval.high / interval.low).ln()).collect();
+    median(&widths).unwrap_or(f64::NAN)
 }
 
 fn suites(
@@ -103,8 +158,10 @@ fn suites(
 fn judged(base: &Run, head: &Run, policy: &Policy, drawn: Vec<usize>, slow: usize) -> Suite {
     let measured = measure(base, head, policy);
     let verdicts: Vec<Verdict> = measured.comparison.rows.iter().map(|row| row.verdict).collect();
+    let rows = measured.comparison.rows.iter();
+    let intervals = rows.map(|row| row.estimate.as_ref().and_then(|estimate| estimate.interval)).collect();
     let blocks = measured.blocks.iter().map(|n| f64::from(*n)).sum::<f64>() / verdicts.len() as f64;
-    Suite { drawn, verdicts, slow, blocks }
+    Suite { drawn, verdicts, intervals, slow, blocks }
 }
 
 fn tally(recording: &Recording, suites: &[Suite], of: impl Fn(&Suite) -> f64) -> Tally {
@@ -113,67 +170,132 @@ fn tally(recording: &Recording, suites: &[Suite], of: impl Fn(&Suite) -> f64) ->
     tally
 }
 
-pub fn print(suites_asked: u32, seed: u64) {
-    println!("## Recorded, unchanged; one row slowed by a factor");
-    println!(
-        "{:<26} {:>6} {:<17} {:>14} {:>14} {:>14} {:>13} {:>7}",
-        "", "blocks", "", "suites red", "rows green", "slowed red", "slowed green", "blocks"
-    );
-    for (file, kind, blocks) in UNCHANGED {
-        let (base, head) = corpus::session_of(file, kind);
-        let recording = Recording::new(&base, &head, "latency");
-        let policy = policy(blocks);
-        for (cell, one, all) in CELLS {
-            let judged = suites(&recording, &policy, (one, all), (suites_asked, seed));
-            let share = |of: &dyn Fn(&Suite) -> f64| tally(&recording, &judged, of);
-            let bit = |is: bool| f64::from(u8::from(is));
-            let slowed =
-                |of: &dyn Fn(&Suite) -> f64| if one > 1.0 { share(of).percent() } else { String::new() };
-            println!(
-                "{file:<26} {:>6} {cell:<17} {:>14} {:>14} {:>14} {:>13} {:>7.1}",
-                blocks_of(policy.sequential),
-                if one > 1.0 { String::new() } else { share(&|s| bit(s.red())).percent() },
-                if one > 1.0 { String::new() } else { share(&Suite::green).percent() },
-                slowed(&|s| bit(s.verdicts[s.slow] == Verdict::Regressed)),
-                slowed(&|s| bit(is_green(s.verdicts[s.slow]))),
-                share(&|s| s.blocks).mean(),
-            );
-        }
-    }
-    print_changed(suites_asked, seed);
-    print_peers(suites_asked, seed);
-}
-
-fn print_changed(suites_asked: u32, seed: u64) {
-    println!("\n## Recorded, head really does more work; rows");
-    println!("{:<26} {:>6} {:<9} {:>14} {:>14} {:>7}", "", "blocks", "", "red", "green", "blocks");
-    for (file, kind, blocks) in CHANGED {
-        let (base, head) = corpus::session_of(file, Some(kind));
-        let recording = Recording::new(&base, &head, "latency");
-        let policy = policy(blocks);
-        let judged = parallel(suites_asked, |suite| {
-            let mut random = ChaCha12Rng::seed_from_u64(seed);
-            random.set_stream(u64::from(suite));
-            let (drawn, base, head) = recording.draw_as_labelled(policy.sequential.max_blocks, &mut random);
-            judged(&base, &head, &policy, drawn, 0)
-        });
-        let red = |s: &Suite| {
-            s.verdicts.iter().filter(|v| **v == Verdict::Regressed).count() as f64 / s.verdicts.len() as f64
-        };
+pub fn print((suites_asked, seed): (u32, u64), bars: &mut Bars) {
+    let recordings = recordings();
+    let (changed, unchanged): (Vec<_>, Vec<_>) =
+        recordings.into_iter().partition(|recorded| recorded.truth().is_some());
+    if !unchanged.is_empty() {
+        println!("## Recorded, unchanged; one row slowed by a factor");
         println!(
-            "{file:<26} {:>6} {kind:<9} {:>14} {:>14} {:>7.1}",
-            blocks_of(policy.sequential),
-            tally(&recording, &judged, red).percent(),
-            tally(&recording, &judged, Suite::green).percent(),
-            tally(&recording, &judged, |s| s.blocks).mean(),
+            "{:<24} {:>6} {:<16} {:>14} {:>14} {:>14} {:>13} {:>14} {:>7} {:>7}",
+            "",
+            "blocks",
+            "",
+            "suites red",
+            "rows green",
+            "slowed red",
+            "slowed green",
+            "covered",
+            "width",
+            "blocks"
         );
     }
+    for recorded in unchanged {
+        print_unchanged(&recorded, (suites_asked, seed), bars);
+    }
+    if !changed.is_empty() {
+        println!("\n## Recorded, head really does more work; rows");
+        println!(
+            "{:<24} {:>6} {:<9} {:>14} {:>14} {:>14} {:>14} {:>7} {:>7}",
+            "", "blocks", "", "red", "all rows red", "green", "covered", "width", "blocks"
+        );
+    }
+    for recorded in changed {
+        print_changed(&recorded, (suites_asked, seed), bars);
+    }
     println!();
+    if crate::value("--data").is_none() && crate::wanted("peers") {
+        print_peers(suites_asked, seed);
+    }
+}
+
+fn print_unchanged(recorded: &Recorded, asked: (u32, u64), bars: &mut Bars) {
+    let (recording, policy, name) = (recorded.sessions(), &recorded.policy, &recorded.name);
+    for (cell, one, all) in CELLS {
+        let judged = suites(&recording, policy, (one, all), asked);
+        let share = |of: &dyn Fn(&Suite) -> f64| tally(&recording, &judged, of);
+        let bit = |is: bool| f64::from(u8::from(is));
+        let (red, green) = (share(&|s| bit(s.red())), share(&Suite::green));
+        let slowed_red = share(&|s| bit(s.verdicts[s.slow] == Verdict::Regressed));
+        let slowed_green = share(&|s| bit(is_green(s.verdicts[s.slow])));
+        let truth = |slow: usize, row: usize| all * if row == slow { one } else { 1.0 };
+        let covered = share(&|s| s.covered(|row| (truth(s.slow, row), truth(s.slow, row))));
+        let is_slowed = one > 1.0;
+        let shown = |tally: &Tally, shown: bool| if shown { tally.percent() } else { String::new() };
+        println!(
+            "{name:<24} {:>6} {cell:<16} {:>14} {:>14} {:>14} {:>13} {:>14} {:>7.1} {:>7.1}",
+            blocks_of(policy.sequential),
+            shown(&red, !is_slowed),
+            shown(&green, !is_slowed),
+            shown(&slowed_red, is_slowed),
+            shown(&slowed_green, is_slowed),
+            covered.percent(),
+            width(&judged),
+            share(&|s| s.blocks).mean(),
+        );
+        let mut bar = |what: &str, bar, found: &Tally| bars.add(format!("{name}: {what}"), bar, found);
+        let (seen, unseen) = match name.as_str() {
+            "paired.jsonl" => ([("+3 %", 0.95), ("+5 %", 0.99)], 0.99),
+            "regimes-aa.jsonl" => ([("+3 %", 0.5), ("+5 %", 0.9)], 0.9),
+            _ => ([("", 0.0); 2], 0.0),
+        };
+        match cell {
+            "unchanged" => {
+                bar("suites red on unchanged code", Bar::Most(0.01), &red);
+                if unseen > 0.0 {
+                    bar("rows green", Bar::Least(unseen), &green);
+                }
+            }
+            "all at the floor" => bar("suites red, all rows slower by the floor", Bar::Most(0.02), &red),
+            "+10 %" => bar("+10 % called green", Bar::Most(0.001), &slowed_green),
+            _ => {}
+        }
+        if let Some((_, least)) = seen.iter().find(|(seen, _)| *seen == cell) {
+            bar(&format!("{cell} red"), Bar::Least(*least), &slowed_red);
+        }
+    }
+}
+
+/// What starting a call costs is the same on both sides, so that the true effect may be a little smaller.
+const LESS: f64 = 0.005;
+
+fn print_changed(recorded: &Recorded, (suites_asked, seed): (u32, u64), bars: &mut Bars) {
+    let (recording, policy, name, kind) =
+        (recorded.sessions(), &recorded.policy, &recorded.name, &recorded.kind);
+    let truth = recorded.truth().unwrap_or_default();
+    let judged = parallel(suites_asked, |suite| {
+        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        random.set_stream(u64::from(suite));
+        let (drawn, base, head) = recording.draw_as_labelled(policy.sequential.max_blocks, &mut random);
+        judged(&base, &head, policy, drawn, 0)
+    });
+    let share = |of: &dyn Fn(&Suite) -> f64| tally(&recording, &judged, of);
+    let is_red = |verdict| verdict == Verdict::Regressed;
+    let red = share(&|s| s.share(is_red));
+    let all_red = share(&|s| f64::from(u8::from(s.verdicts.iter().all(|verdict| is_red(*verdict)))));
+    let green = share(&Suite::green);
+    let covered = share(&|s| s.covered(|_| (1.0 + truth - LESS, 1.0 + truth)));
+    println!(
+        "{name:<24} {:>6} {kind:<9} {:>14} {:>14} {:>14} {:>14} {:>7.1} {:>7.1}",
+        blocks_of(policy.sequential),
+        red.percent(),
+        all_red.percent(),
+        green.percent(),
+        covered.percent(),
+        width(&judged),
+        share(&|s| s.blocks).mean(),
+    );
+    if name == "regimes-plus5.jsonl" {
+        bars.add(format!("{name}: rows red"), Bar::Least(1.0), &red);
+        bars.add(format!("{name}: intervals that hold +4.5 to +5 %"), Bar::Least(0.99), &covered);
+    } else {
+        bars.add(format!("{name}, {kind}: rows called green"), Bar::Most(0.001), &green);
+    }
 }
 
 fn print_peers(suites: u32, seed: u64) {
     const SLOWDOWNS: [f64; 4] = [1.0, 1.03, 1.05, 1.1];
-    let (base, head) = corpus::session_of("paired.jsonl", None);
+    let (base, head) = corpus::session_of(&corpus::folder().join("paired.jsonl"), "aa", 1.0);
     let recording = Recording::new(&base, &head, "latency");
     println!(
         "## Other rules on paired.jsonl (one process a side | {} processes a side, pooled)",
