@@ -97,6 +97,7 @@ impl SelectArgs {
 
     fn metrics(&self, base: &mut Run, head: &mut Run, policy: &mut Policy) -> Result<(), CliError> {
         if self.metric.is_empty() {
+            only_metric_decides(base, head, policy);
             return Ok(());
         }
         let wanted = |name: &str| self.metric.iter().any(|metric| metric == name);
@@ -147,6 +148,17 @@ fn keep<const N: usize>(runs: [&mut Run; N], patterns: &[Regex], option: &str) -
         run.benchmarks.retain(|benchmark| filter.selects(benchmark.name.as_str()));
     }
     Ok(names.iter().filter(|name| !filter.selects(name.as_str())).count())
+}
+
+/// Results of other tools may hold one metric only, a rate or a counter: there is nothing else that could decide.
+fn only_metric_decides(base: &Run, head: &Run, policy: &mut Policy) {
+    let mut names = base.benchmarks.iter().chain(&head.benchmarks).flat_map(|benchmark| &benchmark.metrics);
+    let Some(first) = names.next().map(|series| series.metric.name.clone()) else { return };
+    let known = policy.metrics.iter().any(|(name, _)| *name == first);
+    if !known && names.all(|series| series.metric.name == first) {
+        let decides = MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED };
+        policy.metrics.push((first.into_owned(), decides));
+    }
 }
 
 /// The new name, where `from` describes this one.

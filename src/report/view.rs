@@ -417,6 +417,9 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
     if all == 0 {
         return format!("{word}: nothing was compared.");
     }
+    if comparison.verdict == Verdict::Error && !some_decide {
+        return format!("{word}: no metric decides, so none of {} was judged.", counted(all, "benchmark"));
+    }
     let judged = counts.iter().rev().filter_map(|(standing, count)| match standing {
         Standing::Judged(precedence) => {
             let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.precedence() == *precedence)?;

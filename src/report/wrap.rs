@@ -13,7 +13,20 @@ pub(super) fn hanging(line: &str) -> usize {
 /// separators.
 pub(super) fn pieces(line: &str) -> Vec<&str> {
     const SEPARATORS: [char; 7] = [' ', '/', '-', '_', '@', '#', ','];
-    line.split_inclusive(SEPARATORS).collect()
+    let mut pieces = Vec::new();
+    let (mut start, mut letters) = (0, line.char_indices().peekable());
+    while let Some((at, letter)) = letters.next() {
+        // A dot belongs to a number where a digit follows.
+        let dot = letter == '.' && letters.peek().is_some_and(|(_, next)| next.is_alphabetic());
+        if dot || SEPARATORS.contains(&letter) {
+            let end = at + letter.len_utf8();
+            pieces.push(&line[start..end]);
+            start = end;
+        }
+    }
+    pieces.push(&line[start..]);
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
 }
 
 /// Text whose lines are at most this wide, wrapped between pieces.
@@ -90,6 +103,8 @@ mod tests {
         assert_eq!(wrapped("transformer-layer/cpu/main", 18), "transformer-layer/\ncpu/main");
         assert_eq!(wrapped("transformer-layer/cpu/main", 13), "transformer-\nlayer/cpu/\nmain");
         assert_eq!(wrapped("peak-device-memory", 12), "peak-device-\nmemory");
+        assert_eq!(wrapped("fs2.benchmarks.streamParJoin", 18), "fs2.benchmarks.\nstreamParJoin");
+        assert_eq!(wrapped("took 13.25", 6), "took\n13.25");
         assert_eq!(wrapped("!\u{a0}single-repetition", 12), "!\u{a0}single-\n\u{a0}\u{a0}repetition");
     }
 

@@ -266,3 +266,28 @@ fn several_results_stand_next_to_each_other() {
     world.run(unchanged).expect_code(0);
     world.run(args.into_iter().chain(["--format", "json"])).expect_code(2);
 }
+
+fn jmh(score: f64) -> String {
+    let raw: Vec<f64> = [1.0, 1.001, 0.999, 1.0, 1.002].iter().map(|part| score * part).collect();
+    serde_json::json!([{
+        "jmhVersion": "1.37", "benchmark": "org.example.Matmul.multiply", "mode": "thrpt", "threads": 1, "forks": 1,
+        "measurementIterations": 5,
+        "primaryMetric": {"score": score, "scoreError": 1.0, "scoreUnit": "ops/s", "rawData": [raw]},
+        "secondaryMetrics": {}
+    }])
+    .to_string()
+}
+
+#[test]
+fn the_only_metric_of_foreign_results_decides() {
+    let world = World::new();
+    world.write("a.json", jmh(1000.0));
+    world.write("b.json", jmh(500.0));
+    world.run(["compare", "a.json", "a.json"].into_iter().chain(SURE)).expect_code(0);
+    let slower = world.run(["compare", "a.json", "b.json"].into_iter().chain(SURE)).expect_code(10);
+    let wanted = [("org.example.Matmul.multiply/thrpt", "throughput", "regressed")];
+    assert_eq!(
+        rows(&slower).0,
+        wanted.map(|(name, metric, verdict)| (name.into(), metric.into(), verdict.into()))
+    );
+}
