@@ -125,7 +125,9 @@ def construct(torch, request: Request) -> Case:
     if request.inputs and request.batch_size is None:
         inputs = _exported(torch, request.inputs, inputs)
     model = model.cpu()
-    if request.dtype is not None:
+    if request.dtype == "amp":
+        model = _autocast(torch, model, request.device)
+    elif request.dtype is not None:
         dtype = torch_dtype(torch, request.dtype)
         model = model.to(dtype)
         inputs = tuple(t.to(dtype) if t.is_floating_point() else t for t in inputs)
@@ -136,6 +138,23 @@ def construct(torch, request: Request) -> Case:
     if train and not any(p.requires_grad for p in model.parameters()):
         raise Unsupported("the model has no parameter to train")
     return Case(torch, model, inputs, request.test, request.seed)
+
+
+def _autocast(torch, model, device: str):
+    """The model under automatic mixed precision, which covers the forward and so the loss's inputs, as torchbench runs it."""
+    kind = "cuda" if device.startswith("cuda") else "cpu"
+    dtype = torch.float16 if kind == "cuda" else torch.bfloat16
+
+    class Amp(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, *inputs):
+            with torch.autocast(kind, dtype=dtype):
+                return self.model(*inputs)
+
+    return Amp()
 
 
 def _with_batch(make, request: Request, failure):

@@ -20,7 +20,7 @@ from typing import Any
 STAGES = ("request", "import", "construct", "eager", "compile", "verify", "warmup", "measure", "dump")
 BACKENDS = ("eager", "torchscript", "inductor", "onnxruntime", "xla-lazy", "xla-dynamo", "tensorrt")
 TESTS = ("eval", "train")
-DTYPES = ("f64", "f32", "f16", "bf16")
+DTYPES = ("f64", "f32", "f16", "bf16", "amp")
 PRECISIONS = ("highest", "high", "medium")
 DUMPS = ("profile", "trace", "dynamo-counters", "xla-metrics")
 

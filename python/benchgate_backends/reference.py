@@ -33,7 +33,7 @@ def eager(case) -> list:
 def eager64(case, expected) -> list:
     """The same in fp64, if the model can run in it. The errors of the backend and of eager are relative to this."""
     torch = case.torch
-    if any(p.dtype != torch.float32 for p in case.model.parameters()):
+    if any(p.dtype not in (torch.float32, torch.float16, torch.bfloat16) for p in case.model.parameters()):
         return []
     try:
         wide = copy.copy(case)

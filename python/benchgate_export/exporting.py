@@ -16,6 +16,10 @@ from .protocol import OUTPUT_TYPES, ZOO, Failure, Request, Unsupported
 from .tensors import flatten, raw_type, to_numpy, write_atomically
 
 
+# Parameters of the largest model that also runs in fp64: 8 bytes for each, in addition to the model itself.
+MOST_IN_FP64 = 750_000_000
+
+
 def export(request: Request, enter) -> dict:
     """Returns the answer's fields; `enter(stage, **extra)` announces what comes next."""
     seconds: dict[str, float] = {}
@@ -123,7 +127,14 @@ def _seed(torch, np, seed: int) -> None:
 
 
 def _construct(torch, module, request: Request):
-    made = source.construct(module, request)
+    dtype = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}.get(request.dtype)
+    if dtype is not None and request.source.startswith(ZOO):
+        # Large models never exist in another precision: that would take twice the memory.
+        torch.set_default_dtype(dtype)
+    try:
+        made = source.construct(module, request)
+    finally:
+        torch.set_default_dtype(torch.float32)
     name = request.symbol or request.source
     if not (isinstance(made, (tuple, list)) and len(made) == 2 and isinstance(made[0], torch.nn.Module)):
         kind = f"a {type(made).__name__}"
@@ -136,6 +147,9 @@ def _construct(torch, module, request: Request):
         raise Failure("construct", "BAD_INPUTS", f"the inputs that {name} returns must be a tuple of tensors")
     inputs = tuple(t.detach().cpu().contiguous() for t in _given(torch, request, inputs))
     model = model.cpu().eval()
+    if dtype is not None:
+        model = model.to(dtype)
+        inputs = tuple(t.to(dtype) if t.is_floating_point() else t for t in inputs)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     for m in model.modules():
@@ -190,6 +204,9 @@ def _eager(torch, model, inputs) -> tuple[list, str | None]:
 
 def _eager64(torch, model, inputs, expected):
     """The same in fp64, if the model can: what base's and head's own errors are measured against. Never fatal."""
+    parameters = sum(p.numel() for p in model.parameters())
+    if parameters > MOST_IN_FP64:
+        return None, f"{parameters / 1e6:.0f} million parameters are too many to hold twice"
     try:
         doubled = copy.deepcopy(model).double()
         wide = tuple(_double(torch, t) for t in inputs)

@@ -9,7 +9,7 @@ A request (`?` marks what may be left out; any other key is refused):
     {"id": any JSON value, echoed, "source": "/abs/models.py" with "symbol": "make_mlp", or "zoo:bert", or
      "torchbench:resnet18" with "torchbench": "/abs/checkout", or a saved model "/abs/model.onnx", "/abs/model.pt2",
      "out": "/abs/dir", "exporter"?: "torch-mlir" | "torch-xla" | "iree-turbine" | "onnx",
-     "folder"?: "/abs/dir" that relative options of the zoo start at, "preset"?: "small" | null, "options"?: {…},
+     "folder"?: "/abs/dir" that relative options of the zoo start at, "dtype"?: "bf16", "preset"?: "small" | null, "options"?: {…},
      "inputs"?: ["/abs/x.npy", "1x3xf32=@/abs/x.bin", "1x3xf32=1"] of a saved model,
      "output-type"?: "stablehlo" | ["linalg-on-tensors", …], "function"?: "main", "seed"?: 0}
 
@@ -41,6 +41,9 @@ EXPORTERS = ("torch-mlir", "torch-xla", "iree-turbine", "onnx")
 
 # The order in which output types are tried when neither the request nor the model names one.
 OUTPUT_TYPES = ("linalg-on-tensors", "stablehlo", "torch")
+
+# What a model may be cast to.
+DTYPES = ("f64", "f32", "f16", "bf16")
 
 ZOO = "zoo:"
 TORCHBENCH = "torchbench:"
@@ -81,6 +84,7 @@ class Request:
     """The checkout, where the model is one of its."""
     output_types: tuple[str, ...] | None = None
     """None where the model's own order counts."""
+    dtype: str | None = None
     function: str = "main"
     seed: int = 0
 
@@ -105,7 +109,7 @@ def parse_request(line: str) -> Request:
 
 def _request(raw: Any) -> Request:
     _need(isinstance(raw, dict), "a request is a JSON object")
-    known = {"id", "source", "symbol", "exporter", "folder", "preset", "options", "out", "output-type", "function", "seed"}
+    known = {"id", "source", "symbol", "exporter", "folder", "preset", "options", "out", "output-type", "function", "seed", "dtype"}
     known |= {"inputs", "torchbench"}
     unknown = sorted(set(raw) - known)
     _need(not unknown, f"unknown key {unknown[0]!r}" if unknown else "")
@@ -137,6 +141,7 @@ def _request(raw: Any) -> Request:
     _need(named, "'output-type' must be a name or a list of names")
     for t in types or ():
         _need(t in OUTPUT_TYPES, f"output type {t!r} is none of {', '.join(OUTPUT_TYPES)}")
+    _need(raw.get("dtype") in (None, *DTYPES), f"dtype {raw.get('dtype')!r} is none of {', '.join(DTYPES)}")
     function = raw.get("function", "main")
     # It becomes an MLIR symbol and a file name.
     _need(isinstance(function, str) and function.isidentifier() and function.isascii(), f"bad function name {function!r}")
@@ -154,6 +159,7 @@ def _request(raw: Any) -> Request:
         inputs=inputs,
         torchbench=raw.get("torchbench"),
         output_types=None if types is None else tuple(types),
+        dtype=raw.get("dtype"),
         function=function,
         seed=seed,
     )

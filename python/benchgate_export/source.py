@@ -68,9 +68,10 @@ def _start_anew() -> None:
     """Undoes the last source's changes to the interpreter: its modules, wherever they are, its paths, its current folder and
     its variables. Otherwise the next source could get another one's `utils`, and its trace would lack that file."""
     global _pristine
-    for name, module in list(sys.modules.items()):
-        if not _stays(name, module):
-            del sys.modules[name]
+    # All decisions first: the path of a namespace package is computed from its parent, which must still be there.
+    gone = [name for name, module in list(sys.modules.items()) if not _stays(name, module)]
+    for name in gone:
+        del sys.modules[name]
     if _pristine is None:
         _pristine = (os.getcwd(), dict(os.environ), list(sys.path), list(sys.meta_path), list(sys.path_hooks))
     folder, variables, paths, finders, hooks = _pristine

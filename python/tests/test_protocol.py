@@ -112,6 +112,15 @@ class Sources(unittest.TestCase):
         paths = [self.write(f"{f}/m.py", "import helper\ndef make(): return helper.NAME") for f in ("one", "two")]
         self.assertEqual([self.construct(p) for p in paths], ["one", "two"])
 
+    def test_packages_without_a_file_are_fresh_too(self):
+        for folder in ("one", "two"):
+            self.write(f"{folder}/m.py", "import outer.middle.inner\ndef make(): return outer.middle.inner.NAME")
+            for below in ("outer", "outer/middle"):
+                pathlib.Path(self.dir.name, folder, below).mkdir()
+            self.write(f"{folder}/outer/middle/inner.py", f"NAME = '{folder}'")
+        paths = [os.path.join(self.dir.name, folder, "m.py") for folder in ("one", "two", "one")]
+        self.assertEqual([self.construct(p) for p in paths], ["one", "two", "one"])
+
     def test_every_load_is_fresh(self):
         path = self.write("m.py", "calls = []\ndef make():\n    calls.append(1)\n    return len(calls)")
         self.assertEqual([self.construct(path), self.construct(path)], [1, 1])

@@ -36,6 +36,14 @@ def sparse(): return Fn(lambda x: torch.special.airy_ai(x)), X
 def bare(): return nn.Linear(3, 3)
 def crash(): os.kill(os.getpid(), 11)
 def hub(): return torch.hub.load("a/b", "c")
+def plain(): return nn.Linear(3, 4), (torch.randn(2, 3),)
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.a, self.b = nn.Embedding(300, 64), nn.Linear(64, 300, bias=False), nn.Linear(64, 300, bias=False)
+        self.a.weight = self.e.weight
+    def forward(self, ids): return self.a(self.e(ids)), self.b(self.e(ids))
+def tied(): return Tied(), torch.arange(5)
 class Rotary(nn.Module):
     def __init__(self):
         super().__init__(); self.register_buffer("freq", torch.arange(3.0), persistent=False)
@@ -59,11 +67,12 @@ class Exporter(unittest.TestCase):
         cls.root = pathlib.Path(cls.dir.name)
         (cls.root / "models.py").write_text(MODELS)
         names = ["simple", "outputs", "noisy", "dropout", "raises", "inplace", "casts", "nan", "brain", "branches", "sparse", "bare", "hub"]
-        names += ["rotary", "unsafe", "tiny", "crash", "simple"]
+        names += ["rotary", "unsafe", "tiny", "tied", "plain", "crash", "simple"]
         requests = [
             {"id": i, "source": str(cls.root / "models.py"), "symbol": n, "out": str(cls.root / n / str(i))} for i, n in enumerate(names)
         ]
         requests[0]["options"] = {"width": 5}
+        requests[names.index("plain")]["dtype"] = "bf16"
         done = subprocess.run(
             [sys.executable, "-m", "benchgate_export"], cwd=PACKAGE, capture_output=True, timeout=300,
             input="".join(json.dumps(r) + "\n" for r in requests).encode(),
@@ -99,6 +108,20 @@ class Exporter(unittest.TestCase):
         self.assertEqual((out / "expected0.2x4xbf16.bin").stat().st_size, 2 * 4 * 2)
         self.assertNotIn("dense_resource", (out / "main.mlir").read_text())
         self.assertTrue((out / "parameters.irpa").exists())
+
+    def test_a_tied_weight_is_stored_once_and_leaves_the_text(self):
+        a = self.answers["tied"]
+        self.assertEqual(a["status"], "ok", a)
+        out = self.root / "tied" / str(a["id"])
+        self.assertNotIn("dense_resource", (out / "main.mlir").read_text())
+        # The embedding is also the output layer; the third weight is another one of the same size.
+        size = (out / "parameters.irpa").stat().st_size
+        self.assertTrue(2 * 300 * 64 * 4 <= size < 3 * 300 * 64 * 4, size)
+
+    def test_a_model_is_cast_with_its_reference_and_the_fp64_reference_stays(self):
+        a = self.answers["plain"]
+        self.assertEqual([t["dtype"] for t in a["inputs"] + a["expected"]], ["bfloat16", "bfloat16"], a)
+        self.assertEqual(a["expected64"][0]["dtype"], "float64")
 
     def test_outputs_of_every_shape(self):
         self.assertEqual(self.outcome("outputs")[0], "ok", self.answers["outputs"])
@@ -140,7 +163,7 @@ class Exporter(unittest.TestCase):
 
     def test_a_segfault_is_pinned_to_its_model(self):
         self.assertEqual(self.returncode, -11)
-        self.assertEqual((self.lines[-1]["id"], self.lines[-1]["stage"]), (16, "construct"))
+        self.assertEqual((self.lines[-1]["id"], self.lines[-1]["stage"]), (18, "construct"))
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ use super::fraction::ALPHA;
 /// A part of the reference's magnitude: from 1 on, an output of zeros would agree with everything.
 const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
 /// No output that a larger bound is right for needs one: `rtol` grows with the elements.
-const ATOL: ValueKind = ValueKind::Number { min: 0.0, max: 1_000.0 };
+const ABSOLUTE: ValueKind = ValueKind::Number { min: 0.0, max: 1_000.0 };
 
 /// The keys that are policy: what a pull request must not decide about itself.
-pub(super) const POLICY_KEYS: [&str; 3] = ["gate", "waiver", "numerics"];
+pub(super) const POLICY_KEYS: [&str; 4] = ["gate", "waiver", "numerics", "numerics-override"];
 
 /// The file that `policy = "…"` names.
 pub(super) static POLICY: Section = Section {
@@ -19,6 +19,7 @@ pub(super) static POLICY: Section = Section {
         optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("numerics", ValueKind::Named(&NUMERICS), "How far outputs may be from their references."),
+        optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
     ],
 };
 
@@ -123,15 +124,40 @@ pub(super) static NUMERICS: Section = Section {
     doc: "The type is one of `f64`, `f32`, `f16`, `bf16`, `i64` … `i8`, `u64` … `u8`, `bool`. With m the \
           typical magnitude of the reference, every element must satisfy |a − b| ≤ atol + rtol·|b| + stol·m. \
           Defaults depend on the type; integers must be equal.",
+    fields: &[ATOL, RTOL, STOL, MAX_ERROR, MIN_COSINE],
+};
+
+pub(super) static NUMERICS_OVERRIDE: Section = Section {
+    title: "[[numerics-override]]",
+    doc: "Tolerances of one element type for the benchmarks that a glob matches; what is left out is that of the type. Of \
+          several that match, the last one counts.",
     fields: &[
-        optional("atol", ATOL, "Absolute part of an element's bound."),
-        optional("rtol", PART, "Part relative to the reference's element."),
-        optional("stol", PART, "Part relative to the reference's typical magnitude."),
-        optional("max-error", PART, "Bound of the root mean square of |a − b| / (|b| + m)."),
-        optional(
-            "min-cosine",
-            ValueKind::Number { min: -1.0, max: 1.0 },
-            "Least cosine similarity of output and reference.",
+        required(
+            "benchmark",
+            ValueKind::Glob,
+            "Glob over `model/target/function`, for example `resnet*/vulkan/*`.",
         ),
+        required(
+            "type",
+            ValueKind::Choice(&[
+                "f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool",
+            ]),
+            "The element type.",
+        ),
+        ATOL,
+        RTOL,
+        STOL,
+        MAX_ERROR,
+        MIN_COSINE,
     ],
 };
+
+const ATOL: Field = optional("atol", ABSOLUTE, "Absolute part of an element's bound.");
+const RTOL: Field = optional("rtol", PART, "Part relative to the reference's element.");
+const STOL: Field = optional("stol", PART, "Part relative to the reference's typical magnitude.");
+const MAX_ERROR: Field = optional("max-error", PART, "Bound of the root mean square of |a − b| / (|b| + m).");
+const MIN_COSINE: Field = optional(
+    "min-cosine",
+    ValueKind::Number { min: -1.0, max: 1.0 },
+    "Least cosine similarity of output and reference.",
+);

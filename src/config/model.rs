@@ -11,14 +11,15 @@ use super::view::ConfigView;
 use super::{Exporter, Model, ModelInput, ModelSource, OutputType, Parameters, Target, values, zoo};
 
 /// Keys that only an exported model can have.
-const EXPORTED_ONLY: [&str; 4] = ["exporter", "output-type", "preset", "options"];
+const EXPORTED_ONLY: [&str; 5] = ["exporter", "output-type", "preset", "options", "dtype"];
 /// Keys that the exporter decides.
 const MLIR_ONLY: [&str; 5] = ["functions", "inputs", "expected", "expected-f64", "parameters"];
 /// Keys that only code can have, besides `inputs`, or that the exporter decides.
-const NOT_SAVED: [&str; 6] = ["functions", "expected", "expected-f64", "parameters", "preset", "options"];
+const NOT_SAVED: [&str; 7] =
+    ["functions", "expected", "expected-f64", "parameters", "preset", "options", "dtype"];
 /// The same for ONNX, whose options are the sizes of its dimensions.
-const NOT_ONNX: [&str; 7] =
-    ["functions", "expected", "expected-f64", "parameters", "preset", "exporter", "output-type"];
+const NOT_ONNX: [&str; 8] =
+    ["functions", "expected", "expected-f64", "parameters", "preset", "exporter", "output-type", "dtype"];
 /// What the runtime's `--parameters` reads.
 const ARCHIVES: [&str; 3] = ["irpa", "gguf", "safetensors"];
 
@@ -120,6 +121,7 @@ fn one(
         output_types: output_types(view.get("output-type"), problems),
         preset: view.get("preset").text().map(str::to_owned),
         options: view.get("options").scalars(),
+        dtype: view.get("dtype").text().map(str::to_owned),
         name,
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::gate::{
-    FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
+    FailOn, Floor, MetricPolicy, NumericsPolicy, NumericsTolerance, Override, Policy, SequentialPolicy,
+    TestKind, Waiver,
 };
 use crate::model::{Metric, Unit, Verdict};
 
@@ -41,7 +42,7 @@ pub(super) fn part(
         test: gate.get("test").text().and_then(TestKind::parse).unwrap_or_default(),
         between_cv: gate.get("between-cv").fraction(),
     };
-    PolicyPart { policy, numerics: numerics(root.get("numerics"), problems) }
+    PolicyPart { policy, numerics: numerics(root, problems) }
 }
 
 fn fail_on(view: ConfigView<'_, '_>, problems: &mut Collector) -> FailOn {
@@ -246,24 +247,37 @@ fn waivers(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Waiver> {
         .collect()
 }
 
-fn numerics(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<NumericsTolerance> {
-    let mut all = NumericsTolerance::defaults();
-    for (name, at, settings) in view.entries() {
-        let Some(known) = all.iter_mut().find(|known| known.dtype == name) else {
-            let advice = did_you_mean(name, all.iter().map(|known| known.dtype.as_str()));
+fn numerics(root: ConfigView<'_, '_>, problems: &mut Collector) -> NumericsPolicy {
+    let mut policy = NumericsPolicy::default();
+    for (name, at, settings) in root.get("numerics").entries() {
+        let Some(known) = policy.types.iter_mut().find(|known| known.dtype == name) else {
+            let advice = did_you_mean(name, policy.types.iter().map(|known| known.dtype.as_str()));
             problems.add(at, format!("unknown element type `{}` in [numerics]{advice}", shown(name)));
             continue;
         };
-        let set = |value: &mut f64, key: &str| {
-            if let Some(given) = settings.get(key).number() {
-                *value = given;
-            }
-        };
-        set(&mut known.atol, "atol");
-        set(&mut known.rtol, "rtol");
-        set(&mut known.stol, "stol");
-        set(&mut known.max_error, "max-error");
-        set(&mut known.min_cosine, "min-cosine");
+        *known = tolerance(known, settings);
     }
-    all
+    for item in root.get("numerics-override").items() {
+        let name = item.get("type").owned();
+        let Some(known) = policy.types.iter().find(|known| known.dtype == name) else { continue };
+        let own = tolerance(known, item);
+        if own == *known {
+            problems.add(item.at(), "an override that changes nothing");
+        }
+        policy.overrides.push((item.get("benchmark").owned(), own));
+    }
+    policy
+}
+
+/// The keys that a table has, and the rest as before.
+fn tolerance(before: &NumericsTolerance, settings: ConfigView<'_, '_>) -> NumericsTolerance {
+    let given = |key: &str, before: f64| settings.get(key).number().unwrap_or(before);
+    NumericsTolerance {
+        dtype: before.dtype.clone(),
+        atol: given("atol", before.atol),
+        rtol: given("rtol", before.rtol),
+        stol: given("stol", before.stol),
+        max_error: given("max-error", before.max_error),
+        min_cosine: given("min-cosine", before.min_cosine),
+    }
 }

@@ -31,11 +31,13 @@ pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
     metrics(&b.metrics, &h.metrics, &mut changes);
     listed("override", &b.overrides, &h.overrides, describe_override, &mut changes);
     listed("waiver", &b.waivers, &h.waivers, describe_waiver, &mut changes);
-    for after in &head.numerics {
-        if let Some(before) = base.numerics.iter().find(|tolerance| tolerance.dtype == after.dtype) {
+    for after in &head.numerics.types {
+        if let Some(before) = base.numerics.types.iter().find(|tolerance| tolerance.dtype == after.dtype) {
             numerics(before, after, &mut changes);
         }
     }
+    let (b, h) = (&base.numerics.overrides, &head.numerics.overrides);
+    listed("numerics-override", b, h, describe_tolerance, &mut changes);
     changes
 }
 
@@ -120,6 +122,14 @@ fn describe_waiver(entry: &Waiver) -> String {
         shown(&entry.expires),
         shown(&entry.owner),
         shown(&entry.reason)
+    )
+}
+
+fn describe_tolerance((benchmark, tolerance): &(String, NumericsTolerance)) -> String {
+    let NumericsTolerance { dtype, atol, rtol, stol, max_error, min_cosine } = tolerance;
+    format!(
+        "`{}` ({dtype}): atol {atol:?}, rtol {rtol:?}, stol {stol:?}, max-error {max_error:?}, min-cosine {min_cosine:?}",
+        shown(benchmark)
     )
 }
 

@@ -3,7 +3,7 @@
 use strum::VariantNames;
 
 use super::fields::{Section, ValueKind, defaulted, optional, required};
-use super::judging::{GATE, NUMERICS, WAIVER};
+use super::judging::{GATE, NUMERICS, NUMERICS_OVERRIDE, WAIVER};
 use super::services::{GITHUB, STORE};
 use super::types::{BackendKind, BackendTest, Exporter, OutputType, Profiling};
 
@@ -34,6 +34,7 @@ pub(super) static ROOT: Section = Section {
         optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("numerics", ValueKind::Named(&NUMERICS), "How far outputs may be from their references."),
+        optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
         optional("report", ValueKind::Table(&REPORT), "What reports may say."),
         optional("baseline", ValueKind::Table(&BASELINE), "How stored sessions are made comparable."),
         optional("store", ValueKind::Table(&STORE), "Where baselines are stored, and how they are read."),
@@ -47,8 +48,8 @@ pub(super) static ROOT: Section = Section {
         optional(
             "policy",
             ValueKind::Relative,
-            "A file of its own for `[gate]`, `[[waiver]]` and `[numerics]`, relative to this one, so that \
-             CODEOWNERS can guard it. Then none of the three may be here.",
+            "A file of its own for `[gate]`, `[[waiver]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so \
+             that CODEOWNERS can guard it. Then none of them may be here.",
         ),
     ],
 };
@@ -208,6 +209,12 @@ static MODEL: Section = Section {
             "What torch-mlir lowers to; of several, the first that works, and the benchmark's label `lowering` says \
              which. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.",
         ),
+        optional(
+            "dtype",
+            ValueKind::Choice(&["f64", "f32", "f16", "bf16"]),
+            "What an exported model's weights and floating-point inputs are cast to before it runs and is exported; its \
+             own by default. Backends use it where they have no `dtype` of their own.",
+        ),
         optional("preset", ValueKind::Name, "Passed to the Python model's constructor as `preset`."),
         defaulted(
             "options",
@@ -304,8 +311,9 @@ pub(super) static BACKEND: Section = Section {
         ),
         optional(
             "dtype",
-            ValueKind::OneOrMore(&ValueKind::Choice(&["f64", "f32", "f16", "bf16"])),
-            "Axis: what weights and floating-point inputs are cast to; the model's own by default.",
+            ValueKind::OneOrMore(&ValueKind::Choice(&["f64", "f32", "f16", "bf16", "amp"])),
+            "Axis: what weights and floating-point inputs are cast to, or `amp` for automatic mixed precision (bf16 on a \
+             CPU, f16 on a GPU); the model's own by default.",
         ),
         optional(
             "matmul-precision",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::gate::{NumericsTolerance, Policy};
+use crate::gate::{NumericsPolicy, Policy};
 use crate::model::{Disclose, GpuClock, SideName};
 use crate::numerics::TensorFile;
 
@@ -25,8 +25,8 @@ pub struct Config {
     pub backends: Vec<Backend>,
     pub measure: Measure,
     pub policy: Policy,
-    /// One tolerance for every element type, defaults included.
-    pub numerics: Vec<NumericsTolerance>,
+    /// Defaults included.
+    pub numerics: NumericsPolicy,
     /// How much a report may say.
     pub disclose: Disclose,
     pub github: GitHub,
@@ -78,8 +78,8 @@ impl Config {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyPart {
     pub policy: Policy,
-    /// One tolerance for every element type, defaults included.
-    pub numerics: Vec<NumericsTolerance>,
+    /// Defaults included.
+    pub numerics: NumericsPolicy,
 }
 
 /// Which tools: a version for people, a commit for truth.
@@ -211,6 +211,8 @@ pub struct Model {
     pub preset: Option<String>,
     /// Keyword arguments for the model's constructor (exported models).
     pub options: BTreeMap<String, String>,
+    /// What an exported model's weights and floating-point inputs are cast to; `None` leaves them.
+    pub dtype: Option<String>,
 }
 
 /// A `[[target]]`.

@@ -30,6 +30,7 @@ mod rules;
 mod sequential;
 mod series;
 mod status;
+mod tolerances;
 mod typical;
 mod untrusted;
 mod workload;
@@ -50,5 +51,6 @@ pub use policy::{
 };
 pub use sequential::{IDENTICAL_BLOCKS, OpenRows, open_in, open_in_shard, open_rows};
 pub use series::described;
+pub use tolerances::NumericsPolicy;
 pub use typical::Latency;
 pub use untrusted::{Expected, compare_untrusted};

@@ -8,17 +8,17 @@ use super::{Floor, MetricPolicy, Override, Policy, Waiver, WaiverUse};
 
 /// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports
 /// it, and the gate must not grow or shrink what it covers.
-struct Pattern {
+pub(super) struct Pattern {
     text: String,
     glob: Option<GlobMatcher>,
 }
 
 impl Pattern {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         Self { text: text.to_owned(), glob: Glob::new(text).ok().map(|glob| glob.compile_matcher()) }
     }
 
-    fn matches(&self, name: &BenchmarkName) -> bool {
+    pub(super) fn matches(&self, name: &BenchmarkName) -> bool {
         self.text == name.as_str() || self.glob.as_ref().is_some_and(|glob| glob.is_match(name.as_str()))
     }
 }

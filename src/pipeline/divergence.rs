@@ -117,8 +117,8 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
                 }
             })
         };
-        let (base, tolerances) = (read(&base_outputs)?, &head.input.config.numerics);
-        verification.against_base = numerics::against_base(&base, &read(&head_outputs)?, tolerances);
+        let (base, tolerances) = (read(&base_outputs)?, prepared.planned.tolerances());
+        verification.against_base = numerics::against_base(&base, &read(&head_outputs)?, &tolerances);
     }
     Ok(())
 }

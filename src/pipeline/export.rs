@@ -136,6 +136,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
         .text("exporter", job.exporter.into_str())
         .text("function", &model.function)
         .list("preset", &model.preset)
+        .list("dtype", &model.dtype)
         .list("option", model.options.iter().map(|(name, value)| format!("{name}={value}")))
         .list("output-type", model.output_types.iter().map(|output| output.into_str()));
     match &model.source {
@@ -350,6 +351,7 @@ fn request(job: ExportJob<'_>, out: &Path) -> Result<serde_json::Value, Pipeline
         "folder": absolute(sources)?,
         "out": absolute(out)?,
         "preset": model.preset,
+        "dtype": model.dtype,
         "options": model.options.iter().map(|(name, value)| (name.clone(), typed(value))).collect::<serde_json::Map<_, _>>(),
         "output-type": if output_types.is_empty() { None } else { Some(output_types) },
         "function": model.function,

@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use crate::config::{Config, Model, ModelInput, ModelSource, Side, Target};
-use crate::gate::Expected;
+use crate::gate::{Expected, NumericsTolerance};
 use crate::git::Repository;
 use crate::model::{BenchmarkName, DeviceKind, SideName};
 use crate::toolchain::Lock;
@@ -62,6 +62,11 @@ impl PlannedBenchmark<'_> {
             Ok(format!("{}{dirty}", repository.head()?.commit))
         });
         Some(found.unwrap_or_else(|_| "unversioned".to_owned()))
+    }
+
+    /// How far its outputs may be from their references.
+    pub(super) fn tolerances(&self) -> Vec<NumericsTolerance> {
+        self.side.config.numerics.for_benchmark(&self.name())
     }
 
     /// The inputs that the suite gives.

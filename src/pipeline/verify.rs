@@ -201,7 +201,7 @@ async fn steady_outputs(
         (Err(run @ StageError::Run(_)), _) | (_, Err(run @ StageError::Run(_))) => return Err(run),
         _ => return Ok(Vec::new()),
     };
-    let checks = numerics::against_base(&a, &b, &planned.side.config.numerics);
+    let checks = numerics::against_base(&a, &b, &planned.tolerances());
     let same = checks.iter().all(|check| check.code == VerifyCode::Pass);
     Ok(if same { once } else { Vec::new() })
 }
@@ -213,7 +213,7 @@ fn compare(
     outputs: &[TensorFile],
     source: &PreparedSource,
 ) -> Staged<Verification> {
-    let tolerances = &planned.side.config.numerics;
+    let tolerances = &planned.tolerances();
     let unreadable =
         |what: &'static str| move |error: StageError| error.about(&format!("the {what} can't be read"));
     let expected = tensors(&source.expected).map_err(unreadable("reference"))?;

@@ -94,14 +94,22 @@ def _hooks(torch, weights: dict):
     from torch_mlir import ir
     from torch_mlir.extras.fx_importer import FxImporterHooks, create_mlir_tensor_type
 
+    values: dict = {}
+
     class Hooks(FxImporterHooks):
         def resolve_literal(self, gni, literal, info):
             if not isinstance(literal, torch.Tensor) or literal.is_sparse or not leaves_text(literal):
                 return None
             name = _name(literal, getattr(getattr(info, "input_spec", None), "target", None), weights)
-            value = ir.DenseResourceElementsAttr.get_from_buffer(
-                raw(torch, literal), name, create_mlir_tensor_type(literal)
-            )
+            value = values.get(name)
+            if value is None:
+                value = ir.DenseResourceElementsAttr.get_from_buffer(
+                    raw(torch, literal), name, create_mlir_tensor_type(literal)
+                )
+                # MLIR gives a name that is taken another ending, which could be the name of another weight.
+                if _resource(value) != name:
+                    raise ValueError(f"the weight {name} got the name {_resource(value)}")
+                values[name] = value
             literal_type = gni._cc.tensor_to_vtensor_type(literal)
             return ir.Operation.create("torch.vtensor.literal", results=[literal_type], attributes={"value": value}).result
 
@@ -123,6 +131,12 @@ def _name(tensor, target: str | None, weights: dict) -> str:
     return name
 
 
+def _resource(value) -> str | None:
+    """The name of the resource that a constant's value is."""
+    found = re.match(r"dense_resource<([^>]+)>", str(value))
+    return found and found.group(1)
+
+
 def _externalise(module, weights: dict) -> dict:
     """Replaces every constant that is one of `weights` by a load of a parameter; returns those that were found."""
     from torch_mlir import ir
@@ -134,9 +148,9 @@ def _externalise(module, weights: dict) -> dict:
 
     def visit(op):
         if op.name in CONSTANTS:
-            named = re.match(r"dense_resource<([^>]+)>", str(op.attributes["value"]))
-            if named and named.group(1) in weights:
-                constants.append((op, named.group(1)))
+            name = _resource(op.attributes["value"])
+            if name in weights:
+                constants.append((op, name))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)

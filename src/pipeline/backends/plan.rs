@@ -88,7 +88,7 @@ pub(in crate::pipeline) fn experiments<'a>(
 
 /// A model that a suite exports in several ways is one module for torch.
 fn is_same(a: &Model, b: &Model) -> bool {
-    a.source == b.source && a.preset == b.preset && a.options == b.options
+    a.source == b.source && a.preset == b.preset && a.options == b.options && a.dtype == b.dtype
 }
 
 fn multiply<'a>(
@@ -103,7 +103,9 @@ fn multiply<'a>(
     }
     for test in &backend.tests {
         for batch_size in or_own(&backend.batch_sizes) {
-            for dtype in or_own(&backend.dtypes) {
+            for dtype in
+                or_own(&backend.dtypes).into_iter().map(|dtype| dtype.or_else(|| model.dtype.clone()))
+            {
                 for matmul_precision in or_own(&backend.matmul_precisions) {
                     all.push(Experiment {
                         model,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ModelSource;
-use crate::model::{Outcome, Stage, Verification, VerifyCode};
+use crate::model::{BenchmarkName, Outcome, Stage, Verification, VerifyCode};
 use crate::numerics::{self, TensorFile};
 use crate::process::{Command, Exit, Finished};
 use crate::record::{BackendProcessRecord, MemoryRecord, Number, OutcomeRecord};
@@ -423,7 +423,9 @@ fn verification(
     })();
     match sets {
         Ok((actual, expected, wide)) => {
-            Ok(Some(numerics::verify(&actual, &expected, &wide, &job.lead.config.numerics)))
+            let beside = job.experiment.beside.first().map(String::as_str).unwrap_or_default();
+            let tolerances = job.lead.config.numerics.for_benchmark(&BenchmarkName::new(beside));
+            Ok(Some(numerics::verify(&actual, &expected, &wide, &tolerances)))
         }
         Err(StageError::Benchmark(failure)) => Ok(with(VerifyCode::VerifierDidntRun, failure.why)),
         Err(StageError::Run(error)) => Err(error),
