@@ -59,7 +59,7 @@ impl Red {
                 "[suite]\nname = \"fake\"\n[toolchain]\nversion = \"9.9.9\"\ncommit = \"{COMMIT}\"\npath = \"tools\"\n\
                  [side.base]\nsources = \"base\"\n[side.head]\nsources = \"head\"\n{models}\
                  [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-task\"\n\
-                 [measure]\nrepetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 12\nmax-blocks = 12\n"
+                 [measure]\nrepetitions = 2\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 12\nmax-blocks = 12\n"
             ),
         );
         world.run(["gate"]).expect_code(10);
@@ -112,12 +112,19 @@ impl Red {
     fn greens(&self, forgeries: &[(String, Value)]) -> Vec<String> {
         let config = config::load_judging(&self.world.work().join("benchgate.toml")).unwrap();
         assert_eq!(Some(self.judged(&config, &self.run)), self.published(&self.run, 0), "both ways agree");
-        let greens = forgeries.iter().filter_map(|(what, run)| {
+        let green = &|(what, run): &(String, Value)| {
             let code = self.judged(&config, run);
             // 1 is a defect of benchgate.
             (code <= 1).then(|| format!("{what}: {code}"))
-        });
-        greens.collect()
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = forgeries
+                .chunks(forgeries.len().div_ceil(threads))
+                .map(|part| scope.spawn(move || part.iter().filter_map(green).collect::<Vec<String>>()))
+                .collect();
+            parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
+        })
     }
 }
 

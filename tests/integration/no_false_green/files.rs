@@ -262,6 +262,50 @@ fn no_edit_of_a_regressed_session_hides_it() {
     greens.none(13);
 }
 
+/// The same session in JSON that another reader would read in another way.
+#[test]
+fn no_spelling_of_json_hides_anything() {
+    let text = session(0.0).to_string();
+    let (before, rest) = text.rsplit_once("\"latency\":[").unwrap();
+    let (sample, after) = rest.split_once(',').unwrap();
+    let spelled = |value: &str| format!("{before}\"latency\":[{value},{after}");
+    let mut cases: Vec<(String, String)> = [
+        "NaN",
+        "\"NaN\"",
+        "Infinity",
+        "\"Infinity\"",
+        "\"-Infinity\"",
+        "1e999",
+        "1e308",
+        "-0.0",
+        "0e5",
+        "1e-320",
+        "true",
+    ]
+    .iter()
+    .map(|value| (format!("a sample is {value}"), spelled(value)))
+    .collect();
+    let twice = format!("{before}\"latency\":[1.0],\"latency\":[{sample},{after}");
+    cases.push(("one metric of a process stands there twice".to_owned(), twice));
+    for field in ["\"complete\":true", "\"outcome\":{\"status\":\"ok\"}", "\"suite\":\"s\""] {
+        cases.push((
+            format!("{field} stands there twice"),
+            text.replacen(field, &format!("{field},{field}"), 1),
+        ));
+    }
+    cases.push(("two documents stand in one file".to_owned(), format!("{text}{text}")));
+    let named =
+        text.replacen("a/cpu/main", "\u{e9}/cpu/main", 1).replacen("a/cpu/main", "e\u{301}/cpu/main", 1);
+    cases.push(("head's name has another Unicode form".to_owned(), named));
+    let mut greens = Greens::default();
+    for (case, text) in cases {
+        let world = World::new();
+        world.write("run.json", text);
+        greens.check(&case, &world.run(["compare", "run.json", "--fail-on", FAIL_ON]));
+    }
+    greens.none(17);
+}
+
 /// Any prefix of a file is a file that was cut off.
 #[test]
 fn no_truncated_file_is_green() {
