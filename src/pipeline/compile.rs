@@ -124,7 +124,12 @@ fn read(entry: CacheEntry<CompileMeta>, found_in: Duration) -> Compiled {
         vmfb_bytes: meta.vmfb_bytes,
         dispatch_count: meta.dispatch_count,
         statistics: fs::read(entry.path(STATISTICS)).map(|bytes| statistics(&bytes)).unwrap_or_default(),
-        report: StageReport { peak_memory_bytes, log: Some(entry.path(LOG)), ..report },
+        report: StageReport {
+            made_in_seconds: entry.cached.then_some(meta.seconds),
+            peak_memory_bytes,
+            log: Some(entry.path(LOG)),
+            ..report
+        },
         damaged: entry.damaged,
     }
 }

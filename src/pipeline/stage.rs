@@ -87,13 +87,15 @@ pub(super) struct StageReport {
     pub(super) stage: Stage,
     pub(super) status: StageStatus,
     pub(super) seconds: f64,
+    /// Of an earlier run, where the cache has what this stage makes.
+    pub(super) made_in_seconds: Option<f64>,
     pub(super) peak_memory_bytes: Option<u64>,
     pub(super) log: Option<PathBuf>,
 }
 
 impl StageReport {
     pub(super) fn new(stage: Stage, status: StageStatus, seconds: f64) -> Self {
-        Self { stage, status, seconds, peak_memory_bytes: None, log: None }
+        Self { stage, status, seconds, made_in_seconds: None, peak_memory_bytes: None, log: None }
     }
 
     /// How long the tool took in this run.

@@ -255,6 +255,9 @@ pub struct StageRecord {
     pub status: StageStatus,
     /// Wall-clock time it took in this run; for `cached`, the time to find it.
     pub seconds: Number,
+    /// For `cached`, the time that it took when it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_in_seconds: Option<Number>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
     /// Path of the log, relative to the run file.

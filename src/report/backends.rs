@@ -15,6 +15,32 @@ use super::terminal::clean;
 /// What IREE's own rows are called.
 pub(super) const IREE: &str = "iree";
 
+/// How long a compiler took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CompileTime {
+    pub seconds: f64,
+    /// Whether that was in an earlier run, whose module this run used.
+    pub cached: bool,
+}
+
+impl CompileTime {
+    /// Of `iree-compile`.
+    pub(super) fn for_benchmark(benchmark: &BenchmarkRecord) -> Option<Self> {
+        let stage = benchmark.stages.iter().find(|stage| stage.stage == Stage::Compile)?;
+        match stage.status {
+            StageStatus::Ok => Some(Self { seconds: stage.seconds.0, cached: false }),
+            StageStatus::Cached => stage.made_in_seconds.map(|made| Self { seconds: made.0, cached: true }),
+            StageStatus::Failed | StageStatus::Skipped => None,
+        }
+    }
+
+    /// `1.23 s`, `1.23 s (cached)`
+    pub(super) fn text(self) -> String {
+        let cached = if self.cached { " (cached)" } else { "" };
+        format!("{}{cached}", quantity(self.seconds * 1e9, &Unit::Nanoseconds))
+    }
+}
+
 /// One backend's row of one model. Names and reasons are raw.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackendRow {
@@ -27,7 +53,7 @@ pub struct BackendRow {
     /// Axes that are not the model's own: `batch 8, bf16`.
     pub axes: String,
     pub latency: Option<Latency>,
-    pub compile_seconds: Option<f64>,
+    pub compile: Option<CompileTime>,
     /// How many times IREE's speed is this row's; above 1 IREE is faster. Only where both compute the same.
     pub iree_is: Option<f64>,
     /// How many times this row's speed is eager's of the same test and axes.
@@ -89,10 +115,6 @@ impl BackendTable {
 
 fn iree_row(benchmark: &BenchmarkRecord, latency: Option<Latency>, group: &[&BackendRecord]) -> BackendRow {
     let label = |name: &str| benchmark.labels.get(name).cloned().unwrap_or_default();
-    let compiled = benchmark
-        .stages
-        .iter()
-        .find(|stage| stage.stage == Stage::Compile && stage.status == StageStatus::Ok);
     let eager = group.iter().find(|record| record.backend == "eager" && is_same_work(record));
     BackendRow {
         model: label("model"),
@@ -101,7 +123,7 @@ fn iree_row(benchmark: &BenchmarkRecord, latency: Option<Latency>, group: &[&Bac
         test: "eval".to_owned(),
         axes: String::new(),
         latency,
-        compile_seconds: compiled.map(|stage| stage.seconds.0),
+        compile: CompileTime::for_benchmark(benchmark),
         iree_is: None,
         over_eager: eager.and_then(|record| ratio(backend_latency(record), latency)),
         code: code(benchmark.verification.as_ref()),
@@ -126,7 +148,8 @@ fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendR
         test: record.test.clone(),
         axes: axes(record),
         latency,
-        compile_seconds: latency_of(compiles.iter().map(<[Number; 1]>::as_slice)).map(|it| it.typical),
+        compile: latency_of(compiles.iter().map(<[Number; 1]>::as_slice))
+            .map(|it| CompileTime { seconds: it.typical, cached: false }),
         iree_is: is_same_work(record).then(|| ratio(latency, iree)).flatten(),
         over_eager: (record.backend != "eager").then(|| ratio(eager, latency)).flatten(),
         code: code(record.verification.as_ref()),
@@ -182,7 +205,7 @@ impl BackendRow {
     }
 
     pub(super) fn compile(&self) -> String {
-        self.compile_seconds.map_or_else(String::new, |seconds| quantity(seconds * 1e9, &Unit::Nanoseconds))
+        self.compile.map(CompileTime::text).unwrap_or_default()
     }
 
     /// `IREE 1.79 × inductor`
@@ -310,6 +333,21 @@ mod tests {
         let row = markdown.lines().find(|line| line.contains("team")).unwrap();
         assert_eq!(row.matches('|').count(), 9, "{row}");
         assert!(row.contains("`unsupported: a │ b @team [x](http://y)`"), "{row}");
+    }
+
+    #[test]
+    fn a_cached_module_shows_what_its_compiler_took_and_says_so() {
+        let mut run = sample();
+        let stages =
+            run.file.sides.iter_mut().flat_map(|side| &mut side.benchmarks).flat_map(|it| &mut it.stages);
+        for stage in stages.filter(|stage| stage.stage == Stage::Compile) {
+            (stage.status, stage.seconds) = (StageStatus::Cached, Number(0.001));
+            stage.made_in_seconds = Some(Number(2.5));
+        }
+        let table = BackendTable::new(&run);
+        let iree = table.rows.iter().find(|row| row.backend == IREE).unwrap();
+        assert_eq!(iree.compile, Some(CompileTime { seconds: 2.5, cached: true }));
+        assert!(iree.compile().ends_with("s (cached)"), "{}", iree.compile());
     }
 
     #[test]

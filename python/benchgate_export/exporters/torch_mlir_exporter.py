@@ -61,7 +61,7 @@ def _of_libraries(torch) -> dict:
 
 
 def _import(torch, exported, job: Job, output_type: str, weights: dict, diagnostics: list[str]):
-    from torch_mlir import fx, ir
+    from torch_mlir import compiler_utils, fx, ir
     from torch_mlir.dialects import torch as torch_dialect
     from torch_mlir.extras.fx_importer import FxImporter
 
@@ -75,6 +75,8 @@ def _import(torch, exported, job: Job, output_type: str, weights: dict, diagnost
         return False  # and let it be printed too
 
     handler = context.attach_diagnostic_handler(note)
+    # torch-mlir's own function first prints the module for a report, weights included: twice their size for each pipeline.
+    fx.run_pipeline_with_repro_report = compiler_utils.run_pipeline_with_repro_report = _run_pipeline
     try:
         return fx.export_and_import(
             exported,
@@ -86,6 +88,14 @@ def _import(torch, exported, job: Job, output_type: str, weights: dict, diagnost
         )
     finally:
         handler.detach()
+
+
+def _run_pipeline(module, pipeline: str, description: str, enable_ir_printing: bool = False) -> None:
+    from torch_mlir.passmanager import PassManager
+
+    with module.context as context:
+        context.emit_error_diagnostics = True
+        PassManager.parse(pipeline).run(module.operation)
 
 
 def _hooks(torch, weights: dict):

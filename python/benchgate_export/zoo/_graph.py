@@ -22,8 +22,8 @@ class TwoLayers(nn.Module):
         super().__init__()
         self.first, self.second = first, second
 
-    def forward(self, x, edges):
-        return self.second(torch.relu(self.first(x, edges)), edges)
+    def forward(self, x, *edges):
+        return self.second(torch.relu(self.first(x, *edges)), *edges)
 
 
 def graph(preset: str):

@@ -28,7 +28,12 @@ pub fn appended(file: &RunFile) -> Vec<Appended> {
         Appended {
             name: "latency.csv",
             header: "timestamp,model,device,time_ms\n".to_owned(),
-            lines: file.backends.iter().filter(|record| is_plain_eager(record)).map(eager_rows).collect(),
+            lines: file
+                .backends
+                .iter()
+                .filter(|record| is_plain_eager(record))
+                .map(|record| eager_rows(file, record))
+                .collect(),
         },
         Appended {
             name: "iree_latency.csv",
@@ -53,8 +58,12 @@ fn is_plain_eager(record: &BackendRecord) -> bool {
         && record.matmul_precision.is_none()
 }
 
-fn eager_rows(record: &BackendRecord) -> String {
+fn eager_rows(file: &RunFile, record: &BackendRecord) -> String {
     let instead = instead(&record.outcome);
+    // Nothing was started: a row all the same, so that a model does not disappear.
+    if record.processes.is_empty() {
+        return format!("{},{},{},{}\n", file.created, record.model, record.device, cell(instead, &[]));
+    }
     record
         .processes
         .iter()
@@ -380,6 +389,17 @@ mod tests {
         };
         assert_eq!(found("tensorrt")["metrics"]["error"], "SKIP");
         assert!(found("onnxruntime")["metrics"]["error"].as_str().unwrap().contains("1 inputs"));
+    }
+
+    #[test]
+    fn eager_that_was_never_started_is_a_row_of_latency_csv() {
+        let mut file = sample();
+        let eager = file.backends.iter_mut().find(|record| is_plain_eager(record)).unwrap();
+        eager.processes.clear();
+        eager.outcome.status = OutcomeStatus::Failed;
+        let expected = format!("{},{},{},error\n", file.created, eager.model, eager.device);
+        let lines = lines_of(&file, "latency.csv");
+        assert!(lines.contains(&expected), "{lines}");
     }
 
     #[test]

@@ -103,9 +103,7 @@ fn multiply<'a>(
     }
     for test in &backend.tests {
         for batch_size in or_own(&backend.batch_sizes) {
-            for dtype in
-                or_own(&backend.dtypes).into_iter().map(|dtype| dtype.or_else(|| model.dtype.clone()))
-            {
+            for dtype in or_own(&backend.dtypes) {
                 for matmul_precision in or_own(&backend.matmul_precisions) {
                     all.push(Experiment {
                         model,

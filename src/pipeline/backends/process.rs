@@ -156,7 +156,7 @@ fn request(job: &BackendProcess<'_, '_>) -> Result<serde_json::Value, PipelineEr
         "options": options.collect::<serde_json::Map<_, _>>(),
         "inputs": experiment.inputs,
         "batch-size": experiment.batch_size,
-        "dtype": experiment.dtype,
+        "dtype": experiment.dtype.as_ref().or(model.dtype.as_ref()),
         "matmul-precision": experiment.matmul_precision,
         "seed": 0,
         // Once: the program is the same in every process.

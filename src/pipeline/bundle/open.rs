@@ -153,6 +153,7 @@ impl OpenBundle {
         prepared.lints = packed.lints.clone();
         let stages = packed.stages.iter().map(|stage| StageReport {
             peak_memory_bytes: stage.peak_memory_bytes,
+            made_in_seconds: stage.made_in_seconds.map(|seconds| seconds.0),
             ..StageReport::new(stage.stage, stage.status, stage.seconds.0)
         });
         prepared.stages = stages.collect();

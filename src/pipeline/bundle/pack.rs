@@ -235,6 +235,7 @@ fn record(prepared: &Prepared<'_>, module: Option<BundledModule>) -> BundledBenc
         stage: report.stage,
         status: report.status,
         seconds: Number(report.seconds),
+        made_in_seconds: report.made_in_seconds.map(Number),
         peak_memory_bytes: report.peak_memory_bytes,
         // The log stays on the machine that wrote it.
         log: None,

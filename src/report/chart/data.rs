@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use crate::gate::Latency;
-use crate::model::{SideName, Stage, Unit};
-use crate::record::{BenchmarkRecord, RunFile, SideRecord, StageStatus};
+use crate::model::{SideName, Unit};
+use crate::record::{BenchmarkRecord, RunFile, SideRecord};
 
 use super::super::DrawnRun;
-use super::super::backends::{BackendRow, BackendTable, IREE, times};
+use super::super::backends::{BackendRow, BackendTable, CompileTime, IREE, times};
 use super::super::human::quantity;
 
 /// Whose bar it is.
@@ -55,7 +55,7 @@ struct Own {
     label: String,
     who: Who,
     latency: Option<Latency>,
-    compile_seconds: Option<f64>,
+    compile: Option<CompileTime>,
     why: Option<String>,
 }
 
@@ -88,10 +88,6 @@ fn own(drawn: &DrawnRun, several: bool) -> Vec<Own> {
                 (true, false, true) => (benchmark_name.to_owned(), format!("{IREE} ({name})")),
                 (true, false, false) => (benchmark_name.to_owned(), IREE.to_owned()),
             };
-            let compiled = benchmark
-                .stages
-                .iter()
-                .find(|stage| stage.stage == Stage::Compile && stage.status == StageStatus::Ok);
             rows.push(Own {
                 group,
                 label,
@@ -101,7 +97,7 @@ fn own(drawn: &DrawnRun, several: bool) -> Vec<Own> {
                     SideName::Head => Who::Iree,
                 },
                 latency: drawn.latency(side, benchmark),
-                compile_seconds: compiled.map(|stage| stage.seconds.0),
+                compile: CompileTime::for_benchmark(benchmark),
                 why: benchmark.outcome.why.clone(),
             });
         }
@@ -209,27 +205,26 @@ pub(super) fn latency(runs: &[DrawnRun]) -> Chart {
 pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     let mut groups = Groups::default();
     let several = runs.len() > 1;
-    let mut bar = |group: String, label: String, who, seconds: Option<f64>| {
-        // Eager compiles nothing, and a cached compile has no time: no bar at all.
-        if let Some(seconds) = seconds {
-            let nanoseconds = seconds * 1e9;
-            let text = quantity(nanoseconds, &Unit::Nanoseconds);
-            groups.put(group, Bar { label, who, value: Some(nanoseconds), range: None, text });
+    let mut bar = |group: String, label: String, who, compile: Option<CompileTime>| {
+        // Eager compiles nothing: no bar at all.
+        if let Some(compile) = compile {
+            let (value, text) = (Some(compile.seconds * 1e9), compile.text());
+            groups.put(group, Bar { label, who, value, range: None, text });
         }
     };
     for run in runs {
         for row in own(run, several) {
-            bar(row.group, row.label, row.who, row.compile_seconds);
+            bar(row.group, row.label, row.who, row.compile);
         }
     }
     for run in runs {
         for (group, label, row) in other_backends(run, several) {
-            bar(group, label, Who::Other, row.compile_seconds);
+            bar(group, label, Who::Other, row.compile);
         }
     }
     Chart {
         title: "Compile time",
-        subtitle: "from the model to the end of its first call; IREE: iree-compile, where it was not cached",
+        subtitle: "from the model to the end of its first call; IREE: iree-compile, of an earlier run where the module was cached",
         groups: groups.groups,
         ratios: false,
     }
