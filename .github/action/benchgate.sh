@@ -12,13 +12,13 @@ fail() { printf '::error title=benchgate::%s\n' "$1"; exit 20; }
 
 # This comes first: a pull request can commit a result file, and a failure below must not leave it to be uploaded.
 case ${BENCHGATE_INPUT_COMMAND:-gate} in
-    gate | run)
-        run=${BENCHGATE_INPUT_RUN:-run.json}
-        if ! rm -f -- "$run" || [[ -e $run || -L $run ]]; then
-            fail "can't remove the previous file of measurements"
-        fi
-        ;;
+    gate | run | merge) written=${BENCHGATE_INPUT_RUN:-run.json} ;;
+    plan) written=${BENCHGATE_INPUT_PLAN:-plan.json} ;;
+    *) written= ;;
 esac
+if [[ -n $written ]] && { ! rm -f -- "$written" || [[ -e $written || -L $written ]]; }; then
+    fail "can't remove the previous $written"
+fi
 
 own_version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$source_root/Cargo.toml" | head -n 1)
 version=${BENCHGATE_VERSION:-$own_version}

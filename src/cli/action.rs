@@ -4,23 +4,24 @@
 //! line of shell. What an event says about the base and about forks is decided here, so that workflows
 //! need no expressions for it.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
+use crate::fleet;
 use crate::git::Repository;
 use crate::github::{Event, Job, Origin};
 
+use super::action_inputs::{Inputs, problems};
 use super::announce::{Story, Texts};
 use super::reporting::Reporting;
-use super::{CliError, Terminal, job, paths, reporting, secrets};
+use super::{CliError, Terminal, job, paths, reporting, secrets, shard_args};
 
 /// Run the command that the inputs of the GitHub Action ask for
 ///
 /// Reads BENCHGATE_INPUT_COMMAND, _CONFIG, _BASE, _HEAD, _BASELINE, _RUN, _FAIL_ON, _WARN_ONLY, _COMMENT,
-/// _CHECK_RUN, _FORK_RUNNER, _FILTER and _TIME_BUDGET, as action.yml sets them, and the event of the job. docs/action.md
-/// describes each.
+/// _CHECK_RUN, _FORK_RUNNER, _FILTER, _TIME_BUDGET, _PLAN, _SHARD, _SHARDS, _RUNNER, _DURATIONS and _RESULTS, as
+/// action.yml sets them, and the event of the job. docs/action.md describes each.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -42,6 +43,8 @@ struct Order {
     origin: Origin,
     /// The file of measurements, where the command writes one.
     measurements: Option<PathBuf>,
+    /// The plan, where the command writes one.
+    plan: Option<PathBuf>,
     /// The report that becomes the job's summary, where the command writes none itself.
     summary: Option<PathBuf>,
 }
@@ -63,7 +66,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::Pass);
     }
     terminal.note(&line);
-    for file in order.measurements.iter().chain(&order.summary) {
+    for file in order.measurements.iter().chain(&order.plan).chain(&order.summary) {
         paths::remove_output(file)?;
     }
     let arguments = std::iter::once("benchgate".to_owned()).chain(order.arguments).map(OsString::from);
@@ -76,6 +79,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         // Later steps run in another folder.
         let file = std::path::absolute(&file).unwrap_or(file);
         reporting::output("run-json", file.display().to_string())?;
+    }
+    if let Some(file) = order.plan.filter(|file| file.is_file()) {
+        let matrix = fleet::render(&shard_args::read(&file)?, fleet::PlanFormat::Github);
+        reporting::output("matrix", matrix.trim_end().to_owned())?;
     }
     Ok(code)
 }
@@ -126,76 +133,6 @@ fn merged_onto(job: &Job, folder: &Path) -> Option<String> {
     if merge { at("HEAD^1") } else { None }
 }
 
-/// The inputs that were given; an empty one is one that was left out.
-#[derive(Debug, Default)]
-struct Inputs(BTreeMap<&'static str, String>);
-
-impl Inputs {
-    const NAMES: [&'static str; 13] = [
-        "command",
-        "config",
-        "base",
-        "head",
-        "baseline",
-        "run",
-        "fail-on",
-        "warn-only",
-        "comment",
-        "check-run",
-        "fork-runner",
-        "filter",
-        "time-budget",
-    ];
-
-    fn read(variable: &dyn Fn(&str) -> Option<String>) -> Self {
-        let given = Self::NAMES.into_iter().filter_map(|name| {
-            let variable_name = format!("BENCHGATE_INPUT_{}", name.to_ascii_uppercase().replace('-', "_"));
-            let value = variable(&variable_name)?.trim().to_owned();
-            (!value.is_empty()).then_some((name, value))
-        });
-        // That there is one is all that anything here needs to know.
-        let token = variable("GITHUB_TOKEN").filter(|token| !token.is_empty());
-        Self(given.chain(token.map(|_| ("github-token", "given".to_owned()))).collect())
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-}
-
-/// Inputs that each command accepts; any other is an error, because ignoring it would hide a mistake.
-const UNDERSTOOD: [(&str, &[&str]); 6] = [
-    (
-        "gate",
-        &[
-            "config",
-            "base",
-            "baseline",
-            "run",
-            "fail-on",
-            "warn-only",
-            "fork-runner",
-            "github-token",
-            "comment",
-            "check-run",
-        ],
-    ),
-    ("run", &["config", "run", "fork-runner"]),
-    ("compare", &["config", "base", "head", "fail-on", "warn-only"]),
-    ("publish", &["config", "run", "fail-on", "warn-only", "github-token", "comment", "check-run"]),
-    ("baseline-update", &["config", "run", "warn-only", "github-token"]),
-    ("bisect", &["config", "base", "head", "filter", "time-budget", "fork-runner"]),
-];
-
-/// The values that some inputs are limited to.
-const CHOICES: [(&str, &[&str]); 5] = [
-    ("baseline", &["stored"]),
-    ("warn-only", &["true", "false"]),
-    ("comment", &["always", "on-change", "on-failure", "never"]),
-    ("check-run", &["true", "false"]),
-    ("fork-runner", &["ephemeral"]),
-];
-
 /// The arguments that the inputs ask for, or every problem with them at once.
 fn order(
     inputs: &Inputs,
@@ -236,59 +173,26 @@ fn order(
             hint: Some(docs!("action.md", "every input").to_owned()),
         });
     }
-    let bisects = command == "bisect";
-    let run = || PathBuf::from(inputs.get("run").unwrap_or("run.json"));
+    let path = |name: &str| PathBuf::from(inputs.get(name).unwrap_or(default_path(name)));
     Ok(Order {
         arguments: arguments(inputs, command, job, merged),
         origin,
-        measurements: (measures(command) && !bisects).then(run),
-        summary: bisects.then(|| PathBuf::from(BISECTION)),
+        measurements: matches!(command, "gate" | "run" | "merge").then(|| path("run")),
+        plan: (command == "plan").then(|| path("plan")),
+        summary: (command == "bisect").then(|| PathBuf::from(BISECTION)),
     })
 }
 
 /// The report of a bisection.
 const BISECTION: &str = "bisect.md";
 
-/// Whether a command runs what the repository says.
-fn measures(command: &str) -> bool {
-    matches!(command, "gate" | "run" | "bisect")
+fn default_path(input: &str) -> &'static str {
+    if input == "plan" { "plan.json" } else { "run.json" }
 }
 
-fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    let Some((_, understood)) = UNDERSTOOD.iter().find(|(name, _)| *name == command) else {
-        let known = UNDERSTOOD.map(|(name, _)| name).join(", ");
-        return vec![format!("command is {command:?}, and there are {known}")];
-    };
-    for (name, value) in &inputs.0 {
-        if *name != "command" && !understood.contains(name) {
-            problems.push(format!("{command} has no use for {name}"));
-        }
-        if let Some((_, known)) = CHOICES.iter().find(|(choice, _)| choice == name)
-            && !known.contains(&value.as_str())
-        {
-            problems.push(format!("{name} is {value:?}, and may be {}", known.join(" or ")));
-        }
-        // It would be taken for an option.
-        if value.starts_with('-') {
-            problems.push(format!("{name} begins with a dash"));
-        }
-    }
-    if command == "gate" && inputs.get("github-token").is_none() {
-        for name in ["comment", "check-run"] {
-            if inputs.get(name).is_some() {
-                problems.push(format!("{name} needs github-token, because gate posts nothing without one"));
-            }
-        }
-    }
-    if matches!(command, "compare" | "bisect") {
-        for name in ["base", "head"] {
-            if inputs.get(name).is_none() {
-                problems.push(format!("{command} needs {name}"));
-            }
-        }
-    }
-    problems
+/// Whether a command does what the repository says. A plan runs nothing, but checks the base out into the cache.
+fn measures(command: &str) -> bool {
+    matches!(command, "gate" | "run" | "bisect" | "plan")
 }
 
 fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&str>) -> Vec<String> {
@@ -296,14 +200,16 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
     let mut push = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
     let posting = [("comment", "--comment"), ("check-run", "--check-run")];
     let config = inputs.get("config");
-    let run = inputs.get("run").unwrap_or("run.json");
+    let run = inputs.get("run").unwrap_or(default_path("run"));
+    let plan = inputs.get("plan").unwrap_or(default_path("plan"));
+    let base = inputs.get("base").or(merged).or_else(|| Some(job?.base()?.as_str()));
+    let base = base.map(|base| ["--base", base]);
     match command {
         "gate" => {
-            push(&["gate", "--github", "--run", run]);
-            let named = inputs.get("base").or(merged);
-            if let Some(base) = named.or_else(|| Some(job?.base()?.as_str())) {
-                push(&["--base", base]);
-            }
+            push(&["gate", "--run", run]);
+            // The verdict of a shard is not the suite's: the job of the merged run says that one.
+            push(if inputs.get("shard").is_some() { &["--warn-only"] } else { &["--github"] });
+            push(base.as_ref().map_or(&[], |base| base));
             if inputs.get("baseline") == Some("stored") {
                 push(&["--stored"]);
             }
@@ -312,6 +218,19 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
             }
         }
         "run" => push(&["run", "--run", run]),
+        "plan" => {
+            push(&["plan", "--plan", plan, "--shards", inputs.get("shards").unwrap_or_default()]);
+            push(base.as_ref().map_or(&[], |base| base));
+            for labels in inputs.get("runner").unwrap_or_default().split_whitespace() {
+                push(&["--runner", labels]);
+            }
+            if let Some(files) = inputs.get("durations") {
+                push(&["--durations", files]);
+            }
+        }
+        "merge" => {
+            push(&["merge", inputs.get("results").unwrap_or_default(), "--plan", plan, "--output", run]);
+        }
         "compare" => {
             push(&["compare", "--github"]);
             push(&[inputs.get("base").unwrap_or_default(), inputs.get("head").unwrap_or_default()]);
@@ -328,6 +247,9 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
         }
         "publish" => push(&["publish", "--run", run]),
         _ => push(&["baseline", "update", "--run", run]),
+    }
+    if let Some(shard) = inputs.get("shard") {
+        push(&["--plan", plan, "--shard", shard]);
     }
     for (name, option) in posting {
         if let Some(value) = inputs.get(name) {
@@ -396,10 +318,10 @@ mod tests {
     #[test]
     fn a_pull_request_is_compared_with_its_base() {
         let job = pull_request(1);
-        assert_eq!(line(&[], Some(&job)), format!("gate --github --run run.json --base {BASE}"));
+        assert_eq!(line(&[], Some(&job)), format!("gate --run run.json --github --base {BASE}"));
         assert_eq!(
             line(&[("base", "origin/release"), ("warn-only", "true")], Some(&job)),
-            "gate --github --run run.json --base origin/release --warn-only"
+            "gate --run run.json --github --base origin/release --warn-only"
         );
     }
 
@@ -407,11 +329,11 @@ mod tests {
     fn a_push_is_compared_with_what_was_there_before_and_a_new_branch_with_what_is_stored() {
         let pushed = |before: &str| job("push", serde_json::json!({"before": before}));
         assert!(line(&[], Some(&pushed(BASE))).ends_with(&format!("--base {BASE}")));
-        assert_eq!(line(&[], Some(&pushed(&"0".repeat(40)))), "gate --github --run run.json");
+        assert_eq!(line(&[], Some(&pushed(&"0".repeat(40)))), "gate --run run.json --github");
         let group = serde_json::json!({"merge_group": {"head_sha": "2".repeat(40), "base_sha": BASE}});
         assert!(line(&[], Some(&job("merge_group", group))).ends_with(&format!("--base {BASE}")));
         let nightly = job("schedule", serde_json::json!({}));
-        assert_eq!(line(&[("baseline", "stored")], Some(&nightly)), "gate --github --run run.json --stored");
+        assert_eq!(line(&[("baseline", "stored")], Some(&nightly)), "gate --run run.json --github --stored");
     }
 
     #[test]
@@ -476,6 +398,36 @@ mod tests {
         assert!(refused(&[("command", "bisect"), ("base", "3.9.0")], None, true).contains("needs head"));
         let with_token = [&given[..], &[("github-token", "given")]].concat();
         assert!(refused(&with_token, None, true).contains("no use for github-token"));
+    }
+
+    #[test]
+    fn a_suite_on_several_machines_is_planned_measured_and_merged() {
+        let job = pull_request(1);
+        let plan = [("command", "plan"), ("shards", "4"), ("runner", "big gpu=self-hosted,h100")];
+        assert_eq!(
+            line(&plan, Some(&job)),
+            format!(
+                "plan --plan plan.json --shards 4 --base {BASE} --runner big --runner gpu=self-hosted,h100"
+            )
+        );
+        let shard = [("plan", "p.json"), ("shard", "2"), ("run", "2.json")];
+        assert_eq!(
+            line(&shard, Some(&job)),
+            format!("gate --run 2.json --warn-only --base {BASE} --plan p.json --shard 2")
+        );
+        let night = [&shard[..], &[("command", "run")]].concat();
+        assert_eq!(line(&night, None), "run --run 2.json --plan p.json --shard 2");
+        let merge = [("command", "merge"), ("results", "shards"), ("plan", "p.json")];
+        assert_eq!(line(&merge, Some(&job)), "merge shards --plan p.json --output run.json");
+        assert!(refused(&[("command", "merge")], None, true).contains("merge needs results"));
+        assert!(refused(&[("plan", "p.json")], None, true).contains("plan needs shard"));
+        for verdict in ["fail-on", "warn-only", "baseline", "github-token"] {
+            let given = [&shard[..], &[(verdict, "x")]].concat();
+            assert!(refused(&given, None, true).contains("a shard is not judged"), "{verdict}");
+        }
+        // What is planned is a fork's as well.
+        let fork = pull_request(2);
+        assert!(refused(&plan, Some(&fork), false).contains("fork-runner: ephemeral"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ macro_rules! docs {
 }
 
 mod action;
+mod action_inputs;
 mod alert;
 mod announce;
 mod backend_args;

@@ -120,8 +120,10 @@ fn refused(what: String) -> CliError {
 /// What was measured before the run started is the result of another run.
 fn measured_by(file: &RunFile, reported: &WorkflowRun) -> Result<(), CliError> {
     let time = |text: &str| text.parse::<Timestamp>().ok();
+    // Of a suite on several machines only the shards that failed are measured again in a later attempt.
+    let started = if file.shards.is_empty() { &reported.started } else { &reported.created };
     let (Some(start), Some(end)) =
-        (reported.started.as_deref().and_then(time), reported.updated.as_deref().and_then(time))
+        (started.as_deref().and_then(time), reported.updated.as_deref().and_then(time))
     else {
         return Err(refused("the event does not say when the reported run started and ended".to_owned()));
     };

@@ -109,6 +109,8 @@ pub struct WorkflowRun {
     pub pull_requests: Vec<u64>,
     /// Conclusion: `success`, `failure`, `cancelled`, `timed_out` …
     pub conclusion: Option<String>,
+    /// When the first attempt started, RFC 3339.
+    pub created: Option<String>,
     /// When this attempt started, RFC 3339.
     pub started: Option<String>,
     /// When it was last updated, which is its end; RFC 3339.
@@ -363,6 +365,7 @@ struct WorkflowRunPart {
     #[serde(default)]
     pull_requests: Vec<NumberPart>,
     conclusion: Option<String>,
+    created_at: Option<String>,
     run_started_at: Option<String>,
     updated_at: Option<String>,
 }
@@ -409,6 +412,7 @@ impl Payload {
                     fork: elsewhere,
                     pull_requests: run.pull_requests.into_iter().map(|pull| pull.number).collect(),
                     conclusion: run.conclusion,
+                    created: run.created_at,
                     started: run.run_started_at,
                     updated: run.updated_at,
                 })

@@ -175,6 +175,98 @@ test("a night is measured by one job, stored by another, and compared with later
   assert.match(compared.log, /stored sessions/);
 });
 
+/** A model for each shard, and what its results are called. */
+const MODELS = ["a", "b", "c", "d"];
+
+/** Plans, measures in four jobs with a workspace of the same commit, and merges. `event` is of all of these jobs. */
+async function sharded(world, event, { command = "gate", lost = [] } = {}) {
+  const plan = path.join(world.folder, "plan.json");
+  const results = path.join(world.folder, "shards");
+  fs.mkdirSync(results);
+  const planned = await world.run({ ...event, inputs: { command: "plan", shards: "4", plan } });
+  assert.equal(planned.code, 0, planned.log);
+  const { include } = JSON.parse(planned.outputs.matrix);
+  assert.deepEqual(include.map(({ shard, shards }) => [shard, shards]), [[1, 4], [2, 4], [3, 4], [4, 4]]);
+  const shard = async ({ shard }, attempt) => {
+    const run = path.join(results, `shard-${shard}-${attempt}.json`);
+    const inputs = { command, plan, shard: String(shard), run };
+    const job = await world.run({ ...event, inputs, env: { GITHUB_RUN_ATTEMPT: String(attempt) } });
+    // It judges nothing: neither its exit code nor its outputs say how the suite did.
+    assert.deepEqual([job.code, job.outputs.verdict, job.annotations], [0, "", []], job.log);
+    assert.equal(job.outputs["run-json"], run);
+    if (attempt === 1 && lost.includes(shard)) fs.rmSync(run);
+  };
+  for (const job of include) await shard(job, 1);
+  const merge = () => world.run({ ...event, inputs: { command: "merge", plan, results, run: "run.json" } });
+  let merged = await merge();
+  if (lost.length > 0) {
+    assert.deepEqual([merged.code, merged.outputs["run-json"]], [20, ""], merged.log);
+    assert.match(merged.log, new RegExp(`shard ${lost[0]} is missing`));
+    for (const job of include.filter(({ shard }) => lost.includes(shard))) await shard(job, 2);
+    merged = await merge();
+  }
+  assert.equal(merged.code, 0, merged.log);
+  return merged.outputs["run-json"];
+}
+
+test("four jobs measure a fork's pull request, a lost one again, and what is merged is judged and published", async (t) => {
+  const world = new World(t, MODELS);
+  const change = world.proposed(SLOWER);
+  const proposed = world.pullRequest(change, true);
+  const event = { event: "pull_request", payload: proposed, sha: change.merge };
+  const created = new Date().toISOString();
+  const run = await sharded(world, event, { lost: [3] });
+  const compared = await world.run({ ...event, inputs: { command: "compare", base: `${run}#base`, head: `${run}#head` } });
+  assert.deepEqual([compared.code, compared.outputs.verdict, compared.outputs.regressions], [10, "regressed", "1"], compared.log);
+  assert.match(compared.summary, /`a\/cpu\/main`/);
+  world.git("checkout", "--quiet", "main");
+  const github = await new GitHub(t, [{ ...proposed.pull_request, state: "open" }], { [change.merge]: [change.base, change.head] }).start();
+  // The second attempt of the run, which kept three results of the first: it started when they had been measured.
+  const attempt = (from) => payload("workflow_run", (reported) => {
+    reported.repository = proposed.repository;
+    Object.assign(reported.workflow_run, {
+      path: ".github/workflows/benchgate.yml",
+      event: "pull_request",
+      head_sha: change.head,
+      head_branch: "change",
+      head_repository: proposed.pull_request.head.repo,
+      pull_requests: [],
+      conclusion: "failure",
+      run_attempt: 2,
+      created_at: from,
+      run_started_at: new Date(Date.now() + 600_000).toISOString(),
+      updated_at: new Date(Date.now() + 3_600_000).toISOString(),
+    });
+  });
+  const publish = (from, inputs) =>
+    world.run({
+      event: "workflow_run",
+      payload: attempt(from),
+      sha: change.base,
+      env: { GITHUB_API_URL: github.url },
+      inputs: { command: "publish", run, "github-token": TOKEN, ...inputs },
+    });
+  // What was measured before the run's first attempt is another run's.
+  const later = await publish(new Date(Date.now() + 600_000).toISOString());
+  assert.deepEqual([later.code, later.outputs.verdict], [20, "error"], later.log);
+  const job = await publish(created, { "check-run": "true" });
+  assert.deepEqual([job.code, job.outputs.verdict], [0, "regressed"], job.log);
+  assert.match(github.comments.at(-1).body, /Regressed/);
+  assert.equal(github.checks.at(-1).conclusion, "failure");
+});
+
+test("a night of four jobs is merged and stored as one session", async (t) => {
+  const world = new World(t, MODELS);
+  const { repository } = payload("workflow_dispatch");
+  const night = { event: "schedule", payload: { repository, schedule: "17 2 * * *" }, sha: world.first };
+  const run = await sharded(world, night, { command: "run" });
+  const stored = await world.run({ ...night, inputs: { command: "baseline-update", run, "github-token": TOKEN } });
+  // On a busy host it is quarantined.
+  assert.ok([0, 11].includes(stored.code), stored.log);
+  const [testbed] = fs.readdirSync(path.join(world.workspace, "baselines/fake"));
+  assert.equal(fs.readdirSync(path.join(world.workspace, "baselines/fake", testbed)).length, 1);
+});
+
 test("two results are compared without any event", async (t) => {
   const world = new World(t);
   const change = world.proposed(SLOWER);

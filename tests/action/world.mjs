@@ -21,7 +21,7 @@ export function payload(name, change = () => {}) {
 }
 
 export class World {
-  constructor(test) {
+  constructor(test, models = ["a"]) {
     this.folder = fs.mkdtempSync(path.join(os.tmpdir(), "benchgate-action-"));
     test.after(() => {
       // What a checkout made read-only must become removable.
@@ -37,11 +37,12 @@ export class World {
       fs.copyFileSync(path.join(BUILT, "examples/fake_iree"), path.join(tools, tool));
     }
     fs.writeFileSync(path.join(tools, "version.py"), `REVISIONS = {"IREE": "${COMMIT}"}\n`);
-    this.write("models/a.mlir", "// fake latency-us=1000\n");
+    for (const model of models) this.write(`models/${model}.mlir`, "// fake latency-us=1000\n");
+    const tables = models.map((model) => `[[model]]\nname = "${model}"\nsource = "models/${model}.mlir"\ninputs = ["3xf32=1"]\n`);
     this.write(
       "benchgate.toml",
       `[suite]\nname = "fake"\n[toolchain]\nversion = "9.9.9"\ncommit = "${COMMIT}"\npath = ${JSON.stringify(tools)}\n` +
-        `[[model]]\nname = "a"\nsource = "models/a.mlir"\ninputs = ["3xf32=1"]\n` +
+        tables.join("") +
         `[[target]]\nname = "cpu"\nbackend = "llvm-cpu"\ndevice = "local-task"\n` +
         `[measure]\nrepetitions = 4\nmin-time = "1ms"\nwarmup = "0ms"\nmin-blocks = 4\nmax-blocks = 8\nprocesses = 2\n`,
     );

@@ -31,9 +31,19 @@ fn expected(lines: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn a_suite_and_its_workflows_are_written_and_doctor_finds_nothing_wrong_with_them() {
+    init_suits_doctor(&[]);
+}
+
+#[test]
+fn the_workflows_of_several_machines_measure_without_a_token_too() {
+    init_suits_doctor(&["--shards", "4"]);
+}
+
+fn init_suits_doctor(options: &[&str]) {
     let world = World::new();
     git2::Repository::init(world.work()).unwrap();
-    world.run(["init", "suites/zoo", "--runner", "self-hosted,gpu", "--action", ACTION]).expect_code(0);
+    let usual = ["init", "suites/zoo", "--runner", "self-hosted,gpu", "--action", ACTION];
+    world.run(usual.iter().chain(options)).expect_code(0);
     let written = [
         ".gitignore",
         ".github/workflows/benchgate-nightly.yml",

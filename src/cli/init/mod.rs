@@ -17,11 +17,15 @@ use templates::{Answers, Template};
 /// measures every pull request with a read-only token, one publishes the results without running any of the
 /// pull request's code, one adds a session to the baseline every night. Existing files are never overwritten;
 /// an existing suite only gets its workflows.
+///
+/// With --shards several machines measure one run: the workflows plan, measure each shard in a job of its own, and
+/// merge.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   benchgate init
   benchgate init suites/zoo --runner self-hosted,gpu
+  benchgate init --shards 4            several machines measure
   benchgate init --model attention     one more model, in Python
 
 Exit codes: 0 written, 2 usage, or a file is there already (then nothing is
@@ -36,11 +40,14 @@ pub struct Args {
     /// Labels of the runner that measures, separated by commas
     #[arg(long, value_name = "LABELS", default_value = "ubuntu-24.04", value_parser = name, value_delimiter = ',')]
     runner: Vec<String>,
+    /// Number of shards
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    shards: Option<u16>,
     /// The action, pinned: `OWNER/REPO@COMMIT` with all 40 digits [default: the one of this release]
     #[arg(long, value_name = "ACTION", value_parser = action)]
     action: Option<String>,
     /// Write models/NAME.py, a model in Python, and nothing else
-    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with_all = ["suite", "runner", "action"])]
+    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with_all = ["suite", "runner", "shards", "action"])]
     model: Option<String>,
 }
 
@@ -111,9 +118,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     );
     if answers.action.is_none() {
         let runner = args.runner.join(",");
+        let shards = args.shards.map(|shards| format!(" --shards {shards}")).unwrap_or_default();
         terminal.note(&format!(
             "no workflows were written: {UNKNOWN_ACTION}; `benchgate init --action OWNER/REPO@COMMIT --runner \
-             {runner}` adds them"
+             {runner}{shards}` adds them"
         ));
         terminal
             .say("Then commit all of it, and add the workflows: until then no pull request is measured.\n");
@@ -153,6 +161,7 @@ fn answers(args: &Args) -> Result<Answers, CliError> {
         suite: args.suite.clone().or(named).unwrap_or_else(|| "suite".to_owned()),
         folder: inside.to_owned(),
         runner: args.runner.clone(),
+        shards: args.shards,
         action,
     })
 }

@@ -16,6 +16,8 @@ pub struct Answers {
     pub folder: String,
     /// Labels.
     pub runner: Vec<String>,
+    /// Of the suite on several machines.
+    pub shards: Option<u16>,
     /// `OWNER/REPO@COMMIT`, where it is known. Without it there are no workflows.
     pub action: Option<String>,
 }
@@ -41,16 +43,18 @@ impl Template {
     }
 
     pub fn fill(self, answers: &Answers) -> String {
-        let mut text = match self {
-            Self::Measure => include_str!("benchgate.yml"),
-            Self::Publish => include_str!("benchgate-publish.yml"),
-            Self::Nightly => include_str!("benchgate-nightly.yml"),
+        let mut text = match (self, answers.shards) {
+            (Self::Measure, None) => include_str!("benchgate.yml"),
+            (Self::Measure, Some(_)) => include_str!("benchgate-shards.yml"),
+            (Self::Publish, _) => include_str!("benchgate-publish.yml"),
+            (Self::Nightly, None) => include_str!("benchgate-nightly.yml"),
+            (Self::Nightly, Some(_)) => include_str!("benchgate-nightly-shards.yml"),
         }
         .to_owned();
         if !answers.folder.is_empty() {
             let config = format!("          config: {}/benchgate.toml\n", answers.folder);
             text = text.replace("@ACTION@\n        with:\n", &format!("@ACTION@\n        with:\n{config}"));
-            // A step without inputs gets its first one.
+            // A step without inputs gets its first one. Steps with another id read what the configuration was.
             let id = "@ACTION@\n        id: benchgate\n";
             text = text.replace(id, &format!("{id}        with:\n{config}"));
         }
@@ -69,7 +73,9 @@ impl Template {
             }
             _ => runner,
         };
-        let own = [("@ACTION@", answers.action.as_deref().unwrap_or_default()), ("@RUNNER@", &runner)];
+        let shards = answers.shards.map(|shards| shards.to_string()).unwrap_or_default();
+        let action = answers.action.as_deref().unwrap_or_default();
+        let own = [("@ACTION@", action), ("@RUNNER@", &runner), ("@SHARDS@", &shards)];
         PINS.into_iter().chain(own).fold(text, |text, (name, value)| text.replace(name, value))
     }
 }
@@ -110,11 +116,12 @@ mod tests {
 
     #[test]
     fn every_blank_is_filled() {
-        for folder in ["", "suites/zoo"] {
+        for (folder, shards) in ["", "suites/zoo"].into_iter().flat_map(|f| [(f, None), (f, Some(4))]) {
             let answers = Answers {
                 suite: "zoo".to_owned(),
                 folder: folder.to_owned(),
                 runner: vec!["self-hosted".to_owned(), "gpu".to_owned()],
+                shards,
                 action: Some(format!("o/r@{}", "1".repeat(40))),
             };
             for template in Template::ALL {
@@ -126,8 +133,10 @@ mod tests {
                 });
                 assert_eq!(blank, None, "{}", template.path());
                 let steps = text.matches(answers.action.as_deref().unwrap()).count();
+                let recorded = ["command: merge\n", "command: compare\n"];
+                let recorded: usize = recorded.into_iter().map(|command| text.matches(command).count()).sum();
                 let configured = text.matches("config: suites/zoo/benchgate.toml").count();
-                assert_eq!(configured, if folder.is_empty() { 0 } else { steps });
+                assert_eq!(configured, if folder.is_empty() { 0 } else { steps - recorded });
             }
         }
     }

@@ -1,0 +1,134 @@
+//! The inputs of action.yml, and which of them each command accepts.
+
+use std::collections::BTreeMap;
+
+/// The inputs that were given; an empty one is one that was left out.
+#[derive(Debug, Default)]
+pub struct Inputs(pub(super) BTreeMap<&'static str, String>);
+
+impl Inputs {
+    const NAMES: [&'static str; 19] = [
+        "command",
+        "config",
+        "base",
+        "head",
+        "baseline",
+        "run",
+        "fail-on",
+        "warn-only",
+        "comment",
+        "check-run",
+        "fork-runner",
+        "filter",
+        "time-budget",
+        "plan",
+        "shard",
+        "shards",
+        "runner",
+        "durations",
+        "results",
+    ];
+
+    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let given = Self::NAMES.into_iter().filter_map(|name| {
+            let variable_name = format!("BENCHGATE_INPUT_{}", name.to_ascii_uppercase().replace('-', "_"));
+            let value = variable(&variable_name)?.trim().to_owned();
+            (!value.is_empty()).then_some((name, value))
+        });
+        // That there is one is all that anything here needs to know.
+        let token = variable("GITHUB_TOKEN").filter(|token| !token.is_empty());
+        Self(given.chain(token.map(|_| ("github-token", "given".to_owned()))).collect())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+/// Inputs that each command accepts; any other is an error, because ignoring it would hide a mistake.
+const UNDERSTOOD: [(&str, &[&str]); 8] = [
+    (
+        "gate",
+        &[
+            "config",
+            "base",
+            "baseline",
+            "run",
+            "fail-on",
+            "warn-only",
+            "fork-runner",
+            "github-token",
+            "comment",
+            "check-run",
+            "plan",
+            "shard",
+        ],
+    ),
+    ("run", &["config", "run", "fork-runner", "plan", "shard"]),
+    ("compare", &["config", "base", "head", "fail-on", "warn-only"]),
+    ("publish", &["config", "run", "fail-on", "warn-only", "github-token", "comment", "check-run"]),
+    ("baseline-update", &["config", "run", "warn-only", "github-token"]),
+    ("bisect", &["config", "base", "head", "filter", "time-budget", "fork-runner"]),
+    ("plan", &["config", "base", "fork-runner", "plan", "shards", "runner", "durations"]),
+    ("merge", &["plan", "results", "run"]),
+];
+
+/// Inputs that a command can't do without.
+const NEEDED: [(&str, &[&str]); 4] = [
+    ("compare", &["base", "head"]),
+    ("bisect", &["base", "head"]),
+    ("plan", &["shards"]),
+    ("merge", &["results"]),
+];
+
+/// Inputs about a verdict. A shard has none: the merged run is judged.
+const OF_A_VERDICT: [&str; 6] = ["baseline", "fail-on", "warn-only", "github-token", "comment", "check-run"];
+
+/// The values that some inputs are limited to.
+const CHOICES: [(&str, &[&str]); 5] = [
+    ("baseline", &["stored"]),
+    ("warn-only", &["true", "false"]),
+    ("comment", &["always", "on-change", "on-failure", "never"]),
+    ("check-run", &["true", "false"]),
+    ("fork-runner", &["ephemeral"]),
+];
+
+/// What is wrong with the inputs of this command.
+pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let Some((_, understood)) = UNDERSTOOD.iter().find(|(name, _)| *name == command) else {
+        let known = UNDERSTOOD.map(|(name, _)| name).join(", ");
+        return vec![format!("command is {command:?}, and there are {known}")];
+    };
+    for (name, value) in &inputs.0 {
+        if *name != "command" && !understood.contains(name) {
+            problems.push(format!("{command} has no use for {name}"));
+        }
+        if let Some((_, known)) = CHOICES.iter().find(|(choice, _)| choice == name)
+            && !known.contains(&value.as_str())
+        {
+            problems.push(format!("{name} is {value:?}, and may be {}", known.join(" or ")));
+        }
+        // It would be taken for an option.
+        if value.starts_with('-') {
+            problems.push(format!("{name} begins with a dash"));
+        }
+    }
+    if command == "gate" && inputs.get("github-token").is_none() {
+        for name in ["comment", "check-run"] {
+            if inputs.get(name).is_some() {
+                problems.push(format!("{name} needs github-token, because gate posts nothing without one"));
+            }
+        }
+    }
+    let needed = NEEDED.iter().filter(|(name, _)| *name == command).flat_map(|(_, needed)| *needed);
+    let missing = needed.filter(|name| inputs.get(name).is_none());
+    problems.extend(missing.map(|name| format!("{command} needs {name}")));
+    if inputs.get("shard").is_some() {
+        let given = OF_A_VERDICT.iter().filter(|name| inputs.get(name).is_some());
+        problems.extend(given.map(|name| format!("{name} is for the merged run: a shard is not judged")));
+    } else if matches!(command, "gate" | "run") && inputs.get("plan").is_some() {
+        problems.push("plan needs shard".to_owned());
+    }
+    problems
+}
