@@ -45,6 +45,9 @@ pub struct MeasureArgs {
     /// Keep the IR of every phase of the compiler, in `ir` of the work folder
     #[arg(long)]
     pub dump_ir: bool,
+    /// Copy every compiled module to this folder, as MODEL-TARGET.vmfb (base's as MODEL-TARGET.base.vmfb)
+    #[arg(long, value_name = "FOLDER")]
+    pub keep_modules: Option<PathBuf>,
     /// A calibration that `benchgate noise` wrote [default: the one it kept for this suite and machine]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
@@ -258,6 +261,7 @@ impl MeasureArgs {
             identical_blocks,
             calibration,
             dump_ir: self.dump_ir,
+            keep_modules: self.keep_modules.clone(),
         })
     }
 

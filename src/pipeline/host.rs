@@ -36,6 +36,8 @@ pub(super) struct Host<'a> {
     pub(super) listed_devices: Memo<(PathBuf, String, BTreeMap<String, String>), Arc<Finished>>,
     /// Where the IR of every phase goes, where it is asked for.
     pub(super) ir: Option<PathBuf>,
+    /// Where copies of the compiled modules go.
+    pub(super) modules: Option<PathBuf>,
     /// Where logs of failures are kept.
     pub(super) logs: PathBuf,
     /// Where folders are made that end with the step that needs them. Not in the cache, which may be read-only.
@@ -122,6 +124,7 @@ impl<'a> Host<'a> {
             sources: Sources::without(own),
             listed_devices: Memo::default(),
             ir: None,
+            modules: None,
             logs: folder.join("logs"),
             scratch: folder.join("scratch"),
             cpus: None,

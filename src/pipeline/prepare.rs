@@ -1,7 +1,11 @@
 //! One benchmark of one side, from its source to a verified module that is ready to be measured.
 
+use std::fs;
+use std::path::Path;
+
 use crate::config::{ModelSource, Parameters};
-use crate::model::{Artifact, Lint, LintCode, Outcome, Stage, Verification, VerifyCode, Workload};
+use crate::files;
+use crate::model::{Artifact, Lint, LintCode, Outcome, SideName, Stage, Verification, VerifyCode, Workload};
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
 
@@ -52,9 +56,21 @@ pub(super) async fn build<'a>(
     }
     let compiled = prepared.stage(Stage::Compile, host.progress, compile::compile(host, &job)).await?;
     prepared.note_damage(compiled.as_ref().and_then(|compiled| compiled.damaged.as_ref()), host.progress);
+    if let (Some(folder), Some(compiled)) = (&host.modules, &compiled) {
+        keep_module(folder, planned, &compiled.module)?;
+    }
     prepared.compiled = compiled;
     prepared.source = Some(source);
     Ok(prepared)
+}
+
+/// Copies a module to a folder of the user's. Functions of one module share the copy.
+fn keep_module(folder: &Path, planned: PlannedBenchmark<'_>, module: &Path) -> Result<(), PipelineError> {
+    let side = if planned.side.name == SideName::Base { ".base" } else { "" };
+    let path = folder.join(format!("{}-{}{side}.vmfb", planned.model.name, planned.target.name));
+    let bytes = fs::read(module).map_err(PipelineError::io("read", module))?;
+    fs::create_dir_all(folder).map_err(PipelineError::io("create", folder))?;
+    files::write(&path, &bytes).map_err(PipelineError::io("write", &path))
 }
 
 /// Looks for the device and verifies: all that must happen where it is measured. `paired` says whether there is

@@ -57,6 +57,8 @@ pub struct Options {
     pub calibration: CalibrationSource,
     /// Keep the IR of every phase of the compiler in the working folder.
     pub dump_ir: bool,
+    /// Where copies of the compiled modules go.
+    pub keep_modules: Option<PathBuf>,
     /// Which experiments on other backends are run; `None` is none.
     pub axes: Option<Axes>,
     pub dumps: Dumps,
@@ -299,9 +301,15 @@ impl<'a> PreparedRun<'a> {
             testbed,
             slots: Slots::new(settings.jobs.unwrap_or_else(processors)),
             digests: Digests::default(),
-            sources: Sources::without([options.work.clone(), options.output.clone(), options.cache.clone()]),
+            sources: Sources::without(
+                [&options.work, &options.output, &options.cache]
+                    .into_iter()
+                    .chain(&options.keep_modules)
+                    .cloned(),
+            ),
             listed_devices: Memo::default(),
             ir: options.dump_ir.then(|| options.work.join("ir")),
+            modules: options.keep_modules.clone(),
             logs: options.work.join("logs"),
             scratch,
             cpus: settings.cpus.clone().or_else(device::default_cpus),

@@ -36,6 +36,17 @@ fn verification(world: &World, side: usize) -> serde_json::Value {
     run["sides"][side]["benchmarks"][0]["verification"].clone()
 }
 
+#[test]
+fn a_compiled_module_is_kept_by_name() {
+    let suite = suite(INPUT, EXPECTED, RIGHT).write();
+    suite.world.run(["run", "--keep-modules", "results"]).expect_code(0);
+    let kept: Vec<_> = std::fs::read_dir(suite.world.work().join("results")).unwrap().flatten().collect();
+    let [only] = &kept[..] else { panic!("{kept:?}") };
+    assert_eq!(only.file_name(), "m-cpu.vmfb");
+    let bytes = suite.run_json()["sides"][0]["benchmarks"][0]["artifact"]["vmfb_bytes"].as_u64();
+    assert_eq!(Some(only.metadata().unwrap().len()), bytes);
+}
+
 /// What is executed with the module, as one digest.
 fn execution(suite: &Suite) -> String {
     suite.world.run(["run"]).expect_code(0);
