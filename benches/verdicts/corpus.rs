@@ -46,6 +46,16 @@ pub fn session(benchmarks: Vec<Benchmark>) -> Run {
     Run { session: Some("recorded".to_owned()), benchmarks, ..Run::default() }
 }
 
+/// Time from the start of a process to that of the next one of its block: what a process costs.
+pub fn seconds_a_process(file: &Path) -> f64 {
+    let lines = lines(file);
+    let started = |line: &Value| text(line, "started").parse::<jiff::Timestamp>().unwrap();
+    let same = |pair: &&[Value]| ["model", "round"].iter().all(|key| pair[0][key] == pair[1][key]);
+    let apart = lines.windows(2).filter(same).map(|pair| started(&pair[1]) - started(&pair[0]));
+    let seconds: Vec<f64> = apart.map(|span| span.total(jiff::Unit::Second).unwrap()).collect();
+    benchgate::stats::describe::median(&seconds).unwrap()
+}
+
 /// A recorded session: side A as base, side B as head; a round is a block, of which only the last `share` is read.
 /// Where a slot is a pair (0 and 1, as in `paired.jsonl`), its lines are in the order of their start.
 pub fn session_of(file: &Path, kind: &str, share: f64) -> (Run, Run) {

@@ -11,6 +11,7 @@
 //! | `--data FOLDER` | only the recordings (`*.jsonl`, as in tests/fixtures/corpus) of this folder |
 //! | `--hold-out FRACTION` | only the last rounds of each recording |
 //! | `--blocks N` | one look after so many blocks, instead of the default's looks |
+//! | `--design 1` | seconds until +3 % is seen, by length of processes and number of blocks, instead |
 //! | `--bisect N` | simulated bisections instead |
 #![expect(clippy::print_stdout, reason = "a table on the terminal is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
@@ -18,6 +19,7 @@
 mod bars;
 mod bisection;
 mod corpus;
+mod design;
 mod generators;
 mod hostile;
 mod nightly;
@@ -54,6 +56,11 @@ fn main() {
     let bisections = option("--bisect", 0) as u32;
     if bisections > 0 {
         bisection::print(bisections, seed);
+        println!("took {:.0} s", started.elapsed().as_secs_f64());
+        return;
+    }
+    if option("--design", 0) > 0 {
+        design::print((suites, seed));
         println!("took {:.0} s", started.elapsed().as_secs_f64());
         return;
     }

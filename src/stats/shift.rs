@@ -9,7 +9,7 @@ use super::draws::Draws;
 use super::scores::{BANDWIDTH, Block, Scores, comb};
 
 /// Share of the level for near pairs; the rest is for ranks, which see that far shifts are wrong.
-const NEAR_SHARE: f64 = 0.95;
+const NEAR_SHARE: f64 = 0.9;
 /// A shift is a candidate where pairs agree with it at least so much, compared with the estimate. Data with several
 /// modes have several candidates, and a bound must lie beyond all of them.
 const CANDIDATE: f64 = 0.7;
@@ -273,6 +273,13 @@ mod tests {
             let (low, high) = (shifts.lower(1e-3), shifts.upper(1e-3));
             assert!(low > shift - 0.02 && high < shift + 0.02, "{shift}: {low} to {high}");
         }
+    }
+
+    #[test]
+    fn six_blocks_that_never_meet_are_enough_for_a_suite_of_three_rows() {
+        let shifts = Shift::new(&session(6, 8, 0.004, 0.26, 3)).unwrap();
+        let level = 0.8 * 0.01 / 3.0;
+        assert!(shifts.p_above(0.01) <= level && shifts.lower(level) > 0.25);
     }
 
     #[test]
