@@ -48,7 +48,7 @@ const fn changing(name: &'static str, vice: Vice) -> Generator {
 }
 
 const fn waiting(name: &'static str, waits: Wait) -> Generator {
-    Generator { name, vice: |_, _, _| {}, waits, changes: false }
+    Generator { name, vice: any_length, waits, changes: false }
 }
 
 pub const GENERATORS: &[Generator] = &[
@@ -82,6 +82,12 @@ fn shared(random: &mut ChaCha12Rng, time: f64, ours: f64, theirs: f64) -> f64 {
     let computes = ITERATIONS * time / NANOSECONDS_PER_MILLISECOND;
     let waits = ((computes + ours * random.random::<f64>()) / ours).floor();
     (computes + waits * theirs) * NANOSECONDS_PER_MILLISECOND / ITERATIONS
+}
+
+/// Where a row's repetitions end in the scheduler's turn is another matter for each.
+fn any_length(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {
+    let length = 0.3 * random.random::<f64>();
+    costs.iter_mut().for_each(|cost| *cost += length);
 }
 
 fn regimes(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {

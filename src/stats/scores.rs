@@ -44,7 +44,7 @@ const FARTHEST_PARTNER: f64 = 0.5;
 const RIDGE: f64 = 0.02;
 /// A distance whose separation is this much smaller than the best one's weighs e times less. Choosing only the best
 /// one sees less, because which one that is varies from session to session.
-const SHARPNESS: f64 = 0.3;
+const SHARPNESS: f64 = 0.1;
 
 /// A density on a regular grid, zero outside of it.
 #[derive(Debug, Clone)]
