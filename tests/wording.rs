@@ -31,7 +31,6 @@ const EXCEPTIONS: &[&str] = &[
     "ARCHITECTURE.md",
     "docs/configuration.md",
     "docs/performance.md",
-    "docs/statistics.md",
 ];
 
 /// Text files below a folder, or the file itself.
