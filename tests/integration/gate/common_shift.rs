@@ -63,7 +63,8 @@ fn sessions_with_the_same_anchor_are_judged_by_their_ratio_to_it() {
         let ratio = |row: usize| if row == 3 { slow } else { 1.0 + 0.001 * (row as f64) };
         let key = |row: usize| (BenchmarkName::new(format!("row-{row}")), "latency".to_owned());
         let ratios = (0..8).map(|row| (key(row), ratio(row))).collect();
-        run.anchor = Some(Anchor { ratios, ..Anchor::default() });
+        let artifacts = (0..8).map(|row| (key(row).0, format!("module {row}"))).collect();
+        run.anchor = Some(Anchor { ratios, artifacts, ..Anchor::default() });
         run
     };
     let history: Vec<Run> = history().into_iter().map(|run| anchored(run, 1.0)).collect();
