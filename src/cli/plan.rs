@@ -177,10 +177,7 @@ fn suite(args: &Args, sides: &[SideInput]) -> Result<PlannedSuite, CliError> {
         processes: config.measure.processes,
         min_blocks: config.policy.sequential.min_blocks,
         max_blocks: config.policy.sequential.max_blocks,
-        time_budget_ns: config
-            .measure
-            .time_budget
-            .map(|budget| u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX)),
+        time_budget_ns: shard_args::time_budget_ns(config),
         gate: pipeline::record_policy(&config.policy),
         sides: sides.iter().map(planned_side).collect(),
         benchmarks: benchmarks

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::config::Config;
 use crate::files;
 use crate::model::{BenchmarkName, SideName};
 use crate::pipeline::{self, Shard, SideInput};
@@ -70,6 +71,9 @@ impl ShardArgs {
         {
             return Err(refused("the number of blocks differs from that of the plan"));
         }
+        if lead.and_then(|side| time_budget_ns(&side.config)) != plan.time_budget_ns {
+            return Err(refused("the time budget differs from that of the plan"));
+        }
         let all = plan.shards.len();
         let shard = Shard::new(&plan, number, self.attempt());
         shard.map(Some).ok_or_else(|| refused(&format!("it has {all} shards, and no number {number}")))
@@ -107,6 +111,11 @@ pub fn read(path: &Path) -> Result<PlanFile, CliError> {
         message: format!("failed to read {}: {error}", path.display()),
         hint: Some("plans are written by `benchgate plan` and described by schemas/plan.json".to_owned()),
     })
+}
+
+/// The time budget as a plan holds it.
+pub fn time_budget_ns(config: &Config) -> Option<u64> {
+    config.measure.time_budget.map(|budget| u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// What makes two checkouts the same suite: the files that configure and pin it, the commits, and the benchmarks.

@@ -82,6 +82,12 @@ pub fn plan(
             )
         }));
     }
+    if suite.time_budget_ns.is_some() {
+        notes.push(
+            "each shard has the whole time budget, so how many blocks a row gets depends on the cut"
+                .to_owned(),
+        );
+    }
     let fatal = suite.gate.metrics.iter().filter(|metric| metric.fatal).map(|metric| metric.name.as_str());
     let raised = suite.gate.overrides.iter().filter(|rule| rule.fatal == Some(true));
     let metrics = fatal.chain(raised.filter_map(|rule| rule.metric.as_deref()));

@@ -403,3 +403,42 @@ fn a_row_is_merged_only_if_it_was_measured_as_long_as_its_samples_ask() {
     assert_eq!(merges(&with_budget(60), &all), Ok(()), "the time is spent after five rounds");
     refused(&with_budget(61), &all, "there was a second left");
 }
+
+/// Two models that no look decides, with this time budget.
+fn with_budget(budget: &str) -> Suite {
+    let suite = suite(2);
+    let toml = suite.world.read("benchgate.toml");
+    let measure = format!("[measure]\ntime-budget = \"{budget}\"\n");
+    suite.world.write("benchgate.toml", toml.replace("[measure]\n", &measure));
+    suite
+}
+
+#[test]
+fn a_shard_that_spent_its_time_budget_is_merged_and_not_green() {
+    let suite = with_budget("1ms");
+    suite.world.run(["plan", "--shards", "2"]).expect_code(0);
+    run_shards(&suite, 2);
+    // The first round of each is always measured.
+    let blocks = |file: &str| {
+        let run = RunFile::from_slice(suite.world.read(file).as_bytes()).unwrap();
+        let processes = run.sides.into_iter().flat_map(|side| side.benchmarks).flat_map(|row| row.processes);
+        processes.map(|process| process.slot.unwrap().block + 1).max()
+    };
+    assert_eq!((blocks("shards/1-1.json"), blocks("shards/2-1.json")), (Some(1), Some(1)));
+    assert_eq!(merge(&suite), Some(0));
+    suite.world.run(["compare", "merged.json"]).expect_code(11);
+}
+
+#[test]
+fn every_shard_has_the_whole_time_budget_of_the_plan_and_no_other() {
+    let suite = with_budget("10m");
+    suite.world.run(["plan", "--shards", "2"]).expect_code(0);
+    assert_eq!(plan(&suite).time_budget_ns, Some(600_000_000_000));
+    let shard = ["run", "--plan", "plan.json", "--shard", "1"];
+    for other in ["1s", "20m"] {
+        suite.world.run(shard.iter().chain(&["--time-budget", other])).expect_code(2);
+    }
+    // Nothing of it is spent on the other shard.
+    run_shards(&suite, 2);
+    assert_eq!(merge(&suite), Some(0));
+}
