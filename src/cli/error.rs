@@ -122,6 +122,12 @@ impl From<PipelineError> for CliError {
                     "wait for that process or end it; --lock-timeout sets how long to wait".to_owned(),
                 ),
             },
+            PipelineError::Changed(_) => Self::Failed {
+                message,
+                hint: Some(
+                    "don't build tools or replace models while they are measured; run it again".to_owned(),
+                ),
+            },
             PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
                 Self::Failed { message, hint }
             }

@@ -6,6 +6,7 @@ use crate::config::{self, Config, GitHub};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::Repository;
+use crate::github::Event;
 use crate::model::SideName;
 use crate::pipeline::{MeasuredRun, SideInput};
 
@@ -18,7 +19,7 @@ use super::rendering::{Destination, ReportArgs, RunArgs};
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::StoreArgs;
 use super::stored::Baseline;
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, job};
 
 /// Measure both sides, compare and judge
 ///
@@ -29,6 +30,8 @@ use super::{CliError, Terminal};
 ///
 /// With --stored, or where there is no base to measure, the head alone is measured and compared with the
 /// stored baseline: sessions of this testbed whose commits lie behind the merge base, or behind HEAD.
+///
+/// A job of GitHub Actions for a pull request needs --base.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -146,13 +149,19 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
     }
     let config = args.measure.load()?;
+    if args.base.is_none() {
+        only_merged()?;
+    }
     let root = config.root.clone();
     let stored = args.stored || (args.base.is_none() && config.base.is_none());
     let (mut sides, notices) = match &args.base {
         Some(reference) => {
             against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
         }
-        None if stored => (vec![required(side(SideName::Head, &config)?)?], Vec::new()),
+        None if stored => {
+            say_what_judges(args, &config, terminal)?;
+            (vec![required(side(SideName::Head, &config)?)?], Vec::new())
+        }
         None => (configured_sides(&config)?, Vec::new()),
     };
     let repository = if stored { Some(history(&root)?) } else { None };
@@ -231,11 +240,46 @@ fn pack(args: &Args, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, Cli
         Some(reference) => {
             against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
         }
-        None => (configured_sides(&config)?, Vec::new()),
+        None => {
+            only_merged()?;
+            (configured_sides(&config)?, Vec::new())
+        }
     };
     let (text, code) = args.halves.make(bundle, &sides, &notices, &args.measure, false, terminal)?;
     destination.write(&text, terminal)?;
     Ok(code)
+}
+
+/// Without --base, policy and stored baseline are those of the head itself. For a change that is only proposed, they
+/// have to be the base's.
+fn only_merged() -> Result<(), CliError> {
+    let Some(job) = job::current()? else { return Ok(()) };
+    match &job.event {
+        Event::Push { .. } | Event::Schedule | Event::WorkflowDispatch => Ok(()),
+        Event::PullRequest(_)
+        | Event::PullRequestTarget(_)
+        | Event::MergeGroup { .. }
+        | Event::WorkflowRun(_)
+        | Event::Other(_) => Err(CliError::Usage {
+            message:
+                "failed to judge a proposed change: without --base its own policy and baseline would judge it"
+                    .to_owned(),
+            hint: Some("name the branch to merge into: `benchgate gate --base origin/main`".to_owned()),
+        }),
+    }
+}
+
+/// Says whose history and whose policy judge where no base is named.
+fn say_what_judges(args: &Args, config: &Config, terminal: &Terminal) -> Result<(), CliError> {
+    let head = history(&config.root)?.head()?;
+    let own = || config.policy_file.as_ref().map(|name| config.root.join(name));
+    let policy = args.policy.policy.clone().or_else(own).unwrap_or_else(|| config.file.clone());
+    let short = head.commit.get(..12).unwrap_or(&head.commit);
+    terminal.note(&format!(
+        "no --base: judged by the stored sessions behind HEAD ({short}) and the policy in {} as it is now",
+        policy.display()
+    ));
+    Ok(())
 }
 
 /// The repository that says which stored sessions lie behind the head.

@@ -249,4 +249,13 @@ mod tests {
         fs::write(folder.path().join("benchgate-clock-c.json"), vec![b' '; 5000]).unwrap();
         assert!(leftovers_in(folder.path()).is_empty());
     }
+
+    #[test]
+    fn another_users_file_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = write_down(folder.path(), &written("b")).unwrap();
+        // Only root can give a file away; of anyone else, it stays a file of their own.
+        let given = std::os::unix::fs::chown(&file, Some(65_534), None).is_ok();
+        assert_eq!(leftovers_in(folder.path()).is_empty(), given);
+    }
 }

@@ -11,6 +11,7 @@ mod draft;
 mod lock;
 mod owner;
 mod scratch;
+mod stamp;
 
 pub use bounded::{open_bounded, read_bounded};
 pub use digest::{hex, sha256_of};
@@ -18,3 +19,4 @@ pub use draft::{Draft, sweep_drafts, write};
 pub use lock::{Attempt, LockFile};
 pub use owner::Owner;
 pub use scratch::{Scratch, sweep_scratch};
+pub use stamp::Stamp;

@@ -22,6 +22,7 @@ use super::journal::{Journal, JournalEntry};
 use super::schedule::{self, ScheduledProcess};
 use super::timed::{MeasuredProcess, Start, Timed};
 use super::trials;
+use super::unchanged::Unchanged;
 
 /// Blocks after which measuring stops whatever a gate still asks: a guard against a policy without
 /// an end, far above any useful count.
@@ -64,6 +65,8 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) suite_rows: Option<u32>,
     pub(super) journal: &'a mut Journal,
     pub(super) clock_held: bool,
+    /// What must stay as it was verified.
+    pub(super) unchanged: &'a Unchanged,
     /// Of the schedule.
     pub(super) seed: u64,
     /// Makes the two runs of what the journal holds, for a look.
@@ -111,6 +114,7 @@ impl Measuring<'_, '_> {
                 let (raw, log) =
                     (self.journal.trial_file(*side, "raw"), self.journal.trial_file(*side, "log"));
                 let timed = self.start(ready, trials::TIMING, raw, log.clone()).run(self.host).await?;
+                self.unchanged.check(ready)?;
                 let note = match &timed.result {
                     Ok(measured) => {
                         found.extend(trials::read(&timed, measured));
@@ -383,6 +387,8 @@ impl Measuring<'_, '_> {
         let start =
             self.start(ready, timing, self.journal.file(order, "raw"), self.journal.file(order, "log"));
         let timed = start.run(self.host).await?;
+        // Before the journal keeps it: a session that goes on later must not have it.
+        self.unchanged.check(ready)?;
         Ok(entry(name, step, order, paired, timed, &start.log))
     }
 

@@ -42,6 +42,7 @@ mod timings;
 mod trace;
 mod tree;
 mod trials;
+mod unchanged;
 mod verify;
 
 pub use backends::{Axes, BackendsSource, Dumps};

@@ -36,6 +36,7 @@ use super::shard::Shard;
 use super::slots::Slots;
 use super::stage::{Prepared, PreparedSide};
 use super::trace::Sources;
+use super::unchanged::Unchanged;
 use super::{PipelineError, devices, divergence};
 
 /// Where a run keeps and leaves things.
@@ -92,6 +93,8 @@ pub struct PreparedRun<'a> {
     names: Vec<BenchmarkName>,
     /// Of each side.
     tools: Vec<Arc<Installed>>,
+    /// The tools as they were when they were verified.
+    unchanged: Unchanged,
     exporters: Exporters,
     experiments: Vec<Experiment<'a>>,
     /// What runs the experiments.
@@ -148,6 +151,7 @@ impl<'a> SuiteRun<'a> {
             lead,
             names,
             tools: Vec::new(),
+            unchanged: Unchanged::default(),
             exporters: Exporters::default(),
             experiments: Vec::new(),
             interpreters: backends::BackendInterpreters::default(),
@@ -179,6 +183,7 @@ impl<'a> SuiteRun<'a> {
                 run.exporters = Exporters::new(environments, jobs, &models);
             }
         }
+        run.unchanged = Unchanged::tools(run.tools.iter().map(Arc::as_ref))?;
         Ok(run)
     }
 
@@ -325,6 +330,10 @@ impl<'a> PreparedRun<'a> {
     ) -> Result<MeasuredRun, PipelineError> {
         let (options, config) = (self.run.options, &self.lead.config);
         let alone = device::lock_host(options.lock_timeout, host.progress, host.cancel).await?;
+        let mut unchanged = self.unchanged.clone();
+        for side in sides {
+            unchanged.add_side(side).await?;
+        }
         devices::undo_leftovers(&host.gpus, host.progress, &alone);
         let asked = config.measure.lock_clocks;
         // Held until this function ends, however it does.
@@ -371,6 +380,7 @@ impl<'a> PreparedRun<'a> {
             seed: assemble::seed(&frame, &journal),
             journal: &mut journal,
             clock_held: held.is_some(),
+            unchanged: &unchanged,
             look: &look,
         };
         measuring.run().await?;

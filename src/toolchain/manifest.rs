@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::ToolchainError;
 use super::hash::{sha256_of, sha256_of_all};
+use crate::files::Stamp;
 
 const FILE: &str = "benchgate-manifest.json";
 const FORMAT: u32 = 1;
@@ -33,27 +34,6 @@ struct ManifestEntry {
     path: PathBuf,
     sha256: String,
     stamp: Stamp,
-}
-
-/// What changes with any write to a file. The change time can't be set by a program (only moved, with
-/// the clock of the whole machine), so a file with an unchanged stamp was not written to since.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
-    size: u64,
-    inode: u64,
-    changed_s: i64,
-    changed_ns: i64,
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            size: metadata.len(),
-            inode: metadata.ino(),
-            changed_s: metadata.ctime(),
-            changed_ns: metadata.ctime_nsec(),
-        }
-    }
 }
 
 /// How closely to look.
@@ -90,9 +70,9 @@ impl ToolManifest {
         let mut files = Vec::with_capacity(found.len());
         for (path, digest) in found.into_iter().zip(digests) {
             let sha256 = digest.map_err(ToolchainError::io("hash", &path))?;
-            let metadata = fs::metadata(&path).map_err(ToolchainError::io("look at", &path))?;
+            let stamp = Stamp::now(&path).map_err(ToolchainError::io("look at", &path))?;
             let inside = path.strip_prefix(root).unwrap_or(&path).to_owned();
-            files.push(ManifestEntry { path: inside, sha256, stamp: Stamp::of(&metadata) });
+            files.push(ManifestEntry { path: inside, sha256, stamp });
         }
         Ok(Self { format: FORMAT, what, compiler_commit: None, runtime_commit: None, files })
     }
@@ -129,8 +109,7 @@ impl ToolManifest {
         let mut entries = Vec::new();
         for entry in &self.files {
             let path = root.join(&entry.path);
-            let same = look == Look::AtStamps
-                && fs::metadata(&path).is_ok_and(|metadata| Stamp::of(&metadata) == entry.stamp);
+            let same = look == Look::AtStamps && Stamp::now(&path).is_ok_and(|stamp| stamp == entry.stamp);
             if !same {
                 entries.push((path, entry));
             }

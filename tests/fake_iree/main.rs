@@ -27,10 +27,11 @@
 //! | `compile-no-output=1`, `run-no-output=1`, `benchmark-no-output=1` | exits 0 and writes nothing |
 //! | `benchmark-kill=N` | the benchmark is ended by signal N |
 //! | `json-replace=FROM=>TO`, `json-replace-last=…` | edits all, or the last, of the benchmark's JSON |
+//! | `json-twice=1` | writes it twice |
 //! | `json-cut=N` | keeps the first N bytes of it |
 //! | `day-file=FILE` | times are multiplied by the number in it, so that a day can change them and no module |
 //! | `slow-every=N`, `slow-by=X` | every N-th process of the module takes X percent longer |
-//! | `shell=COMMAND` | the benchmark runs this command first |
+//! | `shell=COMMAND`, `run-shell=COMMAND` | the benchmark, or `iree-run-module`, runs this command first |
 //!
 //! A file of flags (`@flags.txt`) is read as the compiler reads one, and the fake directives in a transform library
 //! (`--iree-codegen-transform-dialect-library=FILE@NAME`) or in the files of `--iree-rocm-bc-dir=FOLDER` go into the
@@ -166,6 +167,13 @@ fn compile(args: &[String]) {
     end(&known, "compile-exit");
 }
 
+/// Runs the command of a directive.
+fn shell(known: &BTreeMap<String, String>, key: &str) {
+    if let Some(command) = known.get(key) {
+        assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success());
+    }
+}
+
 /// Prints what a directive says to stderr.
 fn say(known: &BTreeMap<String, String>, key: &str) {
     if let Some(text) = known.get(key) {
@@ -232,6 +240,7 @@ fn run_module(args: &[String]) {
         return list_devices(driver);
     }
     let known = module(args);
+    shell(&known, "run-shell");
     println!("EXEC @{}", value(args, "--function=").unwrap());
     end_if_asked(&known, "kill-run");
     if let Some(error) = known.get("run-error") {
@@ -325,9 +334,7 @@ fn benchmark(args: &[String]) {
         std::process::Command::new("sh").args(["-c", &format!("kill -{signal} $PPID")]).status().unwrap();
         forever();
     }
-    if let Some(command) = known.get("shell") {
-        assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success());
-    }
+    shell(&known, "shell");
     say(&known, "benchmark-stderr");
     if let Some(pause) = known.get("pause-ms") {
         std::thread::sleep(Duration::from_millis(pause.parse().unwrap()));
@@ -407,6 +414,9 @@ fn edited(mut json: String, known: &BTreeMap<String, String>) -> String {
     if let Some((from, to)) = edit("json-replace-last") {
         let at = json.rfind(from).unwrap();
         json.replace_range(at..at + from.len(), to);
+    }
+    if known.contains_key("json-twice") {
+        json = json.repeat(2);
     }
     if let Some(length) = known.get("json-cut") {
         json.truncate(length.parse().unwrap());

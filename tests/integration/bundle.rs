@@ -11,17 +11,17 @@ use crate::pull_request;
 use crate::suite::Suite;
 
 /// Compiles and packs; returns the bundle and what was printed.
-fn made(suite: &Suite, code: i32) -> (PathBuf, Outcome) {
+pub fn made(suite: &Suite, code: i32) -> (PathBuf, Outcome) {
     let outcome =
         suite.world.run(["run", "--until", "compile", "--bundle", "suite.bundle"]).expect_code(code);
     (suite.world.work().join("suite.bundle"), outcome)
 }
 
 /// The measuring machine: nothing but the bundle, and no program on the path.
-struct There(World);
+pub struct There(World);
 
 impl There {
-    fn new(bundle: &Path) -> Self {
+    pub fn new(bundle: &Path) -> Self {
         let there = Self(World::new());
         std::fs::copy(bundle, there.0.work().join("suite.bundle")).unwrap();
         there
@@ -43,7 +43,12 @@ impl There {
         self.0.finish(self.command(more))
     }
 
-    fn gate(&self, more: &[&str]) -> Outcome {
+    /// Puts another bundle in the place of the one that was brought.
+    pub fn replace(&self, content: &[u8]) {
+        self.0.write("suite.bundle", content);
+    }
+
+    pub fn gate(&self, more: &[&str]) -> Outcome {
         self.0.finish(self.command_of("gate", more))
     }
 
@@ -57,7 +62,7 @@ fn benchmarks(run: &Value) -> Vec<Value> {
     sides.iter().flat_map(|side| side["benchmarks"].as_array().unwrap().clone()).collect()
 }
 
-fn paired() -> Suite {
+pub fn paired() -> Suite {
     Suite::new()
         .model("a", &["latency-us=1000", "dispatch-count=9"])
         .model("b", &["latency-us=500"])
@@ -255,7 +260,7 @@ fn the_two_halves_are_asked_for_whole() {
 }
 
 /// The entries of a bundle, name and content.
-fn entries(bundle: &Path) -> Vec<(String, Vec<u8>)> {
+pub fn entries(bundle: &Path) -> Vec<(String, Vec<u8>)> {
     let mut archive = tar::Archive::new(std::fs::File::open(bundle).unwrap());
     let read = |entry: std::io::Result<tar::Entry<'_, std::fs::File>>| {
         let mut entry = entry.unwrap();
@@ -276,14 +281,19 @@ fn rewrite(bundle: &Path, change: impl Fn(&mut Value)) {
     let mut manifest: Value = serde_json::from_slice(&entries[0].1).unwrap();
     change(&mut manifest);
     entries[0].1 = serde_json::to_vec(&manifest).unwrap();
-    let mut archive = tar::Builder::new(std::fs::File::create(bundle).unwrap());
+    std::fs::write(bundle, write_entries(&entries)).unwrap();
+}
+
+/// A bundle of these entries.
+pub fn write_entries(entries: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
     for (name, content) in entries {
         let mut header = tar::Header::new_ustar();
         header.set_size(content.len() as u64);
         header.set_mode(0o644);
         archive.append_data(&mut header, name, content.as_slice()).unwrap();
     }
-    archive.into_inner().unwrap();
+    archive.into_inner().unwrap()
 }
 
 fn refused(change: impl Fn(&mut Value)) -> String {

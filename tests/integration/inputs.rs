@@ -45,9 +45,11 @@ fn another_transform_library_is_another_module() {
 
 #[test]
 fn a_file_that_is_named_inside_a_file_of_flags_is_part_of_the_key() {
-    let nested = format!("{LIBRARY}spec.mlir@sequence\n");
-    let files = [("flags.txt", "@more.txt\n"), ("more.txt", nested.as_str()), ("spec.mlir", "//\n")];
-    assert_eq!(compile_after_a_change("\"@flags.txt\"", &files, "spec.mlir"), "ok");
+    let named = format!("{LIBRARY}spec.mlir@sequence\n");
+    let directly = [("flags.txt", named.as_str()), ("spec.mlir", "//\n")];
+    assert_eq!(compile_after_a_change("\"@flags.txt\"", &directly, "spec.mlir"), "ok");
+    let nested = [("flags.txt", "@more.txt\n"), ("more.txt", named.as_str()), ("spec.mlir", "//\n")];
+    assert_eq!(compile_after_a_change("\"@flags.txt\"", &nested, "spec.mlir"), "ok");
 }
 
 #[test]

@@ -34,6 +34,28 @@ fn an_output_that_is_a_pipe_is_written_to_and_not_replaced() {
 }
 
 #[test]
+fn an_output_that_is_a_device_is_written_to_and_not_replaced() {
+    use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+
+    let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
+    suite.world.run(["run"]).expect_code(0);
+    std::fs::rename(suite.world.work().join("run.json"), suite.world.work().join("kept.json")).unwrap();
+    let own = suite.world.work().join("null");
+    // A device of this test's own can be replaced, where it may be made; the system's can't be without these rights.
+    let made = mknod(&own, SFlag::S_IFCHR, Mode::S_IRWXU, makedev(1, 3));
+    let device = if made.is_ok() { own } else { PathBuf::from("/dev/null") };
+    let name = device.to_str().unwrap();
+    for command in [
+        &["run", "--run", name][..],
+        &["gate", "--run", name],
+        &["compare", "kept.json", "--warn-only", "--output", name],
+    ] {
+        suite.world.run(command).expect_no_failure();
+        assert!(std::fs::symlink_metadata(&device).unwrap().file_type().is_char_device(), "{command:?}");
+    }
+}
+
+#[test]
 fn results_and_cache_entries_have_the_rights_that_the_umask_leaves() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     suite.world.run(["run"]).expect_code(0);

@@ -7,6 +7,10 @@ use crate::suite::Suite;
 
 /// Git in the suite's folder, without the configuration of whoever runs the tests.
 pub fn git(suite: &Suite, arguments: &[&str]) {
+    git_output(suite, arguments);
+}
+
+fn git_output(suite: &Suite, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
         .args(arguments)
@@ -16,6 +20,7 @@ pub fn git(suite: &Suite, arguments: &[&str]) {
         .output()
         .unwrap();
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 pub fn commit(suite: &Suite) {
@@ -156,4 +161,68 @@ fn a_change_that_moves_the_baseline_is_judged_by_the_one_that_was() {
     suite.source("a", &["latency-us=3000"]);
     commit(&suite);
     suite.world.run(["gate", "--stored", "--base", "main"]).expect_code(10);
+}
+
+/// What is only proposed has a base, and that one's policy and baseline judge.
+#[test]
+fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
+    let suite = committed();
+    store(&suite);
+    let toml = suite.world.read("benchgate.toml");
+    let in_job = |event: &str, args: &[&str]| {
+        let mut payload = crate::github::event::payload("pull_request");
+        payload["merge_group"] = crate::github::event::payload("merge_group")["merge_group"].clone();
+        let file = suite.world.locks().join("event.json");
+        std::fs::write(&file, payload.to_string()).unwrap();
+        let mut command = suite.world.command(args);
+        command
+            .env("GITHUB_EVENT_NAME", event)
+            .env("GITHUB_EVENT_PATH", file)
+            .env("GITHUB_REPOSITORY", "o/r")
+            .env("GITHUB_SHA", "2".repeat(40))
+            .env("GITHUB_API_URL", "https://api.github.com")
+            .env("GITHUB_SERVER_URL", "https://github.com")
+            .env("GITHUB_RUN_ID", "77")
+            .env("GITHUB_RUN_ATTEMPT", "1");
+        suite.world.finish(command)
+    };
+    let paired = toml.replace("[side.head]", "[side.base]\n\n[side.head]");
+    for event in ["pull_request", "pull_request_target", "merge_group", "issue_comment"] {
+        for (toml, args) in [
+            (&toml, &["gate", "--stored"][..]),
+            (&toml, &["gate"]),
+            (&paired, &["gate"]),
+            (&paired, &["gate", "--until", "compile", "--bundle", "suite.bundle"]),
+        ] {
+            suite.world.write("benchgate.toml", toml);
+            in_job(event, args).expect_code(2);
+        }
+        assert!(!suite.world.work().join("run.json").exists(), "{event}");
+    }
+    suite.world.write("benchgate.toml", &toml);
+    in_job("pull_request", &["gate", "--stored", "--base", "HEAD"]).expect_no_failure();
+    in_job("schedule", &["gate", "--stored"]).expect_no_failure();
+}
+
+#[test]
+fn without_a_base_it_is_said_which_commit_and_which_policy_judge() {
+    let suite = committed();
+    store(&suite);
+    let said = |args: &[&str]| suite.world.run(args).expect_no_failure().stderr;
+    let head = git_output(&suite, &["rev-parse", "--short=12", "HEAD"]);
+    let named = |stderr: &str, file: &str| {
+        stderr.lines().any(|line| line.contains("no --base") && line.contains(&head) && line.contains(file))
+    };
+    let stderr = said(&["gate", "--stored"]);
+    assert!(named(&stderr, "benchgate.toml"), "{stderr}");
+    suite.world.write("policy.toml", "[gate]\nalpha = 0.02\n");
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write("benchgate.toml", format!("policy = \"policy.toml\"\n{toml}"));
+    let stderr = said(&["gate", "--stored"]);
+    assert!(named(&stderr, "policy.toml"), "{stderr}");
+    suite.world.write("benchgate.toml", toml);
+    let stderr = said(&["gate", "--stored", "--policy", "policy.toml"]);
+    assert!(named(&stderr, "policy.toml"), "{stderr}");
+    let stderr = said(&["gate", "--stored", "--base", "HEAD"]);
+    assert!(!stderr.contains("no --base"), "{stderr}");
 }

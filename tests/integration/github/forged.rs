@@ -1,6 +1,6 @@
-//! Forged results: every field of a red result is deleted or changed, sides and benchmarks are exchanged,
-//! renamed and replayed, and `publish` never turns green. What it can't notice is samples that were invented
-//! plausibly; no case here invents any.
+//! Forged results: every field of a red result is deleted or changed, every field that it lacks is added, sides and
+//! benchmarks are exchanged, renamed and replayed, and `publish` never turns green. What it can't notice is samples
+//! that were invented plausibly; no case here invents any.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -246,6 +246,135 @@ fn a_red_result_with_any_field_deleted_or_changed_is_never_green() {
         }
     }
     assert!(forgeries.len() > 300, "only {} forgeries", forgeries.len());
+    let greens = red.greens(&forgeries);
+    assert!(greens.is_empty(), "{} of {} are green:\n{}", greens.len(), forgeries.len(), greens.join("\n"));
+}
+
+/// Optional fields that a value lacks, as its schema names them: shape with the field's name → where, and values.
+type Absent = BTreeMap<String, (Vec<String>, Vec<Value>)>;
+
+/// What the JSON Schema of results says.
+struct Schema(Value);
+
+impl Schema {
+    fn new() -> Self {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/run.json");
+        Self(serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
+    }
+
+    /// Without references, and without `null` beside another choice.
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        if let Some(name) = schema["$ref"].as_str() {
+            return self.resolve(self.0.pointer(name.trim_start_matches('#')).unwrap());
+        }
+        let choices = schema["anyOf"].as_array();
+        match choices.and_then(|choices| choices.iter().find(|choice| choice["type"] != "null")) {
+            Some(choice) => self.resolve(choice),
+            None => schema,
+        }
+    }
+
+    fn absent(&self, schema: &Value, value: &Value, shape: &str, pointer: &str, found: &mut Absent) {
+        let schema = self.resolve(schema);
+        match value {
+            Value::Object(map) => {
+                for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+                    let (shape, below) = (format!("{shape}/{name}"), format!("{pointer}/{name}"));
+                    match map.get(name) {
+                        Some(value) => self.absent(inner, value, &shape, &below, found),
+                        None => {
+                            let values = self.plausible(inner, 0);
+                            found.entry(shape).or_insert_with(|| (Vec::new(), values)).0.push(below);
+                        }
+                    }
+                }
+            }
+            Value::Array(list) => {
+                for (at, value) in list.iter().enumerate() {
+                    let listed = shape == "/sides" || shape.ends_with("/benchmarks");
+                    let key = if listed { at.to_string() } else { "*".to_owned() };
+                    self.absent(
+                        &schema["items"],
+                        value,
+                        &format!("{shape}/{key}"),
+                        &format!("{pointer}/{at}"),
+                        found,
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Values that the schema accepts.
+    fn plausible(&self, schema: &Value, depth: u32) -> Vec<Value> {
+        let schema = self.resolve(schema);
+        if let Some(only) = schema.get("const") {
+            return vec![only.clone()];
+        }
+        for list in ["enum", "oneOf"] {
+            if let Some(choices) = schema[list].as_array() {
+                let of = |choice: &Value| {
+                    if list == "enum" { vec![choice.clone()] } else { self.plausible(choice, depth) }
+                };
+                return choices.iter().flat_map(of).collect();
+            }
+        }
+        let first =
+            |schema: &Value| self.plausible(schema, depth + 1).into_iter().next().unwrap_or(Value::Null);
+        let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str()).unwrap_or_default();
+        match kind {
+            "boolean" => vec![json!(true), json!(false)],
+            "integer" => vec![json!(0), json!(1), json!(1_000_000)],
+            "number" => vec![json!(0.0), json!(5.0), json!(1e300)],
+            "string" => vec![json!("slow/cpu/main"), json!("2099-01-01T00:00:00Z")],
+            "array" if depth < 5 => vec![json!([]), json!([first(&schema["items"])])],
+            "object" if depth < 5 => {
+                let properties = schema["properties"].as_object();
+                let mut whole: serde_json::Map<String, Value> = properties
+                    .into_iter()
+                    .flatten()
+                    .map(|(name, inner)| (name.clone(), first(inner)))
+                    .collect();
+                if schema["additionalProperties"].is_object() {
+                    let inner = first(&schema["additionalProperties"]);
+                    whole.extend(["slow/cpu/main", "latency"].map(|name| (name.to_owned(), inner.clone())));
+                }
+                vec![json!({}), Value::Object(whole)]
+            }
+            _ => vec![json!(5.0), json!("latency")],
+        }
+    }
+}
+
+#[test]
+fn a_red_result_that_gains_a_field_is_never_green() {
+    let red = Red::new();
+    let schema = Schema::new();
+    let mut found = Absent::new();
+    schema.absent(&schema.0, &red.run, "", "", &mut found);
+    let mut groups = found.clone();
+    for (shape, (places, values)) in &found {
+        if let Some(rest) = shape.strip_prefix("/sides/0/").or_else(|| shape.strip_prefix("/sides/1/")) {
+            let group = groups.entry(format!("/both sides/{rest}"));
+            group.or_insert_with(|| (Vec::new(), values.clone())).0.extend(places.iter().cloned());
+        }
+    }
+    let mut forgeries = Vec::new();
+    for (shape, (places, values)) in &groups {
+        if ["/benchmarks/1/", "/benchmarks/2/"].iter().any(|part| shape.contains(part)) {
+            continue;
+        }
+        for value in values {
+            let mut forged = red.run.clone();
+            for place in places {
+                let (parent, name) = place.rsplit_once('/').unwrap();
+                forged.pointer_mut(parent).unwrap()[name] = value.clone();
+            }
+            forgeries.push((format!("{shape} = {value}"), forged));
+        }
+    }
+    assert!(forgeries.len() > 100, "only {} forgeries", forgeries.len());
     let greens = red.greens(&forgeries);
     assert!(greens.is_empty(), "{} of {} are green:\n{}", greens.len(), forgeries.len(), greens.join("\n"));
 }

@@ -1,7 +1,7 @@
 //! What GitHub is told: the job's own files here, the API in the modules below.
 
 mod double;
-mod event;
+pub mod event;
 mod forged;
 mod job;
 mod publish;

@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::{Outcome, World};
+use crate::stored_gate::{commit, git};
 use crate::suite::Suite;
 
 use super::double::{BOT, Double, Fault, TOKEN};
@@ -325,7 +326,15 @@ fn measuring_with_a_token_that_can_write_is_only_for_private_repositories() {
     }
     let mut private = pull();
     private["repository"]["private"] = json!(true);
-    let command = job.command("pull_request", &private, &["gate", "--publish"]);
+    let suite = &job.measured.suite;
+    let tools = suite.world.work().join("tools");
+    let toml = suite.world.read("benchgate.toml").replace("\"tools\"", &format!("{tools:?}"));
+    suite.world.write("benchgate.toml", toml.replace("flags = [\"--fake=latency-us=1300\"]", ""));
+    suite.world.write(".gitignore", "/tools\n");
+    git(suite, &["init", "--quiet"]);
+    commit(suite);
+    suite.source("a", &["latency-us=1300"]);
+    let command = job.command("pull_request", &private, &["gate", "--publish", "--base", "HEAD"]);
     job.world().finish(command).expect_code(10);
     assert_eq!(job.bodies().len(), 1);
 }

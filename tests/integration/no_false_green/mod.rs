@@ -4,7 +4,9 @@
 //! A case says what is done to an honest setup. Each setup is first run untouched and must pass, because a
 //! setup that is never green would prove nothing.
 
+mod bundles;
 mod configuration;
+mod exchanged;
 mod files;
 mod history;
 mod tools;

@@ -1,0 +1,77 @@
+//! The files that are measured don't change while they are measured: tools that are built anew meanwhile, and modules
+//! that a measured program replaces, would give samples of something else than was verified.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::files::Stamp;
+use crate::toolchain::Installed;
+
+use super::PipelineError;
+use super::argv::{Execution, InputArg};
+use super::cache::{aside, file_sha256};
+use super::candidates::Measurable;
+use super::stage::PreparedSide;
+
+/// Files with the stamp that each had when it was checked.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Unchanged(BTreeMap<PathBuf, Stamp>);
+
+impl Unchanged {
+    /// Notes the tools as they are now. Called right after they were hashed.
+    pub(super) fn tools<'a>(tools: impl Iterator<Item = &'a Installed>) -> Result<Self, PipelineError> {
+        let mut known = Self::default();
+        for installed in tools {
+            known.add(&installed.iree_benchmark_module)?;
+        }
+        Ok(known)
+    }
+
+    /// Notes what the benchmarks of a side read. A module is also hashed: other modules ran since it was made.
+    pub(super) async fn add_side(&mut self, side: &PreparedSide<'_>) -> Result<(), PipelineError> {
+        for prepared in side.benchmarks.iter().filter(|prepared| prepared.outcome.is_ok()) {
+            let (Some(execution), Some(artifact)) = (&prepared.execution, &prepared.artifact) else {
+                continue;
+            };
+            for path in read_by(execution) {
+                self.add(path)?;
+            }
+            let module = execution.module.clone();
+            let sha256 = aside(move || file_sha256(&module)).await?;
+            if sha256 != artifact.vmfb_sha256 {
+                return Err(PipelineError::Changed(execution.module.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path) -> Result<(), PipelineError> {
+        if !self.0.contains_key(path) {
+            let stamp = Stamp::now(path).map_err(PipelineError::io("look at", path))?;
+            self.0.insert(path.to_owned(), stamp);
+        }
+        Ok(())
+    }
+
+    /// Fails if anything was written to what a process of this benchmark executes and reads.
+    pub(super) fn check(&self, ready: &Measurable<'_>) -> Result<(), PipelineError> {
+        let files = read_by(ready.execution).chain([ready.tools.iree_benchmark_module.as_path()]);
+        for path in files {
+            let same = Stamp::now(path).is_ok_and(|stamp| self.0.get(path) == Some(&stamp));
+            if !same {
+                return Err(PipelineError::Changed(path.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files that a process of the benchmark tool is given by name.
+fn read_by(execution: &Execution) -> impl Iterator<Item = &Path> {
+    let inputs = execution.inputs.iter().filter_map(|input| match input {
+        InputArg::File(file) => Some(file.path.as_path()),
+        InputArg::Literal(_) => None,
+    });
+    let parameters = execution.parameters.iter().map(|(_, path)| path.as_path());
+    inputs.chain(parameters).chain([execution.module.as_path()])
+}
