@@ -33,6 +33,11 @@ export class World {
     fs.mkdirSync(this.workspace);
     fs.mkdirSync(tools);
     fs.mkdirSync(path.join(this.folder, "locks"));
+    // What a debug build reads instead of the kernel's counters: nothing else runs on this host.
+    fs.mkdirSync(path.join(this.folder, "proc"));
+    const processors = ["cpu", ...Array.from({ length: 1024 }, (_, cpu) => `cpu${cpu}`)];
+    fs.writeFileSync(path.join(this.folder, "proc/stat"), processors.map((name) => `${name} 0 0 0 0 0 0 0 0 0 0\n`).join(""));
+    fs.writeFileSync(path.join(this.folder, "proc/loadavg"), "0.00 0.00 0.00 1/100 1\n");
     for (const tool of ["iree-compile", "iree-run-module", "iree-benchmark-module", "iree-dump-module"]) {
       fs.copyFileSync(path.join(BUILT, "examples/fake_iree"), path.join(tools, tool));
     }
@@ -102,6 +107,7 @@ export class World {
       XDG_CACHE_HOME: path.join(this.folder, "cache"),
       // It waits for nobody else's measurement.
       BENCHGATE_LOCK_DIR: path.join(this.folder, "locks"),
+      BENCHGATE_PROC_DIR: path.join(this.folder, "proc"),
       RUNNER_ENVIRONMENT: "github-hosted",
       ...env,
     };
