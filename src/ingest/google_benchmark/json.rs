@@ -22,6 +22,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, Fault> {
     while let Some(key) = json.next_key(&mut first)? {
         match key.as_ref() {
             "context" => run.context = context(&mut json)?,
+            "benchmarks" if seen_benchmarks => return Err(second_list(&json)),
             "benchmarks" => {
                 seen_benchmarks = true;
                 rows(&mut json, &mut families)?;
@@ -35,6 +36,11 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, Fault> {
     }
     run.benchmarks = families.finish();
     Ok(run)
+}
+
+/// Of two lists other readers take the first, or the last.
+pub(super) fn second_list(json: &Scanner<'_>) -> Fault {
+    fault(json.at(), "`benchmarks` is in it twice")
 }
 
 pub(super) fn context(json: &mut Scanner<'_>) -> Scan<Context> {

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use crate::model::Run;
 
 use super::super::json_scan::{Scan, Scanner};
-use super::json::{Layout, context, read_row};
+use super::json::{Layout, context, read_row, second_list};
 use super::rows::{Families, Row};
 
 /// Bytes read at once.
@@ -152,6 +152,7 @@ impl Reader {
             }
             Place::Keys { mut first, rows_seen } => match json.next_key(&mut first)?.as_deref() {
                 None => Place::End { rows_seen },
+                Some("benchmarks") if rows_seen => return Err(second_list(json)),
                 Some("benchmarks") => {
                     json.begin_array()?;
                     Place::Rows { first: true }
