@@ -34,9 +34,7 @@ impl Tour {
 
 /// Commits of this minute and testbeds of this machine.
 fn without_digests(line: &str) -> String {
-    let digest = |word: &str| word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit());
-    let words = line.split(' ').map(|word| if digest(word) { "[DIGEST]" } else { word });
-    words.collect::<Vec<_>>().join(" ")
+    regex::Regex::new(r"\b[0-9a-f]{12,}\b").unwrap().replace_all(line, "[DIGEST]").into_owned()
 }
 
 fn edited(suite: &Suite, from: &str, to: &str) {
