@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, setrlimit};
@@ -29,7 +30,9 @@ fn with_processes(world: &World, limit: u64, args: &[&str]) -> Outcome {
     std::fs::set_permissions(&root, Permissions::from_mode(0o777)).unwrap();
     let open = ["home", "cache", "work", "locks", "proc"].map(|name| root.join(name));
     assert!(Command::new("chmod").args(["-R", "a+rwX"]).args(open).status().unwrap().success());
-    let unused = 1_000_000_000 + std::process::id();
+    // Another user each time: two tests at once must not count each other's processes.
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let unused = 1_000_000_000 + 64 * std::process::id() + CALLS.fetch_add(1, Ordering::Relaxed);
     let like = world.command(args);
     let mut command = Command::new(program);
     command.args(args).current_dir(world.work()).env_clear().stdin(Stdio::null());
