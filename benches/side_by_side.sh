@@ -4,7 +4,7 @@
 #
 #   benches/side_by_side.sh OLD NEW [ROUNDS] [BUSY_LOOPS]
 #
-# OLD and NEW are benchgate binaries. BUSY_LOOPS programs compute beside them, on any processor, half of the time. A row
+# OLD and NEW are benchgate binaries. BUSY_LOOPS programs compute at the same time, on any processor, half of the time. A row
 # that stays open counts with all of its seconds. Prints a line a gate: seconds of measuring, decided rows, exit code.
 set -euo pipefail
 old=$(realpath "$1") new=$(realpath "$2") rounds=${3:-1} loops=${4:-0}

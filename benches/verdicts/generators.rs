@@ -75,7 +75,7 @@ pub const GENERATORS: &[Generator] = &[
 const ITERATIONS: f64 = 24.0;
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
-/// A repetition beside a busy loop on the same processor, under a scheduler that takes turns at its tick (Linux: a task
+/// A repetition while a busy loop runs on the same processor, under a scheduler that takes turns at its tick (Linux: a task
 /// runs for `ours` milliseconds, then the other for `theirs`, in proportion to their weights: 1024 and 1024, or 1024 and 15
 /// at nice 19). The repetition begins anywhere in our turn.
 fn shared(random: &mut ChaCha12Rng, time: f64, ours: f64, theirs: f64) -> f64 {

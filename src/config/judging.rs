@@ -109,7 +109,7 @@ static OVERRIDE: Section = Section {
 
 pub(super) static WAIVER: Section = Section {
     title: "[[waiver]]",
-    doc: "A red that somebody looked at and accepts until a day. It stays visible.",
+    doc: "A reviewed red that is accepted until a given day. It stays visible.",
     fields: &[
         required("benchmark", ValueKind::Glob, "Glob over `model/target/function`."),
         optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),

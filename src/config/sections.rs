@@ -426,3 +426,37 @@ static REPORT: Section = Section {
          `run.json` keeps them: it is what the verdict is made from.",
     )],
 };
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_default_of_the_grammar_is_of_its_own_kind() {
+        fn look(section: &'static Section, count: &mut usize) {
+            for field in section.fields {
+                if let Some(text) = field.default {
+                    let text = format!("default = {text}");
+                    let document = toml_span::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+                    let mut problems = crate::config::problems::Collector::default();
+                    crate::config::check::check(
+                        document.pointer("/default").unwrap(),
+                        &field.kind,
+                        field.key,
+                        &mut problems,
+                    );
+                    assert!(problems.finish(&text, Path::new("f")).is_empty(), "{} {text}", section.title);
+                    *count += 1;
+                }
+                if let Some(inner) = field.kind.section() {
+                    look(inner, count);
+                }
+            }
+        }
+        let mut count = 0;
+        look(&ROOT, &mut count);
+        assert!(count > 40, "{count}");
+    }
+}

@@ -574,30 +574,3 @@ fn levels_and_tolerances_at_which_the_gate_is_no_gate_are_refused() {
         assert_eq!(messages(&format!("{MINIMAL}[numerics.f32]\n{key} = 1e3\n")).len(), 1, "{key}");
     }
 }
-
-#[test]
-fn every_default_of_the_grammar_is_of_its_own_kind() {
-    fn look(section: &'static super::fields::Section, count: &mut usize) {
-        for field in section.fields {
-            if let Some(text) = field.default {
-                let text = format!("default = {text}");
-                let document = toml_span::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
-                let mut problems = super::problems::Collector::default();
-                super::check::check(
-                    document.pointer("/default").unwrap(),
-                    &field.kind,
-                    field.key,
-                    &mut problems,
-                );
-                assert!(problems.finish(&text, Path::new("f")).is_empty(), "{} {text}", section.title);
-                *count += 1;
-            }
-            if let Some(inner) = field.kind.section() {
-                look(inner, count);
-            }
-        }
-    }
-    let mut count = 0;
-    look(&super::sections::ROOT, &mut count);
-    assert!(count > 40, "{count}");
-}

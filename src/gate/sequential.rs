@@ -5,7 +5,7 @@ use crate::stats::spending::Looks;
 
 use super::{CompareOptions, Comparison, Method, Policy, Reason, compare};
 
-/// Blocks of a row whose sides are identical, where nobody asked for more: enough for a free A/A sample
+/// Blocks of a row whose sides are identical, unless more are asked for: enough for a free A/A sample
 /// of the machine's noise.
 pub const IDENTICAL_BLOCKS: u32 = 1;
 
