@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use benchgate::model::SideName;
 use benchgate::record::{Number, RunFile};
-use benchgate::store::{RunName, folder_name, summarise};
+use benchgate::store::{Encoding, RunName, folder_name, summarise};
 use git_server::GitServer;
 use suite::Suite;
 
@@ -106,7 +106,7 @@ fn stored_history(server: &GitServer, run: &RunFile, commits: &[String]) -> usiz
                 session.created.clone_from(&created);
                 session.sides[0].commit = Some(commit.clone());
                 let bytes = summarise(&session, SideName::Head, None, Vec::new()).unwrap().to_json();
-                let file = RunName::new(&created, Some(commit)).unwrap().file();
+                let file = RunName::new(&created, Some(commit)).unwrap().file(Encoding::Json);
                 let path = format!("{}/{testbed}/{file}", folder_name(&name));
                 write!(stream, "M 644 inline {path}\ndata {}\n", bytes.len()).unwrap();
                 stream.write_all(&bytes).unwrap();

@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("toolchain", &["model", "config", "process", "files"]),
     ("git", &["model", "process", "files"]),
     ("github", &["model", "config"]),
-    ("store", &["model", "record", "gate", "stats", "git", "files"]),
+    ("store", &["model", "record", "gate", "stats", "git", "process", "files"]),
     (
         "pipeline",
         &[
@@ -84,7 +84,9 @@ const HOMES: &[(&str, &[&str])] = &[
     ("csv", &["ingest", "report"]),
     ("flate2", &["ingest"]),
     ("ruzstd", &["ingest"]),
-    ("tokio", &["process", "device", "github", "pipeline", "cli", "toolchain"]),
+    ("tokio", &["process", "device", "github", "pipeline", "cli", "toolchain", "store"]),
+    ("object_store", &["store"]),
+    ("parquet", &["record"]),
     ("indicatif", &["cli"]),
     ("toml_span", &["config", "toolchain"]),
     ("nix", &["process", "device", "files"]),

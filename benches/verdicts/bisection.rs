@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use benchgate::gate::bisect::{BisectOptions, Ends, Next, Observed, Pair, Part, Search};
+use benchgate::gate::noise::Share;
 use benchgate::gate::{CompareOptions, Policy, compare};
 use benchgate::model::{Metric, Process, Run, Verdict};
 use rand::{RngExt, SeedableRng};
@@ -18,6 +19,8 @@ const COMMITS: usize = 256;
 const MAX_BLOCKS: u32 = 192;
 /// Blocks of each step of the plain binary search.
 const PLAIN: u32 = 12;
+/// Ranges without a change, for each range with one: the claim about them is 99 %, and they cost one pair each.
+const UNCHANGED: u32 = 10;
 
 /// Changes of a range: after which candidate, by what factor.
 type Changes = Vec<(usize, f64)>;
@@ -134,8 +137,11 @@ fn mean(outcomes: &[(Outcome, Vec<usize>)], of: impl Fn(&Outcome) -> f64) -> f64
 
 pub fn print(bisections: u32, seed: u64) {
     println!(
-        "## Bisection: {COMMITS} commits, {bisections} ranges a figure, {MAX_BLOCKS} blocks a pair at most; percent\n"
+        "## Bisection: {COMMITS} commits, {bisections} ranges a figure, {} where nothing is slower, {MAX_BLOCKS} blocks a \
+         pair at most; percent\n",
+        bisections * UNCHANGED
     );
+    let mut totals: BTreeMap<usize, Share> = BTreeMap::new();
     println!(
         "{:<36} {:<10} {:>6} {:>6} {:>8} {:>6} {:>11} {:>6} {:>7} {:>12} {:>7}",
         "",
@@ -161,7 +167,8 @@ pub fn print(bisections: u32, seed: u64) {
             &[("none", &[]), ("+3 %", &[1.03]), ("+3, +4 %", &[1.03, 1.04])]
         };
         for (case, changes) in cases {
-            let outcomes = parallel(bisections, |number| {
+            let ranges = if changes.is_empty() { bisections * UNCHANGED } else { bisections };
+            let outcomes = parallel(ranges, |number| {
                 let mut machine = machine(at, seed, number, changes);
                 let truth: Vec<usize> = machine.changes.iter().map(|(at, _)| *at).collect();
                 let outcome = bisect(&mut machine);
@@ -173,6 +180,9 @@ pub fn print(bisections: u32, seed: u64) {
                 .into_iter()
                 .map(|(outcome, truth, plain)| ((outcome, truth.clone()), (plain, truth)))
                 .unzip();
+            let total = totals.entry(changes.len()).or_insert(Share { hits: 0, of: 0 });
+            total.of += outcomes.len() as u64;
+            total.hits += outcomes.iter().filter(|(outcome, truth)| outcome.blamed == *truth).count() as u64;
             let plain_right = plains
                 .iter()
                 .filter(|(plain, truth)| plain.is_some_and(|(at, _)| truth.contains(&at)))
@@ -186,9 +196,19 @@ pub fn print(bisections: u32, seed: u64) {
                 percent(&outcomes, |outcome, _| outcome.unexplained > 0),
                 mean(&outcomes, |outcome| outcome.pairs as f64),
                 mean(&outcomes, |outcome| f64::from(outcome.blocks)),
-                100.0 * plain_right as f64 / f64::from(bisections),
+                100.0 * plain_right as f64 / f64::from(ranges),
                 plains.iter().find_map(|(plain, _)| plain.map(|(_, blocks)| blocks)).unwrap_or_default(),
             );
         }
+    }
+    for (slower, total) in totals {
+        let (low, high) = total.interval();
+        println!(
+            "{slower} slower: {} of {} right, {:.2} to {:.2} % (Clopper and Pearson, 95 %)",
+            total.hits,
+            total.of,
+            100.0 * low,
+            100.0 * high
+        );
     }
 }

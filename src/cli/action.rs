@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use crate::exit_code::ExitCode;
 use crate::fleet;
 use crate::git::Repository;
-use crate::github::{Event, Job, Origin};
+use crate::github::{self, Event, Job, Origin};
+use crate::report;
 
 use super::action_inputs::{Inputs, problems};
 use super::announce::{Story, Texts};
 use super::reporting::Reporting;
-use super::{CliError, Terminal, job, paths, reporting, secrets, shard_args};
+use super::{CliError, Terminal, inputs, job, paths, reporting, secrets, shard_args};
 
 /// Run the command that the inputs of the GitHub Action ask for
 ///
@@ -45,8 +46,8 @@ struct Order {
     measurements: Option<PathBuf>,
     /// The plan, where the command writes one.
     plan: Option<PathBuf>,
-    /// The report that becomes the job's summary, where the command writes none itself.
-    summary: Option<PathBuf>,
+    /// The result of a bisection, which becomes the job's summary.
+    bisection: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -62,23 +63,26 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     };
     let line = format!("benchgate {}", order.arguments.join(" "));
     if args.print {
-        terminal.print(&format!("{}\n", crate::report::harmless(&line)));
+        terminal.print(&format!("{}\n", report::harmless(&line)));
         return Ok(ExitCode::Pass);
     }
     terminal.note(&line);
-    for file in order.measurements.iter().chain(&order.plan).chain(&order.summary) {
+    for file in order.measurements.iter().chain(&order.plan).chain(&order.bisection) {
         paths::remove_output(file)?;
     }
     let arguments = std::iter::once("benchgate".to_owned()).chain(order.arguments).map(OsString::from);
     let code = super::main(arguments);
-    if let Some(file) = order.summary.filter(|file| file.is_file()) {
-        reporting::summary(&file)?;
+    if let Some(file) = order.bisection.iter().find(|file| file.is_file()) {
+        let found = inputs::load_bisection(file)?;
+        reporting::summary(&report::bisection_markdown(&found, github::SUMMARY_BYTES))?;
     }
-    // It was removed above, so it is this attempt's.
-    if let Some(file) = order.measurements.filter(|file| file.is_file()) {
-        // Later steps run in another folder.
-        let file = std::path::absolute(&file).unwrap_or(file);
-        reporting::output("run-json", file.display().to_string())?;
+    // They were removed above, so they are this attempt's.
+    for (output, file) in [("run-json", order.measurements), ("bisection-json", order.bisection)] {
+        if let Some(file) = file.filter(|file| file.is_file()) {
+            // Later steps run in another folder.
+            let file = std::path::absolute(&file).unwrap_or(file);
+            reporting::output(output, file.display().to_string())?;
+        }
     }
     if let Some(file) = order.plan.filter(|file| file.is_file()) {
         let matrix = fleet::render(&shard_args::read(&file)?, fleet::PlanFormat::Github);
@@ -179,12 +183,12 @@ fn order(
         origin,
         measurements: matches!(command, "gate" | "run" | "merge").then(|| path("run")),
         plan: (command == "plan").then(|| path("plan")),
-        summary: (command == "bisect").then(|| PathBuf::from(BISECTION)),
+        bisection: (command == "bisect").then(|| PathBuf::from(BISECTION)),
     })
 }
 
-/// The report of a bisection.
-const BISECTION: &str = "bisect.md";
+/// The result of a bisection.
+const BISECTION: &str = "bisect.json";
 
 fn default_path(input: &str) -> &'static str {
     if input == "plan" { "plan.json" } else { "run.json" }
@@ -236,9 +240,11 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
             push(&[inputs.get("base").unwrap_or_default(), inputs.get("head").unwrap_or_default()]);
         }
         "bisect" => {
-            push(&["bisect", "--format", "markdown", "--output", BISECTION]);
-            push(&["--good", inputs.get("base").unwrap_or_default()]);
-            push(&["--bad", inputs.get("head").unwrap_or_default()]);
+            push(&["bisect", "--format", "json", "--output", BISECTION]);
+            match (inputs.get("base"), inputs.get("head")) {
+                (Some(good), Some(bad)) => push(&["--good", good, "--bad", bad]),
+                _ => push(&["--from-history"]),
+            }
             for (name, option) in [("filter", "--filter"), ("time-budget", "--time-budget")] {
                 if let Some(value) = inputs.get(name) {
                     push(&[option, value]);
@@ -246,7 +252,13 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
             }
         }
         "publish" => push(&["publish", "--run", run]),
-        _ => push(&["baseline", "update", "--run", run]),
+        "alert" => {
+            push(&["alert"]);
+            if let Some(bisection) = inputs.get("results") {
+                push(&["--bisection", bisection]);
+            }
+        }
+        _ => push(&["baseline", "update", "--run", run, "--github"]),
     }
     if let Some(shard) = inputs.get("shard") {
         push(&["--plan", plan, "--shard", shard]);
@@ -393,11 +405,18 @@ mod tests {
     #[test]
     fn a_bisection_searches_between_base_and_head_and_holds_no_token() {
         let given = [("command", "bisect"), ("base", "3.9.0"), ("head", "3.13.0"), ("filter", "vit/cpu")];
-        let bisect = "bisect --format markdown --output bisect.md --good 3.9.0 --bad 3.13.0 --filter vit/cpu";
+        let bisect = "bisect --format json --output bisect.json --good 3.9.0 --bad 3.13.0 --filter vit/cpu";
         assert_eq!(line(&given, None), bisect);
-        assert!(refused(&[("command", "bisect"), ("base", "3.9.0")], None, true).contains("needs head"));
+        let night = [("command", "bisect"), ("time-budget", "2h")];
+        let history = "bisect --format json --output bisect.json --from-history --time-budget 2h";
+        assert_eq!(line(&night, None), history);
+        assert!(refused(&[("command", "bisect"), ("base", "3.9.0")], None, true).contains("needs head too"));
         let with_token = [&given[..], &[("github-token", "given")]].concat();
         assert!(refused(&with_token, None, true).contains("no use for github-token"));
+        // The job that links the result measures nothing.
+        let link = [("command", "alert"), ("results", "found/bisect.json"), ("github-token", "given")];
+        assert_eq!(line(&link, None), "alert --bisection found/bisect.json");
+        assert!(refused(&[("command", "alert")], None, true).contains("needs github-token"));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Inputs {
 }
 
 /// Inputs that each command accepts; any other is an error, because ignoring it would hide a mistake.
-const UNDERSTOOD: [(&str, &[&str]); 8] = [
+const UNDERSTOOD: [(&str, &[&str]); 9] = [
     (
         "gate",
         &[
@@ -71,12 +71,13 @@ const UNDERSTOOD: [(&str, &[&str]); 8] = [
     ("bisect", &["config", "base", "head", "filter", "time-budget", "fork-runner"]),
     ("plan", &["config", "base", "fork-runner", "plan", "shards", "runner", "durations"]),
     ("merge", &["plan", "results", "run"]),
+    ("alert", &["results", "github-token"]),
 ];
 
 /// Inputs that a command can't do without.
 const NEEDED: [(&str, &[&str]); 4] = [
     ("compare", &["base", "head"]),
-    ("bisect", &["base", "head"]),
+    ("alert", &["github-token"]),
     ("plan", &["shards"]),
     ("merge", &["results"]),
 ];
@@ -120,6 +121,11 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
                 problems.push(format!("{name} needs github-token, because gate posts nothing without one"));
             }
         }
+    }
+    // Without ends, the stored sessions name them.
+    if command == "bisect" && inputs.get("base").is_some() != inputs.get("head").is_some() {
+        let missing = if inputs.get("base").is_some() { "head" } else { "base" };
+        problems.push(format!("bisect needs {missing} too, or neither of the two"));
     }
     let needed = NEEDED.iter().filter(|(name, _)| *name == command).flat_map(|(_, needed)| *needed);
     let missing = needed.filter(|name| inputs.get(name).is_none());

@@ -1,6 +1,6 @@
 //! `benchgate alert`: issues and a webhook about what got slower, and what is missing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -15,9 +15,10 @@ use crate::site::{
     self, Action, AlertPolicy, Cause, IssueContext, Known, Owner, Plan, Silence, Timeline, Trace,
 };
 
+use super::alert_bisection::{Bisection, Target};
 use super::site::HistoryArgs;
 use super::store_args::StoreArgs;
-use super::{CliError, Terminal, job, runtime, secrets};
+use super::{CliError, Terminal, inputs, job, runtime, secrets};
 
 /// Open, update and close issues about stored sessions that got slower
 ///
@@ -30,6 +31,7 @@ use super::{CliError, Terminal, job, runtime, secrets};
 Examples:
   benchgate alert --branch --dry-run            what would be done
   benchgate alert --branch --owner 'vit*=@org/vision'
+  benchgate alert --branch --bisection bisect.json   link what a search found
   benchgate alert --branch --fail-on missing    exit code 12 if something
                                                 stopped reporting")]
 pub struct Args {
@@ -45,6 +47,9 @@ pub struct Args {
     /// Mention a user or team in issues about benchmarks that match; repeatable
     #[arg(long, value_name = "GLOB=@HANDLE", value_parser = Owner::parse)]
     owner: Vec<Owner>,
+    /// Result of `benchgate bisect --format json`, to comment on the issue about its benchmark
+    #[arg(long, value_name = "FILE")]
+    bisection: Option<PathBuf>,
     /// Address of the published site, to link its pages
     #[arg(long, value_name = "URL", value_parser = site_url)]
     site: Option<String>,
@@ -84,6 +89,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         });
     }
     let hook = if args.dry_run { None } else { webhook()? };
+    let bisection = args.bisection.as_deref().map(inputs::load_bisection).transpose()?;
     let timelines = args.history.read(&args.store, git.as_ref(), terminal)?;
     let now = args.history.now();
     let origin = git.as_ref().and_then(|git| git.remote_url("origin").ok());
@@ -95,7 +101,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let policy =
         AlertPolicy { floor: args.min_slowdown / 100.0, limit: args.limit, ..AlertPolicy::default() };
     let silent = args.history.silent(&timelines);
-    let night = Night { timelines: &timelines, silent: &silent, now, policy, context, dry_run: args.dry_run };
+    let bisection = bisection.as_ref().map(|file| Bisection { file, job: job.as_ref() });
+    let dry_run = args.dry_run;
+    let night = Night { timelines: &timelines, silent: &silent, now, policy, context, bisection, dry_run };
     let said = match (&job, &token) {
         (Some(job), Some(token)) => runtime::block_on(async |cancel| {
             let client = Client::new(&job.api, job.repository.clone(), token, RetryPolicy::default())?;
@@ -105,7 +113,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             }
         })?,
         // A dry run without a token knows of no issue.
-        _ => night.said(&site::plan(&timelines, &[], now, &policy), &[]),
+        _ => night.said(&site::plan(&timelines, &[], now, &policy), &[], &[]),
     };
     terminal.say(&said);
     Ok(args.history.judge(&silent, terminal))
@@ -135,6 +143,7 @@ struct Night<'a> {
     now: Timestamp,
     policy: AlertPolicy,
     context: IssueContext<'a>,
+    bisection: Option<Bisection<'a>>,
     dry_run: bool,
 }
 
@@ -147,13 +156,21 @@ impl Night<'_> {
         });
         let known: Vec<Known> = known.collect();
         let plan = site::plan(self.timelines, &known, self.now, &self.policy);
-        let said = self.said(&plan, &issues);
+        let said = self.said(&plan, &issues, &known);
         if self.dry_run {
             return Ok(said);
         }
         let mut news: Vec<Value> = Vec::new();
-        for action in &plan.actions {
-            news.extend(self.carry_out(client, action, &issues, &author).await?);
+        let target = self.bisection.as_ref().and_then(|found| found.target(self.timelines, &plan, &known));
+        for (at, action) in plan.actions.iter().enumerate() {
+            let (number, event) = self.carry_out(client, action, &issues, &author).await?;
+            news.extend(event);
+            if let (Some(found), true) = (&self.bisection, target == Some(Target::Action(at))) {
+                found.comment(client, number, &author).await?;
+            }
+        }
+        if let (Some(found), Some(Target::Issue(number))) = (&self.bisection, target) {
+            found.comment(client, number, &author).await?;
         }
         let missing: Vec<&Silence> =
             self.silent.iter().filter(|silence| silence.explained.is_none()).collect();
@@ -175,14 +192,14 @@ impl Night<'_> {
         Ok(said)
     }
 
-    /// Does it, and returns what a webhook is sent: nothing for an update.
+    /// Does it, and returns the issue's number and what a webhook is sent: nothing for an update.
     async fn carry_out(
         &self,
         client: &Client,
         action: &Action<'_>,
         issues: &[Issue],
         author: &str,
-    ) -> Result<Option<Value>, GitHubError> {
+    ) -> Result<(u64, Option<Value>), GitHubError> {
         let old = |number: u64| issues.iter().find(|issue| issue.number == number);
         let news = |action: &str, number: u64, cause: &Cause<'_>| {
             let benchmarks: Vec<&str> = cause.members.iter().map(|member| member.benchmark).collect();
@@ -193,7 +210,7 @@ impl Night<'_> {
             Action::Open { cause, trace } => {
                 let body = site::issue_body(cause, trace, &self.context);
                 let number = client.open_issue(&site::issue_title(cause), &body, LABEL, author).await?;
-                Ok(Some(news("opened", number, cause)))
+                Ok((number, Some(news("opened", number, cause))))
             }
             Action::Update { number, cause, trace } | Action::Reopen { number, cause, trace } => {
                 let (title, body) = (site::issue_title(cause), site::issue_body(cause, trace, &self.context));
@@ -203,19 +220,19 @@ impl Night<'_> {
                     let change = IssueChange { title: Some(&title), body: &body, open: true, reopened };
                     client.change_issue(*number, change).await?;
                 }
-                Ok(reopened.then(|| news("reopened", *number, cause)))
+                Ok((*number, reopened.then(|| news("reopened", *number, cause))))
             }
             Action::Close { number, trace, why } => {
                 let before = old(*number).map_or("", |old| old.body.as_str());
                 let body = site::issue_closing(trace, why, self.now, before);
                 let change = IssueChange { title: None, body: &body, open: false, reopened: false };
                 client.change_issue(*number, change).await?;
-                Ok(Some(json!({ "action": "closed", "number": number })))
+                Ok((*number, Some(json!({ "action": "closed", "number": number }))))
             }
         }
     }
 
-    fn said(&self, plan: &Plan<'_>, issues: &[Issue]) -> String {
+    fn said(&self, plan: &Plan<'_>, issues: &[Issue], known: &[Known]) -> String {
         let will = if self.dry_run { "would " } else { "" };
         let mut text = String::new();
         for action in &plan.actions {
@@ -230,6 +247,9 @@ impl Night<'_> {
                 Action::Close { number, why, .. } => format!("close #{number}: {why}"),
             };
             text.push_str(&format!("{will}{line}\n"));
+        }
+        if let Some(found) = &self.bisection {
+            text.push_str(&format!("{will}{}\n", found.said(found.target(self.timelines, plan, known))));
         }
         if plan.waiting > 0 {
             text.push_str(&format!("{} for the next night (--limit)\n", counted(plan.waiting, "cause")));

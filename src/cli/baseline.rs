@@ -17,8 +17,8 @@ use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ReportArgs, RunArgs};
 use super::session::{MeasureArgs, parse_side, side, with_anchor};
-use super::store_args::{StoreArgs, runner};
-use super::{CliError, Terminal, baseline_show, inputs, invocation, reading};
+use super::store_args::{StoreArgs, StoreAt, runner};
+use super::{CliError, Terminal, baseline_show, inputs, invocation, reading, reporting};
 
 /// Store runs, look at them, and say which change is the new normal
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,7 @@ Examples:
   benchgate baseline update --policy benchgate.toml   store run.json
   benchgate baseline show zoo --changes        levels, spread, changes
   benchgate baseline accept zoo --since 1a66819 --why 'bigger tiles, on purpose'
+  benchgate baseline export --parquet history
   benchgate baseline verify
 
 Files are only ever added or removed, never changed: docs/baselines.md describes them.")]
@@ -46,6 +47,7 @@ enum Command {
     Diff(Box<Diff>),
     Accept(Accept),
     Prune(Prune),
+    Export(Export),
     /// Read every file of the store, and name what is damaged
     Verify,
 }
@@ -69,6 +71,9 @@ struct Update {
     side: SideName,
     #[command(flatten)]
     policy: PolicyArgs,
+    /// Report to the GitHub Actions job that runs this; its output `regressions` is the number of slowdowns in quarantine
+    #[arg(long, help_heading = "GitHub")]
+    github: bool,
 }
 
 /// Compare two stored runs
@@ -121,6 +126,21 @@ struct Prune {
     dry_run: bool,
 }
 
+/// Copy the baseline to Parquet files
+///
+/// One file a session, in the layout of an object store, for DuckDB, ClickHouse or Athena. What is there already is left
+/// alone, so the same command copies new sessions.
+#[derive(Debug, clap::Args)]
+struct Export {
+    /// Folder or object store for the files; a folder is created if absent
+    #[arg(
+        long,
+        value_name = "FOLDER|URL",
+        value_parser = StoreAt::parser()
+    )]
+    parquet: StoreAt,
+}
+
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let repository = Repository::open(Path::new(".")).ok();
     let (store, root) = configured(args)?;
@@ -133,6 +153,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         Command::Diff(args) => diff(args, files, terminal),
         Command::Accept(args) => accept(args, files, repository.as_ref(), terminal),
         Command::Prune(args) => prune(args, files, terminal),
+        Command::Export(args) => export(args, files, terminal),
         Command::Verify => verify(files, terminal),
     }
 }
@@ -198,6 +219,10 @@ fn update(
         terminal.print(&report::terminal(&View::new(comparison, None), options));
     }
     terminal.say(&outcome(&updated, &files.place()));
+    if args.github {
+        let red = updated.quarantine.iter().filter(|reason| reason.cause == QuarantineCause::Regressed);
+        reporting::output("regressions", red.count().to_string())?;
+    }
     Ok(if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) })
 }
 
@@ -240,7 +265,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     let policy = args.policy.resolve()?;
     let shelf = args.shelf.open(files)?;
     let load = |wanted: &str| -> Result<crate::model::Run, CliError> {
-        let name = shelf.find(wanted)?;
+        let name = shelf.find(files, wanted)?;
         let stored = shelf.load(files, &name)?;
         let stored = stored.map_err(|fault| CliError::Input {
             message: format!("failed to read {}: {}", fault.path, fault.why),
@@ -278,11 +303,11 @@ fn accept(
         message: "the name of the person who accepts this is unknown".to_owned(),
         hint: Some("give it with --who NAME, or set git's user.name".to_owned()),
     })?;
-    let newest = shelf.runs.last().ok_or_else(|| StoreError::NoSuchRun {
+    let newest = shelf.newest(files)?.next().transpose()?.ok_or_else(|| StoreError::NoSuchRun {
         what: "a run to accept".to_owned(),
         why: format!("{} is empty", shelf.folder),
     })?;
-    let (suite, testbed) = identity(&shelf, files, newest, args.benchmark.as_deref())?;
+    let (suite, testbed) = identity(&shelf, files, &newest, args.benchmark.as_deref())?;
     let acceptance = Acceptance {
         suite,
         testbed,
@@ -325,11 +350,11 @@ fn identity(
         };
         // A benchmark that was removed is accepted too, and the newest sessions no longer have it.
         let mut found = has(&stored);
-        for older in shelf.runs.iter().rev().skip(1).take(RECENT) {
+        for older in shelf.newest(files)?.skip(1).take(RECENT) {
             if found {
                 break;
             }
-            found = shelf.load(files, older)?.is_ok_and(|older| has(&older));
+            found = shelf.load(files, &older?)?.is_ok_and(|older| has(&older));
         }
         if !found {
             return Err(no_match(pattern, &shelf.folder));
@@ -350,6 +375,20 @@ fn prune(args: &Prune, files: &mut dyn Files, terminal: &Terminal) -> Result<Exi
     }
     terminal.say(&text);
     Ok(ExitCode::Pass)
+}
+
+fn export(args: &Export, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let mut to = args.parquet.objects()?;
+    let exported = store::export(files, &mut to)?;
+    terminal.say(&format!(
+        "copied {} and {} to {}, {} already there\n",
+        counted(exported.sessions, "session"),
+        counted(exported.acceptances, "acceptance"),
+        to.place(),
+        exported.already,
+    ));
+    say_faults(&exported.faults, terminal);
+    Ok(if exported.faults.is_empty() { ExitCode::Pass } else { ExitCode::StoreFailed })
 }
 
 fn verify(files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {

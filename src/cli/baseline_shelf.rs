@@ -16,6 +16,11 @@ pub struct ShelfArgs {
 }
 
 impl ShelfArgs {
+    /// A suite's, on the testbed that is named, or on the only one.
+    pub fn of_suite(suite: &str, testbed: Option<&str>) -> Self {
+        Self { suite: Some(suite.to_owned()), testbed: testbed.map(str::to_owned) }
+    }
+
     /// The one shelf that is meant.
     pub fn open(&self, files: &dyn Files) -> Result<BaselineFolder, CliError> {
         let suite = self.suite.as_deref().map(store::folder_name);

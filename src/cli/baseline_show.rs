@@ -52,14 +52,16 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     for (suite, testbed) in store::baseline_folders(files)? {
         let shelf = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?;
         say_faults(&shelf.faults, terminal);
-        rows.push((suite, testbed, shelf));
+        let runs = shelf.runs(files)?;
+        say_faults(&runs.faults, terminal);
+        rows.push((suite, testbed, shelf.acceptances.len(), runs.names));
     }
     if args.output.format == Format::Json {
-        let rows = rows.iter().map(|(suite, testbed, shelf)| {
+        let rows = rows.iter().map(|(suite, testbed, acceptances, runs)| {
             serde_json::json!({
-                "suite": suite, "testbed": testbed, "sessions": shelf.runs.len(),
-                "acceptances": shelf.acceptances.len(),
-                "newest": shelf.runs.last().map(store::RunName::as_str),
+                "suite": suite, "testbed": testbed, "sessions": runs.len(),
+                "acceptances": acceptances,
+                "newest": runs.last().map(store::RunName::as_str),
             })
         });
         let rows: serde_json::Value = rows.collect();
@@ -67,12 +69,12 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
         return Ok(ExitCode::Pass);
     }
     let mut text = String::new();
-    for (suite, testbed, shelf) in &rows {
-        let newest = shelf.runs.last().map_or("", store::RunName::time);
-        let sessions = counted(shelf.runs.len(), "session");
+    for (suite, testbed, acceptances, runs) in &rows {
+        let newest = runs.last().map_or("", store::RunName::time);
+        let sessions = counted(runs.len(), "session");
         text.push_str(&format!("{suite}  testbed {testbed}  {sessions}, newest {newest}"));
-        if !shelf.acceptances.is_empty() {
-            text.push_str(&format!(", {}", counted(shelf.acceptances.len(), "acceptance")));
+        if *acceptances > 0 {
+            text.push_str(&format!(", {}", counted(*acceptances, "acceptance")));
         }
         text.push('\n');
     }
@@ -120,7 +122,7 @@ impl Track {
 pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
     let shelf = args.shelf.open(files)?;
-    let sessions = load(&shelf, files, args.sessions, terminal)?;
+    let (sessions, more) = load(&shelf, files, args.sessions, terminal)?;
     let mut tracks = tracks(&sessions, &args.metric);
     let filter = Filter::new(&args.filter);
     tracks.retain(|name, _| filter.selects(name));
@@ -132,8 +134,9 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
         destination.write(&format!("{shown:#}\n"), terminal)?;
         return Ok(ExitCode::Pass);
     }
-    let stored = counted(shelf.runs.len(), "session");
-    let mut text = format!("{}: {} of {stored}\n", shelf.folder, sessions.len());
+    let shown = counted(sessions.len(), "session");
+    let older = if more { ", and older ones (--sessions N)" } else { "" };
+    let mut text = format!("{}: {shown}{older}\n", shelf.folder);
     for stored in sessions.iter().filter(|stored| !stored.file.quarantine.is_empty()) {
         for reason in &stored.file.quarantine {
             let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
@@ -165,23 +168,29 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     Ok(ExitCode::Pass)
 }
 
+/// The newest sessions, oldest first, and whether there are older ones.
 fn load(
     shelf: &BaselineFolder,
     files: &dyn Files,
     newest: usize,
     terminal: &Terminal,
-) -> Result<Vec<Stored>, StoreError> {
-    let names = &shelf.runs[shelf.runs.len().saturating_sub(newest)..];
-    files.prefetch(&names.iter().map(|name| shelf.path(&name.file())).collect::<Vec<_>>())?;
+) -> Result<(Vec<Stored>, bool), StoreError> {
+    // One more, to know whether there are older ones.
+    let runs = shelf.newest_runs(files, newest.saturating_add(1))?;
+    let more = runs.names.len() > newest;
     say_faults(&shelf.faults, terminal);
+    say_faults(&runs.faults, terminal);
     let mut sessions = Vec::new();
-    for name in names {
-        match shelf.load(files, name)? {
-            Ok(stored) => sessions.push(stored),
-            Err(fault) => say_faults(&[fault], terminal),
+    for batch in runs.names[usize::from(more)..].chunks(store::BATCH) {
+        shelf.prefetch(files, batch)?;
+        for name in batch {
+            match shelf.load(files, name)? {
+                Ok(stored) => sessions.push(stored),
+                Err(fault) => say_faults(&[fault], terminal),
+            }
         }
     }
-    Ok(sessions)
+    Ok((sessions, more))
 }
 
 fn tracks(sessions: &[Stored], metric: &str) -> BTreeMap<String, Track> {

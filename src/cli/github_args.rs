@@ -14,7 +14,7 @@ use super::reporting::Reporting;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "GitHub")]
 pub struct GithubArgs {
-    /// Write the step summary, annotations and outputs of the GitHub Actions job that runs this
+    /// Report to the GitHub Actions job that runs this; step summary, annotations and outputs
     #[arg(long)]
     pub github: bool,
     /// Folder for the files of the command; report.json, summary.md, comment.md, annotations.txt, outputs.txt

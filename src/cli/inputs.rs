@@ -7,7 +7,7 @@ use crate::gate::{Policy, SequentialPolicy};
 use crate::ingest::{self, Format, Joiner};
 use crate::model::{Run, SideName};
 use crate::pipeline::{recorded_blocks, recorded_policy};
-use crate::record::{RunFile, RunSchema};
+use crate::record::{BisectionFile, RunFile, RunSchema};
 
 use super::{CliError, folder, reading};
 
@@ -319,6 +319,17 @@ pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
     complete_run(reading::file(path)?, &path.to_string_lossy())
 }
 
+/// What `benchgate bisect --format json` wrote, or someone who says so.
+///
+/// # Errors
+/// A file that can't be read or is not a bisection.
+pub fn load_bisection(path: &Path) -> Result<BisectionFile, CliError> {
+    BisectionFile::from_slice(&reading::file(path)?).map_err(|error| CliError::Input {
+        message: format!("failed to read {}: {error}", path.display()),
+        hint: Some("`benchgate bisect --format json --output FILE` writes it".to_owned()),
+    })
+}
+
 /// A complete run.json and nothing else: the format of an untrusted file is not guessed.
 ///
 /// # Errors
@@ -392,7 +403,10 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
             }
             RecordError::Version { .. } => "install the benchgate that the message names",
             RecordError::TooDense { .. } => "split the suite, or measure more in each process",
-            RecordError::Syntax { .. } | RecordError::Shape { .. } | RecordError::Inconsistent { .. } => {
+            RecordError::Syntax { .. }
+            | RecordError::Shape { .. }
+            | RecordError::Inconsistent { .. }
+            | RecordError::Parquet(_) => {
                 "run files are written by `benchgate run` and described by schemas/run.json"
             }
         };

@@ -11,6 +11,7 @@ macro_rules! docs {
 mod action;
 mod action_inputs;
 mod alert;
+mod alert_bisection;
 mod announce;
 mod backend_args;
 mod baseline;

@@ -69,13 +69,9 @@ impl Reporting {
 /// Adds a report to the job's summary.
 ///
 /// # Errors
-/// A file that can't be read or written.
-pub fn summary(report: &Path) -> Result<(), CliError> {
-    let text = std::fs::read_to_string(report).map_err(|error| CliError::Failed {
-        message: format!("failed to read {}: {error}", report.display()),
-        hint: None,
-    })?;
-    append("GITHUB_STEP_SUMMARY", &text)
+/// A file that can't be written.
+pub fn summary(report: &str) -> Result<(), CliError> {
+    append("GITHUB_STEP_SUMMARY", report)
 }
 
 /// Sets one output of the job's step.

@@ -9,9 +9,23 @@ use crate::process;
 const NAMES: [&str; 4] =
     ["GITHUB_TOKEN", "BENCHGATE_TOKEN", "BENCHGATE_WEBHOOK_URL", "BENCHGATE_WEBHOOK_SECRET"];
 
-/// Parts of the names of other jobs' secrets (`ACTIONS_ID_TOKEN_REQUEST_TOKEN`, `AWS_SECRET_ACCESS_KEY`): benchgate
-/// reads none of them, and the code that it measures should find none in its parent.
-const SECRET_WORDS: [&str; 5] = ["TOKEN", "SECRET", "PASSWORD", "PASSPHRASE", "PRIVATE_KEY"];
+/// Parts of the names of other secrets (`ACTIONS_ID_TOKEN_REQUEST_TOKEN`, `AWS_SECRET_ACCESS_KEY`): the code that is
+/// measured should find none of them in its parent.
+const SECRET_WORDS: [&str; 10] = [
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSPHRASE",
+    "PRIVATE_KEY",
+    "ACCOUNT_KEY",
+    "ACCESS_KEY",
+    "MASTER_KEY",
+    "SAS_KEY",
+    "ENCRYPTION_KEY",
+];
+
+/// How the variables of object stores begin. Their secrets are kept, because the history may be in such a store.
+const CLOUD_PREFIXES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 static TAKEN: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
@@ -26,7 +40,7 @@ pub fn take() {
             // started a thread that could read the environment.
             let value = unsafe { process::take_variable(&name) };
             if let Some(value) = value.and_then(|value| value.into_string().ok())
-                && NAMES.contains(&name.as_str())
+                && (NAMES.contains(&name.as_str()) || is_cloud(&name))
             {
                 found.insert(name, value);
             }
@@ -43,6 +57,18 @@ fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     // The address of a webhook is a secret as well.
     NAMES.contains(&name.as_str()) || SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+fn is_cloud(name: &str) -> bool {
+    CLOUD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The variables that say how to reach an object store, secrets included.
+pub fn cloud_variables() -> Vec<(String, String)> {
+    let open = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let kept = TAKEN.get().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone()));
+    open.chain(kept).filter(|(name, value)| is_cloud(name) && !value.is_empty()).collect()
 }
 
 /// A token that was in the environment; an empty one is as good as none.

@@ -8,9 +8,9 @@ use crate::config::{self, Store};
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
 use crate::model::counted;
-use crate::record::BaselineFile;
+use crate::record::{BaselineFile, RecordError};
 use crate::site::{self, Folder, FolderError, Silence, Site, Timeline};
-use crate::store::{self, Files, StoreError, Stored};
+use crate::store::{self, Encoding, Files, StoreError, Stored};
 
 use super::baseline_shelf::say_faults;
 use super::store_args::{StoreArgs, runner};
@@ -164,24 +164,29 @@ fn configured(place: &StoreArgs) -> Result<(Store, PathBuf), CliError> {
     Ok((config.store, config.root))
 }
 
-/// Files that are read before they are parsed, on all processors together.
+/// Files that are parsed on all processors together; a whole number of these is prefetched at once.
 const BATCH: usize = 32;
 
-fn read_timeline(
+/// The newest sessions of one suite on one testbed, reduced; `None` where there are none.
+pub fn read_timeline(
     files: &dyn Files,
     baseline: &store::BaselineFolder,
     newest: usize,
     terminal: &Terminal,
 ) -> Result<Option<Timeline>, CliError> {
-    let names = &baseline.runs[baseline.runs.len().saturating_sub(newest)..];
+    let runs = baseline.newest_runs(files, newest)?;
     say_faults(&baseline.faults, terminal);
-    files.prefetch(&names.iter().map(|name| baseline.path(&name.file())).collect::<Vec<_>>())?;
-    let mut faults = baseline.faults.len();
+    say_faults(&runs.faults, terminal);
+    let mut faults = baseline.faults.len() + runs.faults.len();
     let mut found: Option<Timeline> = None;
-    for batch in names.chunks(BATCH) {
-        let bytes = batch.iter().map(|name| files.read(&baseline.path(&name.file())));
+    for (at, batch) in runs.names.chunks(BATCH).enumerate() {
+        let ahead = at * BATCH;
+        if ahead.is_multiple_of(store::BATCH) {
+            baseline.prefetch(files, &runs.names[ahead..runs.names.len().min(ahead + store::BATCH)])?;
+        }
+        let bytes = batch.iter().map(|name| files.read(&baseline.run_path(name)));
         let bytes = bytes.collect::<Result<Vec<_>, StoreError>>()?;
-        for (name, file) in batch.iter().zip(parsed(&bytes)) {
+        for (name, file) in batch.iter().zip(parsed(&bytes, baseline.encoding)) {
             let stored = file.map_err(|error| error.to_string());
             let stored = stored.and_then(|file| baseline.checked(name, file).map_err(|fault| fault.why));
             match (stored, name.began()) {
@@ -194,7 +199,7 @@ fn read_timeline(
                 (stored, _) => {
                     faults += 1;
                     let why = stored.err().unwrap_or_else(|| "its name holds no time".to_owned());
-                    terminal.warn(&format!("{} is left out: {why}", baseline.path(&name.file())));
+                    terminal.warn(&format!("{} is left out: {why}", baseline.run_path(name)));
                 }
             }
         }
@@ -207,11 +212,10 @@ fn read_timeline(
 }
 
 /// Parses and checks files on all processors, in order.
-fn parsed(bytes: &[Vec<u8>]) -> Vec<Result<BaselineFile, crate::record::RecordError>> {
+fn parsed(bytes: &[Vec<u8>], encoding: Encoding) -> Vec<Result<BaselineFile, RecordError>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = bytes.len().div_ceil(threads).max(1);
-    let read =
-        |share: &[Vec<u8>]| -> Vec<_> { share.iter().map(|bytes| BaselineFile::from_slice(bytes)).collect() };
+    let read = |share: &[Vec<u8>]| -> Vec<_> { share.iter().map(|bytes| encoding.read(bytes)).collect() };
     std::thread::scope(|scope| {
         let workers: Vec<_> = bytes.chunks(share).map(|share| scope.spawn(move || read(share))).collect();
         workers

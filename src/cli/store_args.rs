@@ -3,22 +3,32 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
 use crate::config::Store;
 use crate::git::{DataBranch, GitError, Remote, Repository, Runner, Token};
+use crate::model::{StoreUrl, StoreUrlError};
 use crate::process::{self, ProcessError};
-use crate::store::{Branch, Directory, Files, StoreError};
+use crate::store::{Branch, Directory, Files, Objects, StoreError};
 
-use super::{CliError, Terminal, runtime};
+use super::{CliError, Terminal, runtime, secrets};
 
 /// Options of every command that reads or writes a baseline.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Baseline")]
 pub struct StoreArgs {
-    /// The folder of the baseline
+    /// The folder of the baseline, or the address of an object store
     ///
-    /// By default what [store] of the configuration says, and `baselines` without one.
-    #[arg(long, global = true, value_name = "FOLDER", env = "BENCHGATE_STORE")]
-    pub store: Option<PathBuf>,
+    /// s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///folder. By default what [store] of the
+    /// configuration says, and `baselines` without one.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FOLDER|URL",
+        env = "BENCHGATE_STORE",
+        value_parser = StoreAt::parser()
+    )]
+    pub store: Option<StoreAt>,
     /// Use a branch of the remote that holds nothing else, instead of a folder
     #[arg(
         long,
@@ -35,12 +45,44 @@ pub struct StoreArgs {
     pub remote: Option<String>,
 }
 
+/// A folder or an object store, as the command line names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreAt {
+    Folder(PathBuf),
+    Url(StoreUrl),
+}
+
+impl StoreAt {
+    pub fn parser() -> impl TypedValueParser<Value = Self> {
+        OsStringValueParser::new().try_map(Self::parse)
+    }
+
+    fn parse(text: OsString) -> Result<Self, StoreUrlError> {
+        match text.to_str().filter(|text| text.contains("://")) {
+            Some(url) => Ok(Self::Url(url.parse()?)),
+            None => Ok(Self::Folder(PathBuf::from(text))),
+        }
+    }
+
+    /// An object store here; in a folder, with the same layout.
+    pub fn objects(&self) -> Result<Objects, StoreError> {
+        match self {
+            Self::Folder(folder) => Objects::folder(folder),
+            Self::Url(url) => open_objects(url),
+        }
+    }
+}
+
+fn open_objects(url: &StoreUrl) -> Result<Objects, StoreError> {
+    Objects::open(url, &secrets::cloud_variables())
+}
+
 /// Where the baseline is, after command line, environment and configuration.
 #[derive(Debug, Clone)]
-pub struct Place {
-    pub folder: PathBuf,
-    pub branch: Option<String>,
-    remote: String,
+pub enum Place {
+    Folder(PathBuf),
+    Branch { name: String, remote: String },
+    Objects(StoreUrl),
 }
 
 /// What git needs of our environment and does not inherit: proxies, certificates, the SSH agent.
@@ -77,10 +119,16 @@ impl StoreArgs {
 
     /// What is not said here is as the configuration in `root` says.
     pub fn over(&self, store: &Store, root: &Path) -> Place {
-        Place {
-            folder: self.store.clone().unwrap_or_else(|| root.join(&store.folder)),
-            branch: self.branch.clone().or_else(|| store.branch.clone().filter(|_| self.store.is_none())),
+        let on = |name: &String| Place::Branch {
+            name: name.clone(),
             remote: self.remote.clone().unwrap_or_else(|| store.remote.clone()),
+        };
+        match (&self.branch, &self.store, &store.url, &store.branch) {
+            (Some(branch), ..) => on(branch),
+            (None, Some(StoreAt::Url(url)), ..) | (None, None, Some(url), _) => Place::Objects(url.clone()),
+            (None, Some(StoreAt::Folder(folder)), ..) => Place::Folder(folder.clone()),
+            (None, None, None, Some(branch)) => on(branch),
+            (None, None, None, None) => Place::Folder(root.join(&store.folder)),
         }
     }
 }
@@ -93,36 +141,36 @@ impl Place {
         run: &'a Runner<'a>,
         terminal: &Terminal,
     ) -> Result<Box<dyn Files + 'a>, CliError> {
-        let Some(branch) = &self.branch else { return Ok(Box::new(Directory::new(&self.folder))) };
-        let remote = self.remote(repository)?;
-        terminal.note(&format!("fetching the branch {branch} of {}", remote.url()));
-        Ok(Box::new(Branch::new(DataBranch::fetch(remote, branch, run).map_err(StoreError::Git)?)))
+        match self {
+            Self::Folder(folder) => Ok(Box::new(Directory::new(folder))),
+            Self::Branch { name, remote } => {
+                let remote = find_remote(remote, repository)?;
+                terminal.note(&format!("fetching the branch {name} of {}", remote.url()));
+                Ok(Box::new(Branch::new(DataBranch::fetch(remote, name, run).map_err(StoreError::Git)?)))
+            }
+            Self::Objects(url) => Ok(Box::new(open_objects(url)?)),
+        }
     }
+}
 
-    fn remote(&self, repository: Option<&Repository>) -> Result<Remote, CliError> {
-        let is_address = self.remote.contains(['/', ':']);
-        let url = match repository {
-            _ if is_address => absolute(&self.remote, Path::new(".")),
-            Some(repository) => {
-                let url = repository.remote_url(&self.remote).map_err(StoreError::Git)?;
-                absolute(&url, repository.root())
-            }
-            None => {
-                return Err(CliError::Usage {
-                    message: format!(
-                        "there is no git repository here that could know the remote {}",
-                        self.remote
-                    ),
-                    hint: Some("run it inside the repository, or give an address with --remote".to_owned()),
-                });
-            }
-        };
-        let environment: Vec<(OsString, OsString)> = GIT_NEEDS
-            .iter()
-            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
-            .collect();
-        Ok(Remote::new(&url, token_for(&url), environment).map_err(StoreError::Git)?)
-    }
+fn find_remote(named: &str, repository: Option<&Repository>) -> Result<Remote, CliError> {
+    let is_address = named.contains(['/', ':']);
+    let url = match repository {
+        _ if is_address => absolute(named, Path::new(".")),
+        Some(repository) => {
+            let url = repository.remote_url(named).map_err(StoreError::Git)?;
+            absolute(&url, repository.root())
+        }
+        None => {
+            return Err(CliError::Usage {
+                message: format!("there is no git repository here that could know the remote {named}"),
+                hint: Some("run it inside the repository, or give an address with --remote".to_owned()),
+            });
+        }
+    };
+    let environment: Vec<(OsString, OsString)> =
+        GIT_NEEDS.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect();
+    Ok(Remote::new(&url, token_for(&url), environment).map_err(StoreError::Git)?)
 }
 
 /// A remote in a folder, as git finds it from `folder`: git itself runs elsewhere. Other addresses stay.
@@ -140,7 +188,7 @@ fn absolute(url: &str, folder: &Path) -> String {
 
 /// BENCHGATE_TOKEN goes where the command line says; GITHUB_TOKEN only to the GitHub that gave it.
 fn token_for(url: &str) -> Option<Token> {
-    let variable = |name: &str| super::secrets::get(name).and_then(|text| Token::new(&text));
+    let variable = |name: &str| secrets::get(name).and_then(|text| Token::new(&text));
     if let Some(token) = variable("BENCHGATE_TOKEN") {
         return Some(token);
     }
@@ -153,9 +201,15 @@ impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         const AGAIN: &str = "nothing was changed there and your run.json is kept: run the same command again";
         let hint = match &error {
-            StoreError::Git(GitError::Interrupted) => return Self::Interrupted,
+            StoreError::Git(GitError::Interrupted) | StoreError::Interrupted => return Self::Interrupted,
             StoreError::Unusable(_) | StoreError::NoSuchRun { .. } => {
                 return Self::Usage { message: format!("failed to {error}"), hint: None };
+            }
+            StoreError::Unreadable { .. } => {
+                return Self::Failed {
+                    message: format!("failed to {error}"),
+                    hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
+                };
             }
             StoreError::Git(GitError::Credentials { .. }) => Some(
                 "give a token that may write contents in BENCHGATE_TOKEN; in a workflow, `permissions: contents: \
@@ -171,6 +225,10 @@ impl From<StoreError> for CliError {
             StoreError::Git(GitError::NoGit) => {
                 Some("git is required to fetch and push baselines; install it")
             }
+            StoreError::Objects { .. } => Some(
+                "credentials and endpoints come from the environment (AWS_…, GOOGLE_…, AZURE_…); docs/object-stores.md lists \
+                 them",
+            ),
             StoreError::Git(GitError::NoRemote(_)) => Some("name another with --remote, or give its address"),
             _ => None,
         };

@@ -35,11 +35,12 @@ impl<'a> Baseline<'a> {
         terminal: &Terminal,
     ) -> Result<Self, CliError> {
         let started = Instant::now();
-        let files: Box<dyn Files + 'a> = if place.branch.is_some() {
-            place.open(Some(repository), &runner, terminal)?
-        } else {
+        let files: Box<dyn Files + 'a> = match place {
             // Not the working tree: a change that brought its own baseline would be judged by itself.
-            Box::new(Tree::new(repository, commit.clone(), inside(repository, &place.folder)?))
+            Place::Folder(folder) => {
+                Box::new(Tree::new(repository, commit.clone(), inside(repository, folder)?))
+            }
+            Place::Branch { .. } | Place::Objects(_) => place.open(Some(repository), &runner, terminal)?,
         };
         Ok(Self { files, repository, commit, settings: settings.clone(), opened: started.elapsed() })
     }
@@ -48,8 +49,7 @@ impl<'a> Baseline<'a> {
     /// testbed is known afterwards.
     pub fn require(&self, suite: &str) -> Result<(), CliError> {
         let folder = store::folder_name(suite);
-        let shelves = store::baseline_folders(self.files.as_ref())?;
-        if shelves.iter().any(|(known, _)| *known == folder) {
+        if !self.files.folders(&folder)?.is_empty() {
             return Ok(());
         }
         Err(CliError::BaselineMissing {
@@ -121,6 +121,22 @@ impl<'a> Baseline<'a> {
     }
 
     fn nothing(&self, missing: &Missing) -> CliError {
+        // There is a baseline, and it can't be used: that is not the same as having none.
+        if let Some(fault) = missing.faults.first() {
+            return CliError::Failed {
+                message: format!(
+                    "failed to read the stored sessions of suite {} on testbed {} in {}: {} of them can't be used, and no \
+                     other can be compared with; {}: {}",
+                    missing.suite,
+                    missing.testbed,
+                    self.files.place(),
+                    missing.faults.len(),
+                    fault.path,
+                    fault.why
+                ),
+                hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
+            };
+        }
         let mut message = format!(
             "failed to find a stored session of suite {} on testbed {} behind {} in {}",
             missing.suite,
@@ -132,9 +148,9 @@ impl<'a> Baseline<'a> {
             message.push_str(&format!("; {note}"));
         }
         for similar in &missing.similar {
-            let (sessions, differences) = (similar.sessions, similar.differences.join(", "));
+            let (newest, differences) = (similar.newest.time(), similar.differences.join(", "));
             message.push_str(&format!(
-                "; testbed {} has {sessions} and differs in {differences}",
+                "; testbed {}, newest session {newest}, differs in {differences}",
                 similar.testbed
             ));
         }

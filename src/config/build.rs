@@ -126,12 +126,15 @@ fn device(text: &str) -> String {
 }
 
 fn store(view: ConfigView<'_, '_>, problems: &mut Collector) -> Store {
-    if view.get("folder").is_present() && view.get("branch").is_present() {
-        problems
-            .add(view.get("branch").at(), "`branch`: a baseline is in a `folder` or on a branch, not both");
+    let places = ["folder", "url", "branch"].into_iter().filter(|key| view.get(key).is_present());
+    if let [_, second, ..] = places.collect::<Vec<_>>().as_slice() {
+        let what = format!("`{second}`: a baseline is in a `folder`, at a `url` or on a `branch`; name one");
+        problems.add(view.get(second).at(), what);
     }
     Store {
         folder: PathBuf::from(view.get("folder").owned()),
+        // The check has reported an address that is none.
+        url: view.get("url").text().and_then(|url| url.parse().ok()),
         branch: view.get("branch").text().map(str::to_owned),
         remote: view.get("remote").owned(),
         sessions: view.get("sessions").integer_or_default(),

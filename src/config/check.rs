@@ -3,6 +3,8 @@
 use toml_span::Value;
 use toml_span::value::ValueInner;
 
+use crate::model::StoreUrl;
+
 use super::fields::{Section, ValueKind};
 use super::problems::{Collector, did_you_mean, shown};
 use super::{fraction, sections, values};
@@ -76,6 +78,11 @@ pub(super) fn check(value: &Value<'_>, kind: &'static ValueKind, key: &str, prob
             text("a SHA-256 of 64 lowercase hexadecimal digits", |t| values::is_hex(t, 64), problems)
         }
         ValueKind::Url => text("an http(s) address without credentials", values::is_url, problems),
+        ValueKind::StoreUrl => match value.as_str().map(str::parse::<StoreUrl>) {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => wrong(error.expected(), problems),
+            None => wrong("the address of an object store", problems),
+        },
         ValueKind::Inside => {
             text("a relative path that stays inside the sources folder", values::is_inside, problems);
         }

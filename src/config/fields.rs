@@ -16,6 +16,8 @@ pub(super) enum ValueKind {
     /// 64 hexadecimal digits.
     Sha256,
     Url,
+    /// The address of a history in an object store.
+    StoreUrl,
     /// A path that stays inside the folder it starts at.
     Inside,
     /// A relative path that may start with `..`.

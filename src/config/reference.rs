@@ -140,7 +140,7 @@ fn kind(kind_of: &ValueKind) -> String {
         ValueKind::Version => "version".into(),
         ValueKind::Commit => "40 digits".into(),
         ValueKind::Sha256 => "64 digits".into(),
-        ValueKind::Url => "address".into(),
+        ValueKind::Url | ValueKind::StoreUrl => "address".into(),
         ValueKind::Inside => "path inside".into(),
         ValueKind::Relative | ValueKind::AnyPath => "path".into(),
         ValueKind::Bool => "boolean".into(),

@@ -61,6 +61,7 @@ fn kind(kind_of: &ValueKind) -> Value {
         ValueKind::Commit => text("^[0-9a-f]{40}$"),
         ValueKind::Sha256 => text("^[0-9a-f]{64}$"),
         ValueKind::Url => text("^https?://"),
+        ValueKind::StoreUrl => text("^(s3|gs|az|file)://"),
         ValueKind::Date => text("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
         ValueKind::Duration => text(DURATION),
         ValueKind::Bool => json!({ "type": "boolean" }),

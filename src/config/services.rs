@@ -17,6 +17,12 @@ pub(super) static STORE: Section = Section {
             "The folder of the baseline, relative to this file.",
         ),
         optional(
+            "url",
+            ValueKind::StoreUrl,
+            "An object store instead of a folder: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or \
+             `file:///folder`. Credentials and endpoints come from the environment only.",
+        ),
+        optional(
             "branch",
             ValueKind::Line,
             "A branch of the remote that holds nothing else, instead of a folder: `benchgate-baselines`.",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::gate::{NumericsPolicy, Policy};
-use crate::model::{Disclose, GpuClock, SideName};
+use crate::model::{Disclose, GpuClock, SideName, StoreUrl};
 use crate::numerics::TensorFile;
 
 /// A whole, valid `benchgate.toml`.
@@ -336,6 +336,8 @@ pub struct Measure {
 pub struct Store {
     /// The folder of the baseline, relative to the configuration.
     pub folder: PathBuf,
+    /// An object store, instead of the folder.
+    pub url: Option<StoreUrl>,
     /// A branch of `remote` that holds nothing else, instead of the folder.
     pub branch: Option<String>,
     pub remote: String,

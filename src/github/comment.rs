@@ -116,7 +116,7 @@ impl Posted {
     }
 }
 
-/// A comment to post on a pull request.
+/// A comment to post on a pull request, or on an issue: their numbers are of one series.
 #[derive(Debug, Clone)]
 pub struct CommentRequest<'a> {
     pub pull_request: u64,

@@ -210,7 +210,7 @@ impl BaselineFile {
         self.sha256 = self.hash();
     }
 
-    fn hash(&self) -> String {
+    pub(super) fn hash(&self) -> String {
         hash(&Self { sha256: String::new(), ..self.clone() })
     }
 }
@@ -234,6 +234,13 @@ impl AcceptanceFile {
     /// The file's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
         lines::of(self)
+    }
+
+    /// The same on one line.
+    pub fn to_json_line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
     }
 
     /// Writes the hash of the content into the content.

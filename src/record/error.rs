@@ -18,6 +18,9 @@ pub enum RecordError {
     /// The right shape, but it contradicts itself. `at` is the path inside the document.
     #[error("{at}: {what}")]
     Inconsistent { at: String, what: String },
+    /// Parquet that is damaged, of another shape, or contradicts itself.
+    #[error("not a usable Parquet file: {0}")]
+    Parquet(String),
     /// Records that would take several times the file's size in memory.
     #[error(
         "its records are too many and too small for {mebibytes} MiB: reading them would take several times as much"
@@ -32,7 +35,9 @@ impl RecordError {
             Self::Truncated { line, column }
             | Self::Syntax { line, column, .. }
             | Self::Shape { line, column, .. } => Some((line, column)),
-            Self::Version { .. } | Self::Inconsistent { .. } | Self::TooDense { .. } => None,
+            Self::Version { .. } | Self::Inconsistent { .. } | Self::Parquet(_) | Self::TooDense { .. } => {
+                None
+            }
         }
     }
 

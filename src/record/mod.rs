@@ -20,6 +20,7 @@ mod convert;
 mod error;
 mod gate_v1;
 mod lines;
+mod parquet;
 mod plan_v1;
 mod profile_v1;
 mod run_v1;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::model::{Outcome, Series, SideName, Stage, VerifyCode};
 
-use super::{AcceptanceFile, BaselineFile, RecordError, RunFile};
+use super::{AcceptanceFile, BaselineFile, BisectionFile, RecordError, RunFile};
 
 const GOLDEN: &str = include_str!("../../tests/fixtures/record/run-v1.json");
 
@@ -208,4 +208,22 @@ fn a_newer_baseline_is_refused_and_names_what_is_needed() {
     let newer = BASELINE.replace("benchgate/baseline/v1", "benchgate/baseline/v3");
     let error = BaselineFile::from_slice(newer.as_bytes()).unwrap_err();
     insta::assert_snapshot!(error.to_string(), @r#"the file has schema "benchgate/baseline/v3" and this benchgate reads "benchgate/baseline/v1"; reading version 3 needs benchgate 0.1.0 or newer"#);
+}
+
+const BISECTION: &str = include_str!("../../tests/fixtures/record/bisection-v1.json");
+
+#[test]
+fn the_golden_file_of_a_bisection_reads_and_writes_back_byte_for_byte() {
+    let file = BisectionFile::from_slice(BISECTION.as_bytes()).unwrap();
+    assert_eq!(file.to_json(), BISECTION);
+    let changed = |from: &str, to: &str| {
+        assert!(BISECTION.contains(from), "the golden file has no {from:?}");
+        BisectionFile::from_slice(BISECTION.replacen(from, to, 1).as_bytes()).unwrap_err().to_string()
+    };
+    assert!(
+        changed("benchgate/bisection/v1", "benchgate/bisection/v2")
+            .contains("reading version 2 needs benchgate")
+    );
+    assert!(changed("\"seconds\"", "\"minutes\"").contains("unknown field `minutes`"));
+    assert!(changed("\"culprit\"", "\"guilty\"").contains("unknown variant `guilty`"));
 }

@@ -286,8 +286,25 @@ pub fn bisection_terminal(file: &BisectionFile, width: u16) -> String {
     text
 }
 
-/// For a comment or an issue.
-pub fn bisection_markdown(file: &BisectionFile) -> String {
+/// For a comment or a job's summary, in at most so many bytes: a line that would not fit is the last, as an ellipsis.
+pub fn bisection_markdown(file: &BisectionFile, max_bytes: usize) -> String {
+    const REST: &str = "\n…\n";
+    let text = markdown(file);
+    if text.len() <= max_bytes {
+        return text;
+    }
+    let mut kept = String::new();
+    let room = max_bytes.saturating_sub(REST.len());
+    for line in text.split_inclusive('\n') {
+        if kept.len() + line.len() > room {
+            break;
+        }
+        kept.push_str(line);
+    }
+    kept + REST
+}
+
+fn markdown(file: &BisectionFile) -> String {
     let mut text = format!("### Bisection of {}\n\n{}\n\n", code(&file.benchmark), bold(file));
     text.push_str(
         "| result | candidates | change | interval | probability | blocks |\n|---|---|--:|--:|--:|--:|\n",

@@ -183,7 +183,8 @@ impl Member<'_> {
     }
 }
 
-fn key(timeline: &Timeline, benchmark: &str) -> String {
+/// A benchmark's name in markers.
+pub fn key(timeline: &Timeline, benchmark: &str) -> String {
     let slug = slug(&[benchmark, &timeline.suite, &timeline.testbed.id]);
     slug[slug.len() - 8..].to_owned()
 }

@@ -23,7 +23,7 @@ mod plot;
 mod silence;
 
 pub use address::Repository;
-pub use alerts::{Action, AlertPolicy, Known, Over, Plan, Trace, plan};
+pub use alerts::{Action, AlertPolicy, Known, Over, Plan, Trace, key, plan};
 pub use build::{Site, moved};
 pub use causes::{Cause, Member, causes};
 pub use folder::{Folder, FolderError};

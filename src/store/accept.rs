@@ -40,7 +40,7 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
             .map_err(|error| StoreError::Unusable(format!("`{glob}` is not a valid glob: {error}")))?;
     }
     let baseline = BaselineFolder::open(files, &acceptance.suite, &acceptance.testbed)?;
-    let from = find(&baseline, acceptance.from.as_deref())?;
+    let from = find(files, &baseline, acceptance.from.as_deref())?;
     let mut file = AcceptanceFile {
         schema: AcceptanceSchema,
         benchgate: acceptance.benchgate,
@@ -59,7 +59,8 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
         .ok_or_else(|| StoreError::Unusable(format!("{:?} is not a valid time", file.created)))?;
     let path = baseline.path(&named);
     let message = format!("baseline: accept {} on {} from {from}", file.suite, file.testbed);
-    files.apply(&Change { add: vec![(path.clone(), file.to_json())], remove: Vec::new(), message })?;
+    let add = vec![(path.clone(), baseline.encoding.write_acceptance(&file))];
+    files.apply(&Change { add, remove: Vec::new(), message })?;
     Ok((path, from))
 }
 
@@ -68,26 +69,27 @@ impl BaselineFolder {
     ///
     /// # Errors
     /// No run matches, or runs of several commits match.
-    pub fn find(&self, wanted: &str) -> Result<RunName, StoreError> {
-        find(self, Some(wanted))
+    pub fn find(&self, files: &dyn Files, wanted: &str) -> Result<RunName, StoreError> {
+        find(files, self, Some(wanted))
     }
 }
 
-fn find(baseline: &BaselineFolder, wanted: Option<&str>) -> Result<RunName, StoreError> {
+fn find(files: &dyn Files, baseline: &BaselineFolder, wanted: Option<&str>) -> Result<RunName, StoreError> {
     let missing =
         |what: &str, why: &str| StoreError::NoSuchRun { what: what.to_owned(), why: why.to_owned() };
     let Some(wanted) = wanted else {
-        let newest = baseline.runs.last().cloned();
+        let newest = baseline.newest(files)?.next().transpose()?;
         return newest.ok_or_else(|| missing("a run to accept", &format!("{} is empty", baseline.folder)));
     };
-    let wanted = wanted.strip_suffix(".json").unwrap_or(wanted);
-    if let Some(exact) = baseline.runs.iter().find(|name| name.as_str() == wanted) {
+    let wanted = wanted.strip_suffix(".json").or_else(|| wanted.strip_suffix(".parquet")).unwrap_or(wanted);
+    let runs = baseline.runs(files)?.names;
+    if let Some(exact) = runs.iter().find(|name| name.as_str() == wanted) {
         return Ok(exact.clone());
     }
     let fits = |name: &&RunName| {
         name.as_str().starts_with(wanted) || name.commit().is_some_and(|commit| commit.starts_with(wanted))
     };
-    let found: Vec<&RunName> = baseline.runs.iter().filter(fits).collect();
+    let found: Vec<&RunName> = runs.iter().filter(fits).collect();
     match found.as_slice() {
         [one] => Ok((*one).clone()),
         [] => Err(missing(

@@ -18,12 +18,20 @@ pub enum StoreError {
     NoSuchFile { path: String },
     #[error("find {what}: {why}")]
     NoSuchRun { what: String, why: String },
+    /// Leaving it out could turn a red result green.
+    #[error("read {path}: {why}")]
+    Unreadable { path: String, why: String },
     #[error("store the run: {0}")]
     Unusable(String),
     #[error("write to {place}: it contains {file}, so it is not a branch of baselines")]
     NotABaseline { place: String, file: String },
     #[error("write to {0}: it is read-only")]
     ReadOnly(String),
+    /// `why` holds no credentials.
+    #[error("{action} {url}: {why}")]
+    Objects { action: &'static str, url: String, why: String },
+    #[error("reach the store: interrupted")]
+    Interrupted,
     #[error(transparent)]
     Git(#[from] GitError),
 }

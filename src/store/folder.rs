@@ -1,10 +1,10 @@
-//! The files of one suite on one testbed. Opening the folder lists it; files are loaded one by one.
+//! The files of one suite on one testbed. Files are loaded one by one.
 
 use crate::record::{AcceptanceFile, BaselineFile, QuarantineRecord, RecordError};
 
-use super::name::{self, RunName};
+use super::name::RunName;
 use super::quarantine::is_released;
-use super::{Files, StoreError, folder_name};
+use super::{Encoding, Files, StoreError, folder_name};
 
 /// A file that can't be used, and why. It is always reported and otherwise ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +25,11 @@ pub struct Stored {
 pub struct BaselineFolder {
     /// `<suite>/<testbed>`.
     pub folder: String,
-    /// Oldest first.
-    pub runs: Vec<RunName>,
+    /// How its sessions are written.
+    pub encoding: Encoding,
     /// With the name of each file, oldest first.
     pub acceptances: Vec<(String, AcceptanceFile)>,
-    /// Acceptances that can't be read, and files that don't belong here.
+    /// Acceptances that can't be read.
     pub faults: Vec<Fault>,
 }
 
@@ -45,25 +45,16 @@ pub fn baseline_folders(files: &dyn Files) -> Result<Vec<(String, String)>, Stor
 }
 
 impl BaselineFolder {
-    /// Lists the baseline of a suite on a testbed, and reads its acceptances, which are few. A missing folder is empty.
+    /// Opens the baseline of a suite on a testbed and reads its acceptances, which are few. A missing folder is empty.
     pub fn open(files: &dyn Files, suite: &str, testbed: &str) -> Result<Self, StoreError> {
         Self::open_folder(files, format!("{}/{}", folder_name(suite), folder_name(testbed)))
     }
 
     /// The same for a path `<suite>/<testbed>` of folder names.
     pub fn open_folder(files: &dyn Files, folder: String) -> Result<Self, StoreError> {
-        let mut baseline = Self { folder, runs: Vec::new(), acceptances: Vec::new(), faults: Vec::new() };
-        let mut accepted = Vec::new();
-        for file in files.names(&baseline.folder)? {
-            if let Some(name) = RunName::parse(&file) {
-                baseline.runs.push(name);
-            } else if name::is_acceptance(&file) {
-                accepted.push(file);
-            } else {
-                let path = baseline.path(&file);
-                baseline.faults.push(Fault { path, why: "it is not named like a run".to_owned() });
-            }
-        }
+        let encoding = files.encoding();
+        let mut baseline = Self { folder, encoding, acceptances: Vec::new(), faults: Vec::new() };
+        let accepted = files.acceptances(&baseline.folder)?;
         files.prefetch(&accepted.iter().map(|file| baseline.path(file)).collect::<Vec<_>>())?;
         for file in accepted {
             let path = baseline.path(&file);
@@ -80,11 +71,21 @@ impl BaselineFolder {
         format!("{}/{file}", self.folder)
     }
 
+    /// The path of a run in this folder.
+    pub fn run_path(&self, name: &RunName) -> String {
+        self.path(&name.file(self.encoding))
+    }
+
+    /// Announces the runs that will be loaded next.
+    pub fn prefetch(&self, files: &dyn Files, names: &[RunName]) -> Result<(), StoreError> {
+        files.prefetch(&names.iter().map(|name| self.run_path(name)).collect::<Vec<_>>())
+    }
+
     /// Loads one run. A file that can't be used is a [`Fault`]; if reading fails, that is an error.
     pub fn load(&self, files: &dyn Files, name: &RunName) -> Result<Result<Stored, Fault>, StoreError> {
-        let path = self.path(&name.file());
+        let path = self.run_path(name);
         let bytes = files.read(&path)?;
-        Ok(match BaselineFile::from_slice(&bytes) {
+        Ok(match self.encoding.read(&bytes) {
             Ok(file) => self.checked(name, file),
             Err(error) => Err(fault(path, &error)),
         })
@@ -94,7 +95,7 @@ impl BaselineFolder {
     pub fn checked(&self, name: &RunName, file: BaselineFile) -> Result<Stored, Fault> {
         match self.misplaced(name, &file) {
             None => Ok(Stored { name: name.clone(), file }),
-            Some(why) => Err(Fault { path: self.path(&name.file()), why }),
+            Some(why) => Err(Fault { path: self.run_path(name), why }),
         }
     }
 

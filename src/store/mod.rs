@@ -1,23 +1,29 @@
 //! L3: stored baselines. Each run is one append-only file, `<suite>/<testbed>/<time>-<commit>.json`, in a folder, in
-//! the tree of a commit, or on a branch that contains nothing else.
+//! the tree of a commit, or on a branch that contains nothing else; or one object of an object store. [`Files`] is the one
+//! interface of all of them.
 //!
 //! ```text
 //! update ─▶ quarantine ─▶ append ─▶  files  ─▶ select ─▶ gate
 //!                                 ▲ accept, prune   verify, similar testbeds
 //! ```
 //!
-//! Only the needed files are read: opening a baseline folder lists it, and each file is read when it is used. Files are
-//! never changed in place; an acceptance is a new file.
+//! Only the needed files are listed and read: names come newest first, an object store's a month at a time, and each file
+//! is read when it is used. Files are never changed in place; an acceptance is a new file.
 
 mod accept;
 mod anchor;
 mod branch;
-
+mod clouds;
 mod directory;
 mod error;
+mod export;
 mod files;
 mod folder;
+mod listing;
 mod name;
+mod objects;
+#[cfg(test)]
+mod objects_tests;
 mod prune;
 mod quarantine;
 mod select;
@@ -34,13 +40,16 @@ pub use anchor::judged_side;
 pub use branch::{BRANCH, Branch};
 pub use directory::Directory;
 pub use error::StoreError;
-pub use files::{Change, Files};
+pub use export::{Exported, export};
+pub use files::{Change, Encoding, Files};
 pub use folder::{BaselineFolder, Fault, Stored, baseline_folders};
+pub use listing::{Newest, Runs};
 pub use name::{RunName, folder_name};
+pub use objects::Objects;
 pub use prune::{Pruned, prunable};
 pub use select::{History, HistoryQuery, Lineage, Missing, Selection, history_for_gate};
 pub use similar::SimilarTestbed;
 pub use summarise::summarise;
 pub use tree::Tree;
 pub use update::{UpdateOptions, Updated, update};
-pub use verify::{Verified, verify};
+pub use verify::{BATCH, Verified, verify};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::Encoding;
+
 /// The name of a run's file without `.json`: `20261120T210000Z-<commit>`, followed by `-<digits>` if another session of
 /// the same second and commit exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,8 +37,8 @@ impl RunName {
     }
 
     /// Parses a file name; `None` for acceptances and other files.
-    pub fn parse(file: &str) -> Option<Self> {
-        let stem = file.strip_suffix(".json")?;
+    pub fn parse(file: &str, encoding: Encoding) -> Option<Self> {
+        let stem = file.strip_suffix(encoding.extension())?.strip_suffix('.')?;
         let (time, rest) = stem.split_once('-')?;
         let (commit, hash) = rest.split_once('-').map_or((rest, None), |(commit, more)| (commit, Some(more)));
         let whole = is_time(time) && (commit == NO_COMMIT || is_commit(commit)) && hash.is_none_or(is_hex);
@@ -47,8 +49,13 @@ impl RunName {
         &self.0
     }
 
-    pub fn file(&self) -> String {
-        format!("{}.json", self.0)
+    pub fn file(&self, encoding: Encoding) -> String {
+        format!("{}.{}", self.0, encoding.extension())
+    }
+
+    /// Year and month, `2026-11`.
+    pub fn month(&self) -> String {
+        format!("{}-{}", &self.0[..4], &self.0[4..6])
     }
 
     /// When the run began. `None` if the digits are not a valid time.
@@ -129,7 +136,7 @@ fn is_commit(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{RunName, folder_name, is_acceptance};
+    use super::{Encoding, RunName, folder_name, is_acceptance};
 
     const COMMIT: &str = "1a6681936a78138f7ae2b0fd9309d28dfe01ac5b";
 
@@ -141,7 +148,9 @@ mod tests {
         assert!(older < newer);
         assert_eq!(newer.commit(), None);
         for name in [&older, &newer, &older.with_hash("0123456789")] {
-            assert_eq!(RunName::parse(&name.file()).as_ref(), Some(name));
+            for encoding in [Encoding::Json, Encoding::Parquet] {
+                assert_eq!(RunName::parse(&name.file(encoding), encoding).as_ref(), Some(name));
+            }
         }
         assert_eq!(older.with_hash("0123456789").commit(), Some(COMMIT));
     }
@@ -149,7 +158,7 @@ mod tests {
     #[test]
     fn other_file_names_are_not_parsed_as_runs() {
         for file in ["README.md", "20261120T210000Z-accept-01234567.json", "x.json", "20261120-abc.json"] {
-            assert_eq!(RunName::parse(file), None, "{file}");
+            assert_eq!(RunName::parse(file, Encoding::Json), None, "{file}");
         }
         assert!(is_acceptance("20261120T210000Z-accept-01234567.json"));
         assert!(RunName::new("2026-11-20T21:00:00Z", Some("../../etc")).is_none());

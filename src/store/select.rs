@@ -78,8 +78,6 @@ pub struct History {
 pub struct Missing {
     pub suite: String,
     pub testbed: String,
-    /// Number of stored runs, usable or not.
-    pub stored: usize,
     pub notes: Vec<String>,
     pub faults: Vec<Fault>,
     /// Testbeds of this suite that differ in few facts. Listed, never used.
@@ -114,13 +112,17 @@ impl Skipped {
 /// The place can't be read. A problem with a single file is a [`Fault`].
 pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<Selection, StoreError> {
     let mut baseline = BaselineFolder::open(files, query.suite, &query.testbed.id)?;
+    // An acceptance says which sessions no longer count, so without it a regression could look like the old normal.
+    if let Some(Fault { path, why }) = baseline.faults.first().cloned() {
+        return Err(StoreError::Unreadable { path, why });
+    }
     let (ended, in_force) = std::mem::take(&mut baseline.acceptances)
         .into_iter()
         .partition(|(_, acceptance)| has_ended(acceptance, query.now));
     baseline.acceptances = in_force;
     let ended: Vec<AcceptanceFile> = ended.into_iter().map(|(_, acceptance)| acceptance).collect();
     let mut skipped = Skipped::default();
-    let mut faults = baseline.faults.clone();
+    let mut faults = Vec::new();
     let kept = newest(files, &baseline, &ended, query, &mut skipped, &mut faults)?;
     let mut notes = skipped.notes();
     notes.extend(ended.iter().map(expiry_note));
@@ -128,7 +130,6 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
         return Ok(Selection::Missing(Missing {
             suite: query.suite.to_owned(),
             testbed: query.testbed.id.clone(),
-            stored: baseline.runs.len(),
             similar: similar::similar_testbeds(files, query.suite, query.testbed)?,
             unknown: skipped.unknown,
             notes,
@@ -165,18 +166,20 @@ fn newest(
     // Runs before the last acceptance of all benchmarks are never used, so they are not opened.
     let horizon =
         baseline.acceptances.iter().filter(|(_, a)| a.benchmark.is_none()).map(|(_, a)| &a.from).max();
-    let mut names = baseline.runs.iter().rev();
+    let mut names = baseline.newest(files)?;
     let mut opened = 0;
     let mut kept = Vec::new();
     while kept.len() < query.sessions && opened < query.sessions.saturating_mul(MAX_OPENED_PER_SESSION) {
         let mut batch = Vec::new();
-        for name in
-            names.by_ref().take_while(|name| horizon.is_none_or(|from| name.as_str() >= from.as_str()))
-        {
+        for name in names.by_ref() {
+            let name = name?;
+            if horizon.is_some_and(|from| name.as_str() < from.as_str()) {
+                break;
+            }
             if ended
                 .iter()
-                .any(|acceptance| was_stored_under(name, acceptance) && acceptance.benchmark.is_none())
-                && !is_accepted(name, &baseline.acceptances)
+                .any(|acceptance| was_stored_under(&name, acceptance) && acceptance.benchmark.is_none())
+                && !is_accepted(&name, &baseline.acceptances)
             {
                 skipped.quarantined += 1;
                 continue;
@@ -196,8 +199,8 @@ fn newest(
             break;
         }
         opened += batch.len();
-        files.prefetch(&batch.iter().map(|name| baseline.path(&name.file())).collect::<Vec<_>>())?;
-        for name in batch {
+        baseline.prefetch(files, &batch)?;
+        for name in &batch {
             let stored = match baseline.load(files, name)? {
                 Ok(stored) => stored,
                 Err(fault) => {
@@ -214,6 +217,7 @@ fn newest(
             }
         }
     }
+    faults.append(&mut names.faults);
     kept.reverse();
     Ok(kept)
 }
@@ -291,7 +295,7 @@ fn assemble(kept: Vec<UsableSession>, baseline: &BaselineFolder) -> Vec<(RunName
     let mut wanted = Vec::new();
     let last = kept.len().saturating_sub(1);
     for (at, UsableSession { stored, usable, absent }) in kept.into_iter().enumerate() {
-        let mut run = stored.file.run(&baseline.path(&stored.name.file()));
+        let mut run = stored.file.run(&baseline.run_path(&stored.name));
         if at == last {
             let held = stored.file.benchmarks.iter().zip(&usable).filter(|(_, usable)| !**usable);
             wanted = held

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::model::Testbed;
 
-use super::{BaselineFolder, Files, StoreError, folder_name};
+use super::{BaselineFolder, Files, RunName, StoreError, folder_name};
 
 /// Testbeds that differ in more facts are not listed.
 const MAX_DIFFERENCES: usize = 3;
@@ -16,8 +16,8 @@ const MAX_OFFERED: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimilarTestbed {
     pub testbed: String,
-    /// Sessions stored for it.
-    pub sessions: usize,
+    /// Its newest session.
+    pub newest: RunName,
     /// The differences, as `fact: there / here`.
     pub differences: Vec<String>,
 }
@@ -35,15 +35,11 @@ pub(super) fn similar_testbeds(
             continue;
         }
         let baseline = BaselineFolder::open_folder(files, format!("{folder}/{testbed}"))?;
-        let Some(newest) = baseline.runs.last() else { continue };
-        let Ok(stored) = baseline.load(files, newest)? else { continue };
+        let Some(newest) = baseline.newest(files)?.next().transpose()? else { continue };
+        let Ok(stored) = baseline.load(files, &newest)? else { continue };
         let differences = differences(&stored.file.testbed.facts, &wanted.facts);
         if differences.len() <= MAX_DIFFERENCES {
-            found.push(SimilarTestbed {
-                testbed: stored.file.testbed.id,
-                sessions: baseline.runs.len(),
-                differences,
-            });
+            found.push(SimilarTestbed { testbed: stored.file.testbed.id, newest, differences });
         }
     }
     found.sort_by(|a, b| (a.differences.len(), &a.testbed).cmp(&(b.differences.len(), &b.testbed)));

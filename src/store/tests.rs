@@ -20,12 +20,12 @@ const SESSIONS: usize = 20;
 const GOLDEN: &str = include_str!("../../tests/fixtures/record/run-v1.json");
 
 /// A commit of this letter.
-fn commit(letter: char) -> String {
+pub(super) fn commit(letter: char) -> String {
     letter.to_string().repeat(40)
 }
 
 /// A run of one benchmark, two processes, at noon of a day of October.
-fn run(day: u8, letter: char, latency: f64) -> RunFile {
+pub(super) fn run(day: u8, letter: char, latency: f64) -> RunFile {
     let mut run = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
     run.sides.truncate(1);
     run.sides[0].name = SideName::Head;
@@ -44,7 +44,7 @@ fn run(day: u8, letter: char, latency: f64) -> RunFile {
     run
 }
 
-fn ancestor(_: &str) -> Lineage {
+pub(super) fn ancestor(_: &str) -> Lineage {
     Lineage::Ancestor
 }
 
@@ -52,7 +52,7 @@ fn now() -> Timestamp {
     "2026-11-01T00:00:00Z".parse().unwrap()
 }
 
-fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, StoreError> {
+pub(super) fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, StoreError> {
     let policy = Policy::default();
     let options = CompareOptions::default();
     let writing = UpdateOptions {
@@ -78,18 +78,18 @@ fn select(files: &dyn Files, testbed: &Testbed, lineage: &dyn Fn(&str) -> Lineag
     history_for_gate(files, &query).unwrap()
 }
 
-fn testbed() -> Testbed {
+pub(super) fn testbed() -> Testbed {
     run(1, 'a', 1.0).testbed
 }
 
-fn found(files: &dyn Files) -> History {
+pub(super) fn found(files: &dyn Files) -> History {
     match select(files, &testbed(), &ancestor) {
         Selection::Found(history) => history,
         Selection::Missing(missing) => panic!("nothing found: {missing:?}"),
     }
 }
 
-fn missing(files: &dyn Files, testbed: &Testbed) -> Missing {
+pub(super) fn missing(files: &dyn Files, testbed: &Testbed) -> Missing {
     match select(files, testbed, &ancestor) {
         Selection::Found(history) => panic!("found {:?}", history.names),
         Selection::Missing(missing) => missing,
@@ -97,13 +97,13 @@ fn missing(files: &dyn Files, testbed: &Testbed) -> Missing {
 }
 
 /// Ten quiet days around 120 µs.
-fn ten_days(files: &mut dyn Files) {
+pub(super) fn ten_days(files: &mut dyn Files) {
     for day in 1..=10 {
         put(files, &run(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
     }
 }
 
-fn acceptance(from: Option<&str>, created: &str) -> Acceptance {
+pub(super) fn acceptance(from: Option<&str>, created: &str) -> Acceptance {
     Acceptance {
         suite: "quickstart".to_owned(),
         testbed: testbed().id,
@@ -292,7 +292,7 @@ fn an_incomplete_or_unidentified_run_is_quarantined_completely() {
         assert!(put(&mut files, &run).unwrap().quarantine.iter().all(|reason| reason.benchmark.is_none()));
     }
     let missing = missing(&files, &testbed());
-    assert_eq!((missing.stored, missing.notes.len()), (3, 1));
+    assert_eq!((verify(&files).unwrap().runs, missing.notes.len()), (3, 1));
 }
 
 #[test]
@@ -301,8 +301,9 @@ fn a_damaged_file_is_reported_and_left_out() {
     let mut files = Directory::new(folder.path());
     ten_days(&mut files);
     let baseline = BaselineFolder::open(&files, "quickstart", "9c1f0e57").unwrap();
+    let runs = baseline.runs(&files).unwrap().names;
     let spoil = |at: usize, change: &dyn Fn(String) -> String| {
-        let path = folder.path().join(baseline.path(&baseline.runs[at].file()));
+        let path = folder.path().join(baseline.run_path(&runs[at]));
         fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
     };
     spoil(9, &|text| text.replacen("120100.25", "60000.25", 1));
@@ -356,7 +357,8 @@ fn pruning_keeps_the_newest_and_what_was_accepted() {
     let pruned = prunable(&files, "quickstart/9c1f0e57", 3).unwrap();
     assert_eq!((pruned.removed.len(), pruned.kept), (6, 4));
     files.apply(&pruned.change()).unwrap();
-    let left = BaselineFolder::open(&files, "quickstart", "9c1f0e57").unwrap().runs;
+    let left = BaselineFolder::open(&files, "quickstart", "9c1f0e57").unwrap();
+    let left = left.runs(&files).unwrap().names;
     let days: Vec<&str> = left.iter().map(|name| &name.time()[6..8]).collect();
     assert_eq!(days, ["02", "08", "09", "10"]);
     assert_eq!(verify(&files).unwrap().faults, []);
@@ -400,7 +402,8 @@ fn a_session_on_an_overloaded_host_is_quarantined() {
     // Even the first session, which is not compared with anything.
     let first = put(&mut files, &overloaded(run(1, 'a', 120_000.0))).unwrap();
     assert!(quarantined(&first).contains(&QuarantineCause::Undecided), "{:?}", first.quarantine);
-    assert_eq!(missing(&files, &testbed()).stored, 1);
+    assert_eq!(missing(&files, &testbed()).notes.len(), 1);
+    assert_eq!(verify(&files).unwrap().runs, 1);
     ten_days(&mut files);
     for (day, latency) in
         [(11, 240_000.0), (12, 240_000.0), (13, 156_000.0), (14, 156_000.0), (15, 120_000.0)]

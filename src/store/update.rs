@@ -88,8 +88,8 @@ pub fn update(
     let quarantine = quarantine::reasons(run, side, comparison.as_ref());
     let file = summarise(run, side, head.anchor.as_ref(), quarantine)
         .ok_or_else(|| unusable("it has no such side"))?;
-    let path = append(files, &baseline, &name, &file)?;
-    Ok(Updated { path, quarantine: file.quarantine, already: false, comparison, faults })
+    let (path, already) = append(files, &baseline, &name, &file)?;
+    Ok(Updated { path, quarantine: file.quarantine, already, comparison, faults })
 }
 
 /// The file of this session, if it is already stored: stored twice, it would count twice.
@@ -99,33 +99,43 @@ fn find_stored(
     run: &RunFile,
     name: &RunName,
 ) -> Result<Option<(String, BaselineFile)>, StoreError> {
-    for candidate in baseline.runs.iter().filter(|known| known.as_str().starts_with(name.as_str())) {
-        if let Ok(stored) = baseline.load(files, candidate)?
+    for candidate in baseline.runs_like(files, name)? {
+        if let Ok(stored) = baseline.load(files, &candidate)?
             && stored.file.session == run.session
         {
-            return Ok(Some((baseline.path(&candidate.file()), stored.file)));
+            return Ok(Some((baseline.run_path(&candidate), stored.file)));
         }
     }
     Ok(None)
 }
 
-fn append(
+/// Writes a session under a name that is free, and returns its path and whether it was there already.
+pub(super) fn append(
     files: &mut dyn Files,
     baseline: &BaselineFolder,
     name: &RunName,
     file: &BaselineFile,
-) -> Result<String, StoreError> {
+) -> Result<(String, bool), StoreError> {
+    let bytes = baseline.encoding.write(file).map_err(|error| StoreError::Unusable(error.to_string()))?;
     let mut name = name.clone();
     let mut tries = 0;
     loop {
-        let path = baseline.path(&name.file());
+        let path = baseline.run_path(&name);
         let message = format!("baseline: {} on {}, {name}", file.suite, file.testbed.id);
-        let change = Change { add: vec![(path.clone(), file.to_json())], remove: Vec::new(), message };
+        let change = Change { add: vec![(path.clone(), bytes.clone())], remove: Vec::new(), message };
         tries += 1;
         match files.apply(&change) {
-            Ok(()) => return Ok(path),
-            // Another session of the same second and commit exists; keep both.
-            Err(StoreError::Exists { .. }) if tries < TRIES => name = name.with_hash(&file.sha256),
+            Ok(()) => return Ok((path, false)),
+            Err(StoreError::Exists { .. }) if tries < TRIES => {
+                // Another writer stored this session, or a request was repeated whose answer was lost.
+                if let Ok(stored) = baseline.load(files, &name)?
+                    && stored.file.session == file.session
+                {
+                    return Ok((path, true));
+                }
+                // Another session of the same second and commit exists; keep both.
+                name = name.with_hash(&file.sha256);
+            }
             Err(error) => return Err(error),
         }
     }

@@ -16,7 +16,7 @@ pub struct Verified {
 
 /// Files prefetched at once. Starting a fetch costs as much as some hundred files; fetching all of them at once would
 /// use too much memory.
-const BATCH: usize = 256;
+pub const BATCH: usize = 256;
 
 /// Checks every file: schema, hash, folder, name, one file per session, and that acceptances start at an existing
 /// run.
@@ -31,8 +31,10 @@ pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
         verified.acceptances += baseline.acceptances.len();
         verified.faults.extend(baseline.faults.iter().cloned());
         let mut sessions: BTreeMap<String, String> = BTreeMap::new();
-        for batch in baseline.runs.chunks(BATCH) {
-            files.prefetch(&batch.iter().map(|name| baseline.path(&name.file())).collect::<Vec<_>>())?;
+        let runs = baseline.runs(files)?;
+        verified.faults.extend(runs.faults);
+        for batch in runs.names.chunks(BATCH) {
+            baseline.prefetch(files, batch)?;
             for name in batch {
                 let stored = match baseline.load(files, name)? {
                     Ok(stored) => stored,
@@ -43,7 +45,7 @@ pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
                 };
                 verified.runs += 1;
                 verified.quarantined += usize::from(!stored.file.quarantine.is_empty());
-                let path = baseline.path(&name.file());
+                let path = baseline.run_path(name);
                 if let Some(first) = sessions.insert(stored.file.session.clone(), path.clone()) {
                     verified
                         .faults
@@ -52,7 +54,7 @@ pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
             }
         }
         for (file, acceptance) in &baseline.acceptances {
-            if baseline.runs.iter().all(|name| name.as_str() != acceptance.from) {
+            if runs.names.iter().all(|name| name.as_str() != acceptance.from) {
                 let why = format!("it starts at {}, which does not exist", acceptance.from);
                 verified.faults.push(Fault { path: baseline.path(file), why });
             }

@@ -160,6 +160,38 @@ test("what a fork measured is published by another job, once, and the token is i
   assert.deepEqual([refused.code, refused.outputs.verdict], [2, "error"], refused.log);
 });
 
+test("a night that turned red says so, and is bisected from the last good night", async (t) => {
+  const world = new World(t);
+  const { repository } = payload("workflow_dispatch");
+  const job = (inputs) =>
+    world.run({ event: "schedule", payload: { repository, schedule: "17 2 * * *" }, sha: world.git("rev-parse", "HEAD"), inputs });
+  const night = async () => {
+    const measured = await job({ command: "run" });
+    assert.equal(measured.code, 0, measured.log);
+    return job({ command: "baseline-update", "github-token": TOKEN });
+  };
+  const good = await night();
+  assert.deepEqual([good.code, good.outputs.regressions], [0, "0"], good.log);
+  world.write("NOTES", "nothing");
+  world.git("add", "NOTES");
+  world.git("commit", "--quiet", "-m", "notes");
+  world.write("models/a.mlir", "// fake latency-us=3000\n");
+  world.git("commit", "--quiet", "-a", "-m", "three times as slow");
+  const culprit = world.git("rev-parse", "HEAD");
+  world.git("commit", "--quiet", "--allow-empty", "-m", "nothing");
+  const red = await night();
+  assert.deepEqual([red.code, red.outputs.regressions], [10, "1"], red.log);
+  const found = await job({ command: "bisect", "time-budget": "10m" });
+  assert.equal(found.code, 0, found.log);
+  assert.match(found.summary, /### Bisection of `a\/cpu\/main`/);
+  assert.ok(found.summary.includes(culprit.slice(0, 12)), found.summary);
+  const result = JSON.parse(fs.readFileSync(found.outputs["bisection-json"], "utf8"));
+  assert.deepEqual([result.schema, result.result], ["benchgate/bisection/v1", "found"]);
+});
+  // Two nights are not a level: there is no issue yet.
+  assert.match(linked.log, /no open issue is about the bisected a\/cpu\/main|failed to .*api/, linked.log);
+});
+
 test("a night is measured by one job, stored by another, and compared with later", async (t) => {
   const world = new World(t);
   // A schedule's payload names its repository, and nothing else that matters.

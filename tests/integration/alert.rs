@@ -162,6 +162,56 @@ fn an_issue_of_another_author_with_our_marker_is_left_alone() {
     assert_eq!(issues[1]["user"]["login"], BOT);
 }
 
+/// Writes what a search found about a benchmark of the history.
+fn bisection(night: &Night, benchmark: &str) {
+    let golden = include_str!("../fixtures/record/bisection-v1.json");
+    let mut file: Value = serde_json::from_str(golden).unwrap();
+    file["suite"] = history::SUITE.into();
+    file["benchmark"] = benchmark.into();
+    file["headline"] = "@org/team <img src=x> got worse in `3.11.0`".into();
+    night.world.write("bisect.json", file.to_string());
+}
+
+#[test]
+fn a_bisection_is_one_comment_on_the_issue_about_its_benchmark() {
+    let night = Night::new();
+    bisection(&night, "../../../etc/passwd");
+    let found = ["--bisection", "bisect.json"];
+    let dry = night.alert(&[&found[..], &["--dry-run"]].concat(), &[]).expect_code(0).stdout;
+    assert!(dry.contains("would link the bisection of") && night.double.comments().is_empty(), "{dry}");
+    night.alert(&found, &[]).expect_code(0);
+    let comments = night.double.comments();
+    let body = &comments[0].body;
+    assert_eq!(comments.len(), 1);
+    assert!(body.contains("https://github.com/o/r/actions/runs/7"), "{body}");
+    // Nothing in it is a mention or markup.
+    assert!(body.contains("\n`` @org/team <img src=x> got worse in `3.11.0` ``\n"), "{body}");
+    let log = night.double.log();
+    let commented: Vec<&String> =
+        log.iter().filter(|line| line.starts_with("POST") && line.ends_with("/comments")).collect();
+    let issues = night.double.issues();
+    let about = issues.iter().find(|issue| issue["title"].as_str().unwrap().contains("passwd")).unwrap();
+    let path = format!("/repos/o/r/issues/{}/comments", about["number"]);
+    assert!(commented.len() == 1 && commented[0].ends_with(&path), "{commented:?}");
+    // The next night's result replaces it.
+    night.alert(&found, &[("GITHUB_RUN_ID", "8")]).expect_code(0);
+    let comments = night.double.comments();
+    assert_eq!(comments.len(), 1);
+    assert!(comments[0].body.contains("actions/runs/8"), "{}", comments[0].body);
+}
+
+#[test]
+fn a_bisection_that_no_issue_is_about_is_said_and_posts_nothing() {
+    let night = Night::new();
+    bisection(&night, "elsewhere/cpu/main");
+    let said = night.alert(&["--bisection", "bisect.json"], &[]).expect_code(0).stdout;
+    assert!(said.contains("no open issue is about"), "{said}");
+    assert!(night.double.comments().is_empty());
+    night.world.write("bisect.json", "{}");
+    let refused = night.alert(&["--bisection", "bisect.json"], &[]).expect_code(21);
+    assert!(refused.stderr.contains("bisect.json"), "{}", refused.stderr);
+}
+
 /// Head and body of a request.
 type Delivery = (String, Vec<u8>);
 

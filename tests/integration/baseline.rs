@@ -8,7 +8,7 @@ use crate::harness::{Outcome, World};
 const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
 
 /// `run.json` of one side, one benchmark, on a day of October.
-fn run(day: u8, letter: char, latency: f64) -> String {
+pub fn run(day: u8, letter: char, latency: f64) -> String {
     let mut run: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
     run["session"] = format!("session-{day}").into();
     run["created"] = format!("2026-10-{day:02}T12:00:00Z").into();
@@ -32,7 +32,7 @@ fn update(world: &World, day: u8, letter: char, latency: f64) -> Outcome {
 }
 
 /// Ten quiet days, and a night from which on everything is half as slow again.
-fn eleven_days(world: &World) {
+pub fn eleven_days(world: &World) {
     for day in 1..=10 {
         assert_eq!(update(world, day, 'a', 120_000.0 + f64::from(day % 3) * 90.0).code, Some(0));
     }

@@ -9,7 +9,7 @@ use crate::schemas::faults;
 use crate::suite::{Suite, install_fake_tools};
 
 /// The stored form of a search that ended with this code.
-fn bisect(suite: &Suite, arguments: &[&str], code: i32) -> (Value, Outcome) {
+pub fn bisect(suite: &Suite, arguments: &[&str], code: i32) -> (Value, Outcome) {
     let all = [&["bisect", "--format", "json", "--max-blocks", "24"][..], arguments].concat();
     let outcome = suite.world.run(all).expect_code(code);
     let found: Value = serde_json::from_str(&outcome.stdout).unwrap_or_default();
@@ -20,14 +20,14 @@ fn bisect(suite: &Suite, arguments: &[&str], code: i32) -> (Value, Outcome) {
     (found, outcome)
 }
 
-fn culprits(found: &Value) -> Vec<(u64, u64)> {
+pub fn culprits(found: &Value) -> Vec<(u64, u64)> {
     let parts = found["parts"].as_array().unwrap();
     let culprits = parts.iter().filter(|part| part["kind"] == "culprit");
     culprits.map(|part| (part["after"].as_u64().unwrap(), part["upto"].as_u64().unwrap())).collect()
 }
 
 /// A repository whose history goes through these latencies, a commit each; 0 is a commit that changes only a page.
-fn history(latencies: &[u32]) -> (Suite, Repository) {
+pub fn history(latencies: &[u32]) -> (Suite, Repository) {
     let (suite, repository) = repository();
     for (at, latency) in latencies.iter().enumerate() {
         if *latency == 0 {
@@ -243,17 +243,61 @@ fn ends_that_can_not_be_searched_between_are_usage_errors_and_measure_nothing() 
     repository
         .commit(Some("refs/heads/island"), &author, &author, "alone", &head.tree().unwrap(), &[])
         .unwrap();
-    for (good, bad) in [
-        ("change", "change"),
-        ("change", "main"),
-        ("island", "change"),
-        ("a-deleted-tag", "change"),
-        ("3.9.0", "change"),
+    for (good, bad, says) in [
+        ("change", "change", "the range is empty"),
+        ("change", "main", "swap the ends"),
+        ("island", "change", "no commit in common"),
+        ("3.9.0", "change", "a release and a commit"),
     ] {
         let (_, outcome) = bisect(&suite, &["--good", good, "--bad", bad], 2);
-        assert!(outcome.stderr.contains("error"), "{good}..{bad}: {}", outcome.stderr);
+        assert!(is_one_error(&outcome) && outcome.stderr.contains(says), "{good}..{bad}: {}", outcome.stderr);
     }
     assert!(!suite.world.work().join(".benchgate/bisect").exists());
+}
+
+/// Whether one error was said, and nothing else than notes.
+fn is_one_error(outcome: &Outcome) -> bool {
+    let errors = outcome.stderr.lines().filter(|line| line.starts_with("error:"));
+    outcome.stdout.is_empty() && errors.count() == 1
+}
+
+#[test]
+fn a_tag_that_was_deleted_between_two_attempts_is_an_error_and_nothing_measured_is_lost() {
+    let (suite, repository) = history(&[0, 1100, 0]);
+    let good = repository.revparse_single("main").unwrap();
+    repository.tag_lightweight("v1", &good, false).unwrap();
+    let cut = ["--good", "v1", "--bad", "change", "--time-budget", "1ms"];
+    bisect(&suite, &cut, 11);
+    repository.tag_delete("v1").unwrap();
+    let (_, outcome) = bisect(&suite, &["--good", "v1", "--bad", "change"], 2);
+    assert!(is_one_error(&outcome) && outcome.stderr.contains("resolve `v1`"), "{}", outcome.stderr);
+    // By its commit, the search goes on.
+    let (found, outcome) = bisect(&suite, &["--good", &good.id().to_string(), "--bad", "change"], 0);
+    assert_eq!(culprits(&found), [(1, 2)]);
+    assert!(outcome.stderr.contains("resuming: 1 measurement"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_good_end_that_is_as_slow_as_the_bad_one_is_said_with_what_to_try() {
+    let (suite, _repository) = history(&[1200, 0, 0]);
+    let (found, _) = bisect(&suite, &["--good", "change~2", "--bad", "change"], 2);
+    assert_eq!(found["result"], "not-worse");
+    assert!(found["notes"][0].as_str().unwrap().contains("choose a good end before"), "{found:#}");
+}
+
+#[test]
+fn a_commit_whose_program_never_ends_is_skipped() {
+    let (suite, repository) = repository();
+    suite.source("a", &["benchmark-hang=1"]);
+    commit(&repository, "hangs");
+    suite.source("a", &["latency-us=1200"]);
+    commit(&repository, "slower");
+    // The ends' limit holds for every candidate.
+    let toml = suite.world.read("benchgate.toml").replace("timeout = \"20s\"", "timeout = \"2s\"");
+    suite.world.write("benchgate.toml", toml);
+    let (found, _) = bisect(&suite, &["--good", "change~2", "--bad", "change"], 0);
+    assert_eq!(culprits(&found), [(0, 2)]);
+    assert!(found["candidates"][1]["skipped"].as_str().unwrap().contains("benchmark"), "{found:#}");
 }
 
 #[test]
@@ -263,7 +307,7 @@ fn a_shallow_clone_says_how_to_get_the_rest_of_the_history() {
     let end = repository.revparse_single("change~1").unwrap().id();
     std::fs::write(repository.path().join("shallow"), format!("{end}\n")).unwrap();
     let (_, outcome) = bisect(&suite, &["--good", "main", "--bad", "change"], 2);
-    assert!(outcome.stderr.contains("--unshallow"), "{}", outcome.stderr);
+    assert!(is_one_error(&outcome) && outcome.stderr.contains("--unshallow"), "{}", outcome.stderr);
 }
 
 #[test]
@@ -274,6 +318,7 @@ fn a_good_end_that_fails_stops_the_search_with_the_reason() {
     suite.source("a", &["latency-us=1200"]);
     commit(&repository, "repaired");
     let (_, outcome) = bisect(&suite, &["--good", "change~1", "--bad", "change"], 20);
+    assert!(is_one_error(&outcome), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("good end") && outcome.stderr.contains("broken"), "{}", outcome.stderr);
 }
 

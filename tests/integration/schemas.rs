@@ -41,6 +41,8 @@ fn comparison_json_is_described_by_its_schema() {
 #[test]
 fn a_bisection_is_described_by_its_schema() {
     assert_same_as_file("schemas/bisection.json", &benchgate::record::bisection_json_schema());
+    let golden = include_str!("../fixtures/record/bisection-v1.json");
+    assert_eq!(faults("bisection.json", &serde_json::from_str(golden).unwrap()), Vec::<String>::new());
 }
 
 #[test]
@@ -120,6 +122,14 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
                 let outside =
                     |number: f64| if keyword == "minimum" { number < limit } else { number > limit };
                 if number.is_some_and(outside) {
+                    found.push(format!("{at}: {value} is beyond the {keyword} {limit}"));
+                }
+            }
+            "minItems" | "maxItems" => {
+                let (limit, length) = (rule.as_u64().unwrap(), value.as_array().map(|all| all.len() as u64));
+                let outside =
+                    |length: u64| if keyword == "minItems" { length < limit } else { length > limit };
+                if length.is_some_and(outside) {
                     found.push(format!("{at}: {value} is beyond the {keyword} {limit}"));
                 }
             }

@@ -29,8 +29,14 @@ pub fn commit(suite: &Suite) {
 }
 
 /// A committed suite of one model.
-fn committed() -> Suite {
-    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+pub fn committed() -> Suite {
+    committed_with(&["a"])
+}
+
+/// A committed suite of these models.
+pub fn committed_with(models: &[&str]) -> Suite {
+    let suite = models.iter().fold(Suite::new(), |suite, model| suite.model(model, &["latency-us=1000"]));
+    let suite = suite.write();
     // Tools lie outside of what is committed, and are found from a checkout too.
     let tools = suite.world.work().join("tools");
     let toml = suite.world.read("benchgate.toml").replace("\"tools\"", &format!("{tools:?}"));

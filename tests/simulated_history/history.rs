@@ -172,7 +172,12 @@ pub fn write(plan: &Plan, folder: &Path) {
 
 fn add(files: &mut Directory, file: &BaselineFile) {
     let name = RunName::new(&file.created, file.commit.as_deref()).unwrap();
-    let path = format!("{}/{}/{}", folder_name(&file.suite), folder_name(&file.testbed.id), name.file());
+    let path = format!(
+        "{}/{}/{}",
+        folder_name(&file.suite),
+        folder_name(&file.testbed.id),
+        name.file(files.encoding())
+    );
     files.apply(&Change { add: vec![(path, file.to_json())], ..Change::default() }).unwrap();
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::super::rendering::{Format, OutputArgs};
 use super::super::session::MeasureArgs;
+use super::super::store_args::StoreArgs;
 use super::observe::Observable;
 
 /// Maximum number of blocks of a pair, unless `--max-blocks` says otherwise. A pair stops early once its result is clear.
@@ -15,12 +16,13 @@ pub const MAX_BLOCKS: u32 = 96;
 /// repository, or builds of another one. The ends are compared first; where the bad end is not worse, nothing is
 /// searched. Every probe is a paired measurement that stops once it is clear, and a change is named only after a direct
 /// comparison with its predecessor. Several changes are all found. An interrupted search goes on where it stopped.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("format", |format| Format::limit(format, FORMATS)))]
 #[command(after_help = "\
 Examples:
   benchgate bisect --good 3.9.0 --bad 3.13.0 --filter 'vit-block/cpu'
   benchgate bisect --good main~40 --bad main --filter attention
+  benchgate bisect --from-history                    the newest stored slowdown
   benchgate bisect --toolchains builds.toml --format html -o bisect.html
   benchgate bisect --good v1 --bad main --build-repository ../iree \\
     --build './build-iree.sh'                        builds of another checkout
@@ -33,11 +35,17 @@ pub struct Args {
     #[command(flatten)]
     pub measure: MeasureArgs,
     /// Good end: an IREE release such as 3.9.0, or a commit, branch or tag
-    #[arg(long, value_name = "END", required_unless_present = "toolchains")]
+    #[arg(long, value_name = "END", required_unless_present_any = ["toolchains", "from_history"])]
     pub good: Option<String>,
     /// Bad end; of the same kind as the good end
-    #[arg(long, value_name = "END", required_unless_present = "toolchains")]
+    #[arg(long, value_name = "END", required_unless_present_any = ["toolchains", "from_history"])]
     pub bad: Option<String>,
+    /// Search the range of the newest slowdown in the stored sessions of this suite, of 1 % or more
+    #[arg(long, conflicts_with_all = ["good", "bad", "toolchains", "build"])]
+    pub from_history: bool,
+    /// The testbed, or the beginning of its name; with --from-history, needed where there are several
+    #[arg(long, value_name = "ID", requires = "from_history")]
+    pub testbed: Option<String>,
     /// File of [[toolchain]] tables to search, the good end first
     #[arg(long, value_name = "FILE", conflicts_with_all = ["good", "bad", "build"])]
     pub toolchains: Option<PathBuf>,
@@ -50,6 +58,8 @@ pub struct Args {
     /// What got worse: a metric (latency, dispatch-count, vmfb-size, …), `outputs` (wrong results) or `failure`
     #[arg(long, value_name = "WHAT", default_value = "latency", value_parser = Observable::parse)]
     pub observe: Observable,
+    #[command(flatten)]
+    pub store: StoreArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -411,7 +411,7 @@ fn problem(benchmark: &Benchmark) -> Option<String> {
 }
 
 /// The filter that selects one benchmark.
-fn only(name: &str) -> Result<Regex, CliError> {
+pub fn only(name: &str) -> Result<Regex, CliError> {
     Regex::new(&format!("^{}$", regex::escape(name)))
         .map_err(|error| CliError::Internal { message: format!("failed to select {name}: {error}") })
 }

@@ -5,6 +5,7 @@ mod builds;
 mod candidates;
 mod driver;
 mod flags;
+mod history;
 mod observe;
 mod unusable;
 mod visits;
@@ -21,11 +22,12 @@ use super::{CliError, Terminal};
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
+    let args = if args.from_history { &history::with_ends(args, terminal)? } else { args };
     let candidates = Candidates::find(args, terminal)?;
     let file = Driver::new(args, candidates, terminal)?.drive()?;
     let text = match args.output.format {
         Format::Json => file.to_json(),
-        Format::Markdown => report::bisection_markdown(&file),
+        Format::Markdown => report::bisection_markdown(&file, usize::MAX),
         Format::Html => report::bisection_html(&file),
         Format::Terminal | Format::Csv | Format::Junit => report::bisection_terminal(&file, terminal.width()),
     };

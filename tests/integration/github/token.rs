@@ -14,6 +14,7 @@ fn no_environment_shows_a_token_while_a_tool_runs_not_even_to_root() {
         ("BENCHGATE_TOKEN", "ghs_AnotherOfThisTest"),
         ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "eyJ_AThirdOfThisTest"),
         ("AWS_SECRET_ACCESS_KEY", "aws_AFourthOfThisTest"),
+        ("AZURE_STORAGE_ACCOUNT_KEY", "azure_AFifthOfThisTest"),
     ] {
         let suite = Suite::new().model("a", &[]).base("").write();
         let found = suite.world.locks().join("found");

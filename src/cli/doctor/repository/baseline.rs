@@ -70,7 +70,13 @@ fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, Str
     for (suite, testbed) in shelves.into_iter().filter(|(suite, _)| *suite == wanted) {
         let shelf = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))
             .map_err(|error| error.to_string())?;
-        newest = newest.max(shelf.runs.iter().filter_map(store::RunName::began).max());
+        // Names sort by time; one whose digits are no time says nothing.
+        for name in shelf.newest(files).map_err(|error| error.to_string())? {
+            if let Some(began) = name.map_err(|error| error.to_string())?.began() {
+                newest = newest.max(Some(began));
+                break;
+            }
+        }
     }
     Ok(newest)
 }

@@ -98,7 +98,7 @@ impl Workflows {
             let publishing = !input("github-token").is_empty();
             return match input("command") {
                 "" | "gate" if publishing => vec![Role::Measures, Role::Publishes],
-                "" | "gate" | "run" => vec![Role::Measures],
+                "" | "gate" | "run" | "bisect" => vec![Role::Measures],
                 "publish" => vec![Role::Publishes],
                 "baseline-update" => vec![Role::Stores],
                 _ => Vec::new(),
@@ -127,7 +127,7 @@ fn commands(script: &str) -> Vec<Role> {
         let rest: Vec<&str> = words.collect();
         match rest.iter().find(|word| !word.starts_with('-')) {
             Some(&"gate") if rest.contains(&"--publish") => roles.extend([Role::Measures, Role::Publishes]),
-            Some(&("gate" | "run" | "noise")) => roles.push(Role::Measures),
+            Some(&("gate" | "run" | "noise" | "bisect")) => roles.push(Role::Measures),
             Some(&"publish") if !rest.contains(&"--dry-run") => roles.push(Role::Publishes),
             Some(&"baseline") if rest.contains(&"update") => roles.push(Role::Stores),
             _ => {}

@@ -1,0 +1,166 @@
+//! Writes a session.
+
+use std::sync::Arc;
+
+use parquet::basic::Compression;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::{ColumnPath, Type};
+
+use crate::record::{BaselineFile, RecordError};
+
+use super::columns::{COLUMNS, Cell, Column, DETAIL, Kind, STATE, Shared};
+use super::{GROUP_ROWS, MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, wrong};
+
+/// The values of one column of a row group.
+enum Values {
+    Text(Vec<ByteArray>),
+    Int(Vec<i64>),
+    Float(Vec<f64>),
+    Bool(Vec<bool>),
+}
+
+struct Filled {
+    values: Values,
+    /// 1 where a row has a value, for optional columns.
+    levels: Vec<i16>,
+}
+
+pub(super) fn file(session: &BaselineFile) -> Result<Vec<u8>, RecordError> {
+    let header = BaselineFile { benchmarks: Vec::new(), ..session.clone() };
+    let header = serde_json::to_string(&header).map_err(|error| wrong(error.to_string()))?;
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::UNCOMPRESSED)
+        .set_created_by("benchgate".to_owned())
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_key_value_metadata(Some(vec![KeyValue::new(SESSION_KEY.to_owned(), header)]));
+    for column in COLUMNS.iter().filter(|column| column.kind == Kind::Float) {
+        // Almost every number is another one.
+        properties = properties.set_column_dictionary_enabled(path(column), false);
+    }
+    for column in [&COLUMNS[STATE], &COLUMNS[DETAIL]] {
+        properties = properties.set_column_statistics_enabled(path(column), EnabledStatistics::None);
+    }
+    let schema = Arc::new(schema()?);
+    let mut writer =
+        SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build())).map_err(failed)?;
+    let shared = Shared::new(session)?;
+    let mut columns = empty();
+    let (mut rows, mut all) = (0, 0);
+    for benchmark in &session.benchmarks {
+        shared.rows(benchmark, |row| {
+            for (filled, cell) in columns.iter_mut().zip(row) {
+                filled.push(*cell)?;
+            }
+            rows += 1;
+            Ok(())
+        })?;
+        if rows > MOST_GROUP_ROWS {
+            return Err(wrong(format!("{} has too many values", benchmark.name)));
+        }
+        if rows >= GROUP_ROWS {
+            all += rows;
+            rows = 0;
+            group(&mut writer, std::mem::replace(&mut columns, empty()))?;
+        }
+    }
+    all += rows;
+    if all > MOST_ROWS {
+        return Err(wrong(format!("the session has more than {MOST_ROWS} values")));
+    }
+    if rows > 0 {
+        group(&mut writer, columns)?;
+    }
+    writer.into_inner().map_err(failed)
+}
+
+/// The columns as Parquet describes them.
+pub(super) fn schema() -> Result<Type, RecordError> {
+    let columns = COLUMNS.iter().map(|column| {
+        let repetition = if column.optional { "optional" } else { "required" };
+        let name = column.name;
+        match column.kind {
+            Kind::Text => format!("{repetition} binary {name} (STRING);"),
+            Kind::Time => format!("{repetition} int64 {name} (TIMESTAMP(MICROS,true));"),
+            Kind::Int => format!("{repetition} int64 {name};"),
+            Kind::Float => format!("{repetition} double {name};"),
+            Kind::Bool => format!("{repetition} boolean {name};"),
+        }
+    });
+    let message = format!("message session {{ {} }}", columns.collect::<String>());
+    parse_message_type(&message).map_err(failed)
+}
+
+fn path(column: &Column) -> ColumnPath {
+    ColumnPath::from(column.name)
+}
+
+fn empty() -> Vec<Filled> {
+    let empty = COLUMNS.iter().map(|column| Filled {
+        values: match column.kind {
+            Kind::Text => Values::Text(Vec::new()),
+            Kind::Time | Kind::Int => Values::Int(Vec::new()),
+            Kind::Float => Values::Float(Vec::new()),
+            Kind::Bool => Values::Bool(Vec::new()),
+        },
+        levels: Vec::new(),
+    });
+    empty.collect()
+}
+
+impl Filled {
+    fn push(&mut self, cell: Cell<'_>) -> Result<(), RecordError> {
+        self.levels.push(i16::from(!matches!(cell, Cell::None)));
+        match (&mut self.values, cell) {
+            (_, Cell::None) => {}
+            (Values::Text(values), Cell::Text(text)) => {
+                // Neighbours are often the same, and then share their bytes.
+                match values.last() {
+                    Some(last) if last.data() == text.as_bytes() => values.push(last.clone()),
+                    _ => values.push(ByteArray::from(text)),
+                }
+            }
+            (Values::Int(values), Cell::Int(value)) => values.push(value),
+            (Values::Float(values), Cell::Float(value)) => values.push(value),
+            (Values::Bool(values), Cell::Bool(value)) => values.push(value),
+            _ => return Err(wrong("a value is not of its column's type")),
+        }
+        Ok(())
+    }
+}
+
+fn group(writer: &mut SerializedFileWriter<Vec<u8>>, columns: Vec<Filled>) -> Result<(), RecordError> {
+    let mut group = writer.next_row_group().map_err(failed)?;
+    for (column, filled) in COLUMNS.iter().zip(columns) {
+        let mut chunk = group.next_column().map_err(failed)?.ok_or_else(|| wrong("it lacks a column"))?;
+        let levels = column.optional.then_some(filled.levels.as_slice());
+        match (chunk.untyped(), filled.values) {
+            (ColumnWriter::ByteArrayColumnWriter(to), Values::Text(values)) => {
+                to.write_batch(&values, levels, None).map_err(failed)?;
+            }
+            (ColumnWriter::Int64ColumnWriter(to), Values::Int(values)) => {
+                to.write_batch(&values, levels, None).map_err(failed)?;
+            }
+            (ColumnWriter::DoubleColumnWriter(to), Values::Float(values)) => {
+                to.write_batch(&values, levels, None).map_err(failed)?;
+            }
+            (ColumnWriter::BoolColumnWriter(to), Values::Bool(values)) => {
+                to.write_batch(&values, levels, None).map_err(failed)?;
+            }
+            _ => return Err(wrong("a column is not of its type")),
+        }
+        chunk.close().map_err(failed)?;
+    }
+    group.close().map_err(failed)?;
+    Ok(())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(error: ParquetError) -> RecordError {
+    wrong(error.to_string())
+}

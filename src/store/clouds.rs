@@ -1,0 +1,132 @@
+//! The services that hold objects, and what is asked of the environment to reach them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::{BackoffConfig, ClientOptions, Error, ObjectStore, RetryConfig};
+
+use crate::model::{StoreScheme, StoreUrl};
+
+use super::StoreError;
+
+/// The whole of a request, with its body.
+const REQUEST: Duration = Duration::from_secs(60);
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A creation that is repeated after its answer was lost finds its own object; the caller compares the two.
+fn retry() -> RetryConfig {
+    let backoff = BackoffConfig { max_backoff: Duration::from_secs(5), ..BackoffConfig::default() };
+    RetryConfig { backoff, max_retries: 4, retry_timeout: Duration::from_secs(60) }
+}
+
+/// Encrypted connections only, unless a variable such as `AWS_ALLOW_HTTP` says otherwise.
+fn client() -> ClientOptions {
+    // Set once for the process; that it is set already is what is wanted.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    ClientOptions::new().with_timeout(REQUEST).with_connect_timeout(CONNECT).with_allow_http(false)
+}
+
+/// The store at an address, and whether it is on another machine. The bucket of the address is set last, so that no
+/// variable replaces it. The builders' own `from_env` is not used, because benchgate removes secrets from its environment
+/// before it starts anything; `variables` has both.
+pub(super) fn open(
+    url: &StoreUrl,
+    variables: &[(String, String)],
+) -> Result<(Arc<dyn ObjectStore>, bool), Error> {
+    macro_rules! with_variables {
+        ($builder:expr, $prefix:literal) => {{
+            let mut builder = $builder.with_client_options(client()).with_retry(retry());
+            for (name, value) in variables.iter().filter(|(name, _)| name.starts_with($prefix)) {
+                // A variable of another tool is none of the builder's keys.
+                if let Ok(key) = name.to_ascii_lowercase().parse() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            builder
+        }};
+    }
+    let store: Arc<dyn ObjectStore> = match url.scheme() {
+        StoreScheme::S3 => {
+            Arc::new(with_variables!(AmazonS3Builder::new(), "AWS_").with_bucket_name(url.bucket()).build()?)
+        }
+        StoreScheme::Gs => Arc::new(
+            with_variables!(GoogleCloudStorageBuilder::new(), "GOOGLE_")
+                .with_bucket_name(url.bucket())
+                .build()?,
+        ),
+        StoreScheme::Az => Arc::new(
+            with_variables!(MicrosoftAzureBuilder::new(), "AZURE_")
+                .with_container_name(url.bucket())
+                .build()?,
+        ),
+        StoreScheme::File => folder(),
+    };
+    Ok((store, url.scheme() != StoreScheme::File))
+}
+
+/// Every folder of this machine. What was written is on the disk before a write returns.
+pub(super) fn folder() -> Arc<dyn ObjectStore> {
+    Arc::new(LocalFileSystem::new().with_fsync(true))
+}
+
+/// Longest reason that is shown: servers answer with whole documents.
+const LONGEST: usize = 400;
+
+/// An error without the query of any address in it: that of a request to Azure can hold a signature.
+pub(super) fn failed(action: &'static str, url: &str, error: &Error) -> StoreError {
+    let mut text = error.to_string();
+    // The cause at the bottom is the one that a person can act on.
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    if !text.contains(&cause.to_string()) {
+        text.push_str(&format!(": {cause}"));
+    }
+    if text.contains("URL scheme is not allowed") {
+        text.push_str("; the connection is not encrypted, which only AWS_ALLOW_HTTP, GOOGLE_ALLOW_HTTP or AZURE_ALLOW_HTTP allow");
+    }
+    let words = text.split_whitespace().map(|word| match word.split_once('?') {
+        Some((address, _)) if address.contains("://") => address,
+        _ => word,
+    });
+    let mut why = words.collect::<Vec<_>>().join(" ");
+    if why.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|end| why.is_char_boundary(*end)).unwrap_or(0);
+        why.truncate(end);
+        why.push('…');
+    }
+    StoreError::Objects { action, url: url.to_owned(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_in_an_address_is_not_shown() {
+        let source =
+            "Error performing GET https://a.blob.core.windows.net/c/x?sv=2024&sig=SECRET in 1ms".into();
+        let error = failed("read", "az://c/x", &Error::Generic { store: "MicrosoftAzure", source });
+        assert!(!error.to_string().contains("SECRET"), "{error}");
+        assert!(error.to_string().contains("https://a.blob.core.windows.net/c/x in 1ms"), "{error}");
+    }
+
+    #[test]
+    fn the_bucket_is_that_of_the_address_and_not_that_of_a_variable() {
+        let variables = [
+            ("AWS_BUCKET", "other"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let (store, is_remote) = open(&"s3://nightly/x".parse().unwrap(), &variables).unwrap();
+        assert!(is_remote);
+        assert_eq!(store.to_string(), "AmazonS3(nightly)");
+    }
+}

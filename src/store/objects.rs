@@ -1,0 +1,333 @@
+//! A baseline in an object store. Each session and each acceptance is one object that is created once and never changed,
+//! so there is nothing to lock and no catalogue that could disagree with the objects.
+//!
+//! ```text
+//! sessions/suite=<suite>/testbed=<testbed>/month=2026-11/<time>-<commit>.parquet
+//! acceptances/suite=<suite>/testbed=<testbed>/<time>-accept-<hash>.json
+//! ```
+//!
+//! The months are one level of folders, so a gate lists the months, and then the newest month only.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode};
+use tokio::runtime::Runtime;
+
+use crate::model::StoreUrl;
+use crate::process::{self, Cancel};
+
+use super::clouds;
+use super::{Change, Encoding, Files, RunName, StoreError, name};
+
+const SESSIONS: &str = "sessions";
+const ACCEPTANCES: &str = "acceptances";
+const SUITE: &str = "suite=";
+const TESTBED: &str = "testbed=";
+const MONTH: &str = "month=";
+
+/// Largest object that is read. A session of 20,000 benchmarks takes less.
+const MOST_BYTES: u64 = 64 << 20;
+/// Objects of a month, or months of a folder, that are listed. A server that never stops listing must not fill the memory.
+const MOST_NAMES: usize = 1_000_000;
+/// Requests at once: a request takes tens of milliseconds, and almost all of that is waiting.
+const AT_ONCE: usize = 16;
+/// Bytes that are fetched ahead. What is more is fetched when it is read.
+const MOST_AHEAD: usize = 64 << 20;
+
+/// Objects below a prefix.
+pub struct Objects {
+    runtime: Runtime,
+    cancel: Cancel,
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    place: String,
+    is_remote: bool,
+    /// Objects that were fetched and not read yet, by their path in the baseline.
+    ahead: RefCell<BTreeMap<String, Vec<u8>>>,
+    fetched: Cell<u64>,
+}
+
+impl Objects {
+    /// Opens the store at `url`. `variables` are the variables of the environment that say how to reach it and with which
+    /// credentials; nothing else does. Nothing is requested yet.
+    ///
+    /// # Errors
+    /// The variables contradict each other, or contain no account.
+    pub fn open(url: &StoreUrl, variables: &[(String, String)]) -> Result<Self, StoreError> {
+        let (store, is_remote) = clouds::open(url, variables)
+            .map_err(|error| clouds::failed("open the store", &url.to_string(), &error))?;
+        let prefix = Path::parse(url.prefix())
+            .map_err(|error| clouds::failed("open the store", &url.to_string(), &error.into()))?;
+        Self::new(store, prefix, url.to_string(), is_remote)
+    }
+
+    /// A folder of this machine with the same layout. It is created by the first write.
+    ///
+    /// # Errors
+    /// The path can't be expressed as a key.
+    pub fn folder(folder: &std::path::Path) -> Result<Self, StoreError> {
+        let place = folder.display().to_string();
+        let io = |source| StoreError::Io { action: "find", path: folder.to_owned(), source };
+        let absolute = std::path::absolute(folder).map_err(io)?;
+        // Keys have no `..`, and the folder itself may not exist yet.
+        let there = absolute.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(&absolute);
+        let rest = absolute.strip_prefix(there).unwrap_or(std::path::Path::new(""));
+        let absolute = there.canonicalize().map_err(io)?.join(rest);
+        let prefix = Path::from_absolute_path(&absolute)
+            .map_err(|error| clouds::failed("open the folder", &place, &error.into()))?;
+        Self::new(clouds::folder(), prefix, place, false)
+    }
+
+    pub(super) fn new(
+        store: Arc<dyn ObjectStore>,
+        prefix: Path,
+        place: String,
+        is_remote: bool,
+    ) -> Result<Self, StoreError> {
+        let failed = |error: std::io::Error| StoreError::Objects {
+            action: "start the requests to",
+            url: place.clone(),
+            why: error.to_string(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let cancel = runtime.block_on(async { process::interrupts() }).map_err(failed)?;
+        let (ahead, fetched) = (RefCell::default(), Cell::default());
+        Ok(Self { runtime, cancel, store, prefix, place, is_remote, ahead, fetched })
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                done = work => done,
+                () = self.cancel.requested() => Err(StoreError::Interrupted),
+            }
+        })
+    }
+
+    fn failed(&self, action: &'static str, key: &Path, error: &Error) -> StoreError {
+        clouds::failed(action, &self.shown(key), error)
+    }
+
+    /// A key as the user would write it.
+    fn shown(&self, key: &Path) -> String {
+        let inside = key.as_ref().strip_prefix(self.prefix.as_ref()).unwrap_or(key.as_ref());
+        format!("{}/{}", self.place, inside.trim_start_matches('/'))
+    }
+
+    /// The key of `parts` below the prefix. They are names of folders and files, whose special characters are already
+    /// encoded, so they are not encoded again.
+    fn key(&self, parts: &[&str]) -> Result<Path, StoreError> {
+        let parts = [self.prefix.as_ref()].into_iter().chain(parts.iter().copied());
+        let text = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+        Path::parse(&text).map_err(|error| clouds::failed("find", &text, &error.into()))
+    }
+
+    /// The prefix of a suite, or of a suite's testbed, below one of the two top folders.
+    fn folder_key(&self, top: &str, folder: &str, more: &str) -> Result<Path, StoreError> {
+        let (suite, testbed) = folder.split_once('/').unwrap_or((folder, ""));
+        let level = |prefix: &str, name: &str| match name {
+            "" => String::new(),
+            name => format!("{prefix}{name}"),
+        };
+        self.key(&[top, &level(SUITE, suite), &level(TESTBED, testbed), more])
+    }
+
+    /// The key of a file of the baseline.
+    fn file_key(&self, path: &str) -> Result<Path, StoreError> {
+        let missing = || StoreError::NoSuchFile { path: path.to_owned() };
+        let (folder, file) = path.rsplit_once('/').ok_or_else(missing)?;
+        if name::is_acceptance(file) {
+            return self.folder_key(ACCEPTANCES, folder, file);
+        }
+        let run = RunName::parse(file, Encoding::Parquet).ok_or_else(missing)?;
+        self.folder_key(SESSIONS, folder, &format!("{MONTH}{}/{file}", run.month()))
+    }
+
+    /// Sorted names of the folders at a key, without their prefix `level`.
+    fn folders_at(&self, key: &Path, level: &str) -> Result<Vec<String>, StoreError> {
+        let listed = self.wait(async {
+            let listed = self.store.list_with_delimiter(Some(key)).await;
+            listed.map_err(|error| self.failed("list", key, &error))
+        })?;
+        if listed.common_prefixes.len() > MOST_NAMES {
+            return Err(self.too_many(key));
+        }
+        let names = listed.common_prefixes.iter().filter_map(Path::filename);
+        let mut names: Vec<String> =
+            names.filter_map(|name| name.strip_prefix(level)).map(str::to_owned).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Sorted names of the objects directly at a key.
+    fn files_at(&self, key: &Path) -> Result<Vec<String>, StoreError> {
+        let mut names = self.wait(async {
+            let mut names = Vec::new();
+            let mut objects = self.store.list(Some(key));
+            while let Some(object) = objects.next().await {
+                let object = object.map_err(|error| self.failed("list", key, &error))?;
+                let inside = object.location.as_ref().strip_prefix(key.as_ref());
+                let file = inside.and_then(|inside| inside.strip_prefix('/'));
+                names.extend(file.filter(|file| !file.contains('/')).map(str::to_owned));
+                if names.len() > MOST_NAMES {
+                    return Err(self.too_many(key));
+                }
+            }
+            Ok(names)
+        })?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn too_many(&self, key: &Path) -> StoreError {
+        let why = format!("it holds more than {MOST_NAMES} names");
+        StoreError::Objects { action: "list", url: self.shown(key), why }
+    }
+
+    /// Creates an object, whole or not at all. Fails if there is one.
+    async fn create(&self, path: &str, key: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        let written = self.store.put_opts(key, bytes.to_vec().into(), PutMode::Create.into()).await;
+        written.map(drop).map_err(|error| match error {
+            Error::AlreadyExists { .. } => StoreError::Exists { path: path.to_owned() },
+            error => self.failed("write", key, &error),
+        })
+    }
+
+    /// The bytes of an object, never more than [`MOST_BYTES`].
+    async fn get(&self, path: &str, key: &Path) -> Result<Vec<u8>, StoreError> {
+        let failed = |error: &Error| match error {
+            Error::NotFound { .. } => StoreError::NoSuchFile { path: path.to_owned() },
+            error => self.failed("read", key, error),
+        };
+        let too_large = || {
+            let why = format!("it is larger than {} MiB", MOST_BYTES >> 20);
+            StoreError::Objects { action: "read", url: self.shown(key), why }
+        };
+        let found = self.store.get(key).await.map_err(|error| failed(&error))?;
+        if found.meta.size > MOST_BYTES {
+            return Err(too_large());
+        }
+        let mut bytes = Vec::new();
+        let mut chunks = found.into_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| failed(&error))?;
+            // The size that a server states is not a promise.
+            if (bytes.len() + chunk.len()) as u64 > MOST_BYTES {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        self.fetched.set(self.fetched.get() + bytes.len() as u64);
+        Ok(bytes)
+    }
+}
+
+impl Files for Objects {
+    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        let level = if folder.is_empty() { SUITE } else { TESTBED };
+        self.folders_at(&self.folder_key(SESSIONS, folder, "")?, level)
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        let mut names = self.acceptances(folder)?;
+        for period in self.periods(folder)? {
+            names.extend(self.names_in(folder, &period)?);
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
+        if let Some(bytes) = self.ahead.borrow_mut().remove(path) {
+            return Ok(bytes);
+        }
+        let key = self.file_key(path)?;
+        self.wait(self.get(path, &key))
+    }
+
+    fn prefetch(&self, paths: &[String]) -> Result<(), StoreError> {
+        let mut wanted = Vec::new();
+        for path in paths.iter().filter(|path| !self.ahead.borrow().contains_key(*path)) {
+            wanted.push((path, self.file_key(path)?));
+        }
+        self.wait(async {
+            let requests = wanted.iter().map(|(path, key)| async move { (*path, self.get(path, key).await) });
+            let mut answers = stream::iter(requests).buffer_unordered(AT_ONCE);
+            let mut held = 0;
+            while let Some((path, bytes)) = answers.next().await {
+                let bytes = match bytes {
+                    Ok(bytes) => bytes,
+                    // Pruned since it was listed; reading it says so.
+                    Err(StoreError::NoSuchFile { .. }) => continue,
+                    Err(error) => return Err(error),
+                };
+                held += bytes.len();
+                self.ahead.borrow_mut().insert(path.clone(), bytes);
+                if held > MOST_AHEAD {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
+        let mut new = Vec::new();
+        for (path, bytes) in &change.add {
+            new.push((path, self.file_key(path)?, bytes));
+        }
+        self.wait(async {
+            let requests = new.iter().map(|(path, key, bytes)| self.create(path, key, bytes));
+            let mut answers = stream::iter(requests).buffer_unordered(AT_ONCE);
+            while let Some(answer) = answers.next().await {
+                answer?;
+            }
+            Ok(())
+        })?;
+        for path in &change.remove {
+            let key = self.file_key(path)?;
+            self.wait(async {
+                match self.store.delete(&key).await {
+                    // Another process has removed it already.
+                    Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+                    Err(error) => Err(self.failed("remove", &key, &error)),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn fetched(&self) -> Option<u64> {
+        self.is_remote.then(|| self.fetched.get())
+    }
+
+    fn encoding(&self) -> Encoding {
+        Encoding::Parquet
+    }
+
+    fn periods(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.folders_at(&self.folder_key(SESSIONS, folder, "")?, MONTH)
+    }
+
+    fn period_of(&self, name: &RunName) -> String {
+        name.month()
+    }
+
+    fn names_in(&self, folder: &str, period: &str) -> Result<Vec<String>, StoreError> {
+        self.files_at(&self.folder_key(SESSIONS, folder, &format!("{MONTH}{period}"))?)
+    }
+
+    fn acceptances(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        let names = self.files_at(&self.folder_key(ACCEPTANCES, folder, "")?)?;
+        Ok(names.into_iter().filter(|file| name::is_acceptance(file)).collect())
+    }
+}
