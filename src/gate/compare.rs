@@ -1,7 +1,6 @@
 //! Two runs and a policy in, a comparison out.
 
 use std::collections::BTreeMap;
-use std::thread::{Builder, ScopedJoinHandle};
 
 use crate::model::{Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict};
 use crate::stats::Effect;
@@ -13,7 +12,7 @@ use super::evidence::Evidence;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
-use super::{classical, common_row, context, diagnosis, explain, history, overall, repeated};
+use super::{classical, common_row, context, diagnosis, explain, history, overall, repeated, threads};
 
 /// What a comparison takes beside the runs and the policy.
 #[derive(Debug, Clone, Default)]
@@ -128,33 +127,10 @@ fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>]) {
 
 /// Benchmarks from which starting threads costs less than it saves: a draft takes ten microseconds.
 const WORTH_SHARING: usize = 500;
-/// Threads that share them out. Fixed, because what is decided must not depend on the machine it is
-/// decided on; no draft looks at another, so their number changes nothing but the wait.
-const THREADS: usize = 4;
 
 /// The drafts of all pairs, in their order.
 fn drafted(pairs: &[Matched<'_>], session: &Session<'_>, rules: &Rules<'_>) -> Vec<Draft> {
-    let in_turn = |part: &[Matched<'_>]| -> Vec<Draft> {
-        part.iter().flat_map(|pair| drafts(*pair, session, rules)).collect()
-    };
-    if pairs.len() < WORTH_SHARING {
-        return in_turn(pairs);
-    }
-    let (own, others) = pairs.split_at(pairs.len().div_ceil(THREADS));
-    std::thread::scope(|scope| {
-        let start = |part| Builder::new().spawn_scoped(scope, move || in_turn(part)).map_err(|_| part);
-        let threads: Vec<_> = others.chunks(own.len()).map(start).collect();
-        let mut drafts = in_turn(own);
-        for thread in threads {
-            match thread.map(ScopedJoinHandle::join) {
-                Ok(Ok(found)) => drafts.extend(found),
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                // No thread can be had (`ulimit -u`).
-                Err(part) => drafts.extend(in_turn(part)),
-            }
-        }
-        drafts
-    })
+    threads::each(pairs, WORTH_SHARING, |pair| drafts(*pair, session, rules)).into_iter().flatten().collect()
 }
 
 fn summary(run: &Run) -> RunSummary {

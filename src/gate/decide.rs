@@ -6,8 +6,8 @@ use crate::stats::shift::Blur;
 use crate::stats::spending::Looks;
 use crate::stats::{Effect, Inference};
 
-use super::estimate::{Paired, Quickest};
-use super::{Interval, MetricPolicy, Policy, Reason, SideStats};
+use super::estimate::{Paired, Quickest, WORTH_SHARING};
+use super::{Interval, MetricPolicy, Policy, Reason, SideStats, threads};
 
 /// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
 /// decided, has half of the budget (Kim and DeMets 1987).
@@ -272,10 +272,11 @@ pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy, suite_rows
         let levels = holm_levels(&p_worse, policy.alpha);
         let better_levels = holm_levels(&of(Question::p_better), policy.alpha);
         let listing = benjamini_hochberg(&p_worse);
-        for (at, &index) in family.iter().enumerate() {
+        let places: Vec<(usize, usize)> = family.into_iter().enumerate().collect();
+        let decided = threads::each(&places, WORTH_SHARING, |&(at, index)| {
             let question = &questions[index];
             let (verdict, reason, level) = question.judge(levels[at], better_levels[at], policy.alpha);
-            decisions[index] = Some(Decision {
+            let decision = Decision {
                 verdict,
                 reason,
                 interval: interval(&question.effect, level, worse[index]),
@@ -285,7 +286,11 @@ pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy, suite_rows
                 minimum_detectable: (question.floor
                     + question.effect.detectable(levels[at] * question.red_share, MDE_POWER))
                 .exp_m1(),
-            });
+            };
+            (index, decision)
+        });
+        for (index, decision) in decided {
+            decisions[index] = Some(decision);
         }
     }
     decisions.into_iter().flatten().collect()

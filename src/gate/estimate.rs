@@ -10,6 +10,7 @@ use crate::stats::stability::{Counts, RatePrior, count, p_value};
 use crate::stats::{Effect, Inference, describe, sign_test};
 
 use super::evidence::{Block, Reading};
+use super::threads;
 
 /// What blocks say about one row.
 #[derive(Debug, Clone)]
@@ -67,6 +68,9 @@ impl Quickest {
     }
 }
 
+/// Rows from which starting threads costs less than it saves: a row takes a millisecond.
+pub(super) const WORTH_SHARING: usize = 16;
+
 /// One row's blocks with what its policy says.
 pub struct PairedRow<'a> {
     pub blocks: &'a [Block],
@@ -84,7 +88,7 @@ const MEDIAN_DIFFERENCE: f64 = 1.0484;
 /// Estimates all paired rows of one metric: shifts row by row, the rate of slow processes together. `None`
 /// for a row whose blocks can't be compared.
 pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
-    let shifts: Vec<Option<Shift>> = rows.iter().map(|row| Shift::new(&scored(row.blocks))).collect();
+    let shifts = threads::each(rows, WORTH_SHARING, |row| Shift::new(&scored(row.blocks)));
     let counts: Vec<Counts> =
         rows.iter().zip(&shifts).map(|(row, shift)| slow_counts(row, shift.as_ref())).collect();
     let rates = RatePrior::pooled(&counts);

@@ -30,6 +30,7 @@ mod rules;
 mod sequential;
 mod series;
 mod status;
+mod threads;
 mod tolerances;
 mod typical;
 mod untrusted;

@@ -58,8 +58,9 @@ impl Inference {
     pub fn detectable(&self, alpha: f64, power: f64) -> f64 {
         match self {
             Self::Modelled(effect) => effect.detectable(alpha, power),
-            Self::Randomised(_) => {
-                self.half_width(alpha) + student_quantile(1.0 - power, f64::INFINITY) * self.effect().se
+            Self::Randomised(shift) => {
+                shift.half_width(alpha)
+                    + student_quantile(1.0 - power, f64::INFINITY) * shift.standard_error()
             }
         }
     }
@@ -68,18 +69,11 @@ impl Inference {
     pub fn effect(&self) -> Effect {
         match self {
             Self::Modelled(effect) => *effect,
-            Self::Randomised(shift) => {
-                let se = self.half_width(LEVEL) / LEVEL_Z;
-                Effect { center: shift.estimate(), se, df: (shift.blocks().max(2) - 1) as f64 }
-            }
+            Self::Randomised(shift) => Effect {
+                center: shift.estimate(),
+                se: shift.standard_error(),
+                df: (shift.blocks().max(2) - 1) as f64,
+            },
         }
     }
-
-    fn half_width(&self, alpha: f64) -> f64 {
-        f64::midpoint(self.upper(alpha), -self.lower(alpha))
-    }
 }
-
-/// One-sided level at which an interval's width is read as a standard error, and its normal quantile.
-const LEVEL: f64 = 0.05;
-const LEVEL_Z: f64 = 1.645;

@@ -3,9 +3,11 @@
 
 pub mod change_points;
 pub mod classical;
+mod comb;
 pub mod density;
 pub mod describe;
 pub mod diagnose;
+mod difference_density;
 mod distributions;
 mod draws;
 mod effect;

@@ -12,6 +12,7 @@
 //! TEST 27:811–825).
 
 use super::describe;
+use super::difference_density::{BANDWIDTH, REACH, STEP, Table, differences, kernel, sum};
 
 /// One process of a block: its place in the schedule, its side, and logarithms of its repetitions.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,13 +25,6 @@ pub struct Process {
 /// The processes of one block, base's before head's.
 pub type Block = Vec<Process>;
 
-/// Width of the kernel, as a log ratio. Smaller than the effects that matter, larger than what repetitions
-/// in one state of the host differ by.
-pub const BANDWIDTH: f64 = 0.008;
-/// Cells of the tables: a quarter of the kernel's width, with linear interpolation between them.
-const STEP: f64 = BANDWIDTH / 4.0;
-/// Standard deviations after which the kernel is zero.
-const REACH: f64 = 3.5;
 /// Weight of a process's own block and of all blocks together.
 const OWN: f64 = 0.6;
 const ALL: f64 = 1.2;
@@ -46,63 +40,37 @@ const RIDGE: f64 = 0.02;
 /// one sees less, because which one that is varies from session to session.
 const SHARPNESS: f64 = 0.1;
 
-/// A density on a regular grid, zero outside of it.
-#[derive(Debug, Clone)]
-struct Table {
-    low: f64,
-    values: Vec<f64>,
+/// The distances at which partners are sought.
+fn distances() -> impl Iterator<Item = f64> {
+    std::iter::successors(Some(BANDWIDTH / 3.0), |x| Some(x * RATIO)).take_while(|x| *x < FARTHEST_PARTNER)
 }
 
-impl Table {
-    fn zeros(low: f64, high: f64) -> Self {
-        Self { low, values: vec![0.0; ((high - low) / STEP).ceil().max(0.0) as usize + 2] }
-    }
-
-    fn place(&self, x: f64) -> Option<(usize, f64)> {
-        let position = (x - self.low) / STEP;
-        let whole = position.floor();
-        (position >= 0.0 && whole < (self.values.len() - 1) as f64)
-            .then_some((whole as usize, position - whole))
-    }
-
-    fn at(&self, x: f64) -> f64 {
-        self.place(x).map_or(0.0, |(cell, part)| {
-            self.values[cell] + part * (self.values[cell + 1] - self.values[cell])
-        })
-    }
-
-    /// Adds `weight` kernels about every point.
-    fn add(&mut self, points: &[f64], weight: f64, kernel: &[f64]) {
-        for &point in points {
-            let Some((cell, part)) = self.place(point) else { continue };
-            for (cell, weight) in [(cell, weight * (1.0 - part)), (cell + 1, weight * part)] {
-                for (away, height) in kernel.iter().enumerate() {
-                    if let Some(value) = self.values.get_mut(cell + away) {
-                        *value += weight * height;
-                    }
-                    if let Some(value) = cell.checked_sub(away).filter(|_| away > 0) {
-                        self.values[value] += weight * height;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Of one process: its place and side, and the density of its repetitions' differences to each side's, unshifted.
+/// Of one process: its place and side, what its own side says of it, and the density of its repetitions' differences
+/// to the other side's, unshifted.
 #[derive(Debug, Clone)]
 struct Profile {
     slot: u8,
     head: bool,
     middle: f64,
-    to_base: Table,
-    to_head: Table,
+    /// Its score against its own side at each distance: no shift changes it.
+    own: Vec<f64>,
+    across: Table,
+}
+
+impl Profile {
+    /// A distance to the other side when head is taken to be `shift` worse.
+    #[inline]
+    fn moved(&self, shift: f64) -> f64 {
+        if self.head { shift } else { -shift }
+    }
 }
 
 /// The scores of all processes of one row, for every shift of head.
 #[derive(Debug, Clone)]
 pub struct Scores {
     blocks: Vec<Vec<Profile>>,
+    /// The sums of `across` of each side.
+    across: [Table; 2],
     /// Head's median less base's: head's costs are kept less this, so that the tables need not reach from one
     /// side to the other.
     center: f64,
@@ -118,21 +86,15 @@ pub struct Scored {
     pub score: f64,
 }
 
-/// Largest difference of the block's sides that other labels could give: label-blind.
-fn largest(block: &[Scored]) -> f64 {
-    let mut all: Vec<f64> = block.iter().map(|process| process.score).collect();
-    all.sort_by(f64::total_cmp);
-    let (low, high) = all.split_at(block.iter().filter(|process| !process.head).count());
+/// Largest difference of the block's sides that other labels could give: label-blind. Sorts the scores.
+fn largest(block: &[Profile], scores: &mut [f64]) -> f64 {
+    scores.sort_unstable_by(f64::total_cmp);
+    let (low, high) = scores.split_at(block.iter().filter(|process| !process.head).count());
     mean(high) - mean(low)
 }
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-fn kernel() -> Vec<f64> {
-    let cells = (REACH * BANDWIDTH / STEP).ceil() as usize;
-    (0..=cells).map(|cell| (-0.5 * (cell as f64 * STEP / BANDWIDTH).powi(2)).exp()).collect()
 }
 
 impl Scores {
@@ -172,18 +134,25 @@ impl Scores {
             let mut here = everywhere.clone();
             let own = std::slice::from_ref(block);
             add(&mut here, own, OWN / count(own));
-            let to = |process: &Process, side: &Table| differences(&process.costs, side, span + margin);
-            let profile = |process: &Process| Profile {
-                slot: process.slot,
-                head: process.head,
-                middle: describe::median(&process.costs).unwrap_or_default(),
-                to_base: to(process, &here[0]),
-                to_head: to(process, &here[1]),
+            let profile = |process: &Process| {
+                let to = |head: bool| differences(&process.costs, &here[usize::from(head)], span + margin);
+                let own = to(process.head);
+                Profile {
+                    slot: process.slot,
+                    head: process.head,
+                    middle: describe::median(&process.costs).unwrap_or_default(),
+                    own: distances().map(|x| own.at(x) - own.at(-x)).collect(),
+                    across: to(!process.head),
+                }
             };
             block.iter().map(profile).collect()
         });
-        let blocks = profiles.collect();
-        Some(Self { blocks, center, span })
+        let blocks: Vec<Vec<Profile>> = profiles.collect();
+        let across = [false, true].map(|head| {
+            let side = blocks.iter().flatten().filter(|profile| profile.head == head);
+            sum(side.map(|profile| &profile.across))
+        });
+        Some(Self { blocks, across, center, span })
     }
 
     pub fn blocks(&self) -> usize {
@@ -199,12 +168,9 @@ impl Scores {
     /// point is the estimate.
     pub fn agreement(&self, shift: f64) -> f64 {
         let shift = shift - self.center;
+        let [of_base, of_head] = &self.across;
         // From both sides, so that swapping them changes nothing.
-        let of_side = |head: bool| {
-            let profiles = self.blocks.iter().flatten().filter(|profile| profile.head == head);
-            profiles.map(|p| if head { p.to_base.at(shift) } else { p.to_head.at(-shift) }).sum::<f64>()
-        };
-        of_side(true) + of_side(false)
+        of_head.at(shift) + of_base.at(-shift)
     }
 
     /// Share of the pairs that differ by about `shift`, 1 where all of them do.
@@ -232,97 +198,44 @@ impl Scores {
     /// separates the processes of the blocks, whichever side they are of.
     pub fn at(&self, shift: f64) -> Vec<Vec<Scored>> {
         let shift = shift - self.center;
-        let distances = std::iter::successors(Some(BANDWIDTH / 3.0), |x| Some(x * RATIO));
-        let distances = distances.take_while(|x| *x < FARTHEST_PARTNER);
-        let separated: Vec<Separated> = distances.map(|distance| self.separated(shift, distance)).collect();
+        let distances = distances().enumerate();
+        let separated: Vec<Separated> = distances.map(|(at, x)| self.separated(shift, at, x)).collect();
         let most = separated.iter().map(|one| one.separation).fold(f64::NEG_INFINITY, f64::max);
         let unscored = |p: &Profile| Scored { slot: p.slot, head: p.head, score: 0.0 };
         let mut mean: Vec<Vec<Scored>> =
             self.blocks.iter().map(|block| block.iter().map(unscored).collect()).collect();
         for one in separated {
             let weight = ((one.separation - most) / SHARPNESS).exp() / one.size;
-            for (into, from) in mean.iter_mut().flatten().zip(one.scores.iter().flatten()) {
-                into.score += weight * from.score;
+            for (into, from) in mean.iter_mut().flatten().zip(&one.scores) {
+                into.score += weight * from;
             }
         }
         mean
     }
 
-    /// Scores with partners at one distance, head's centered costs less `shift`.
-    fn separated(&self, shift: f64, x: f64) -> Separated {
+    /// Scores with partners at the distance `x`, which has the place `at`, head's centered costs less `shift`.
+    fn separated(&self, shift: f64, at: usize, x: f64) -> Separated {
         let score = |p: &Profile| {
-            let (to_base, to_head) = if p.head { (shift, 0.0) } else { (0.0, -shift) };
-            let score = p.to_base.at(to_base + x) - p.to_base.at(to_base - x) + p.to_head.at(to_head + x)
-                - p.to_head.at(to_head - x);
-            Scored { slot: p.slot, head: p.head, score }
+            let other = p.moved(shift);
+            p.own[at] + p.across.at(other + x) - p.across.at(other - x)
         };
-        let scores: Vec<Vec<Scored>> =
-            self.blocks.iter().map(|block| block.iter().map(score).collect()).collect();
-        let squares: f64 = scores.iter().flatten().map(|one| one.score * one.score).sum();
-        let size = (squares + RIDGE * self.blocks.len() as f64).sqrt();
-        Separated { separation: scores.iter().map(|block| largest(block)).sum::<f64>() / size, size, scores }
+        let scores: Vec<f64> = self.blocks.iter().flatten().map(score).collect();
+        let size = scores.iter().map(|score| score * score).sum::<f64>();
+        let size = (size + RIDGE * self.blocks.len() as f64).sqrt();
+        let (mut sorted, mut separation) = (scores.clone(), 0.0);
+        let mut rest = sorted.as_mut_slice();
+        for block in &self.blocks {
+            let (own, others) = rest.split_at_mut(block.len());
+            separation += largest(block, own);
+            rest = others;
+        }
+        Separated { separation: separation / size, size, scores }
     }
 }
 
-/// The scores of one distance, how large they are, and how well they separate the processes of the blocks.
+/// The scores of one distance by process, how large they are, and how well they separate the processes of the blocks.
 struct Separated {
-    scores: Vec<Vec<Scored>>,
+    scores: Vec<f64>,
     size: f64,
     separation: f64,
-}
-
-/// Distance up to which a comb is looked for: four slices of a scheduler in a repetition, or more.
-const COMB_REACH: f64 = 0.35;
-/// Most repetitions of one process that a comb is looked for in.
-const COMB_REPETITIONS: usize = 256;
-/// A second tooth must stand so many times higher than the gap before it.
-const TOOTH: f64 = 3.0;
-
-/// Whether repetitions of one process fall on a grid: how often two of them differ by one further, narrow
-/// amount, in proportion to how often they agree, where hardly any differ by less than that amount. Noise
-/// falls off from zero and has none; waiting for whole slices of a scheduler makes it. Such repetitions say
-/// how often the process waited, and little about what it computed.
-pub fn comb(blocks: &[Block]) -> f64 {
-    let kernel = kernel();
-    let mut table = Table::zeros(-REACH * BANDWIDTH, COMB_REACH + REACH * BANDWIDTH);
-    for process in blocks.iter().flatten() {
-        // Every pair is looked at, so long processes are thinned evenly.
-        let every = process.costs.len().div_ceil(COMB_REPETITIONS).max(1);
-        let costs: Vec<f64> = process.costs.iter().step_by(every).copied().collect();
-        for (at, one) in costs.iter().enumerate() {
-            let apart: Vec<f64> = costs[..at].iter().map(|other| (one - other).abs()).collect();
-            table.add(&apart, 1.0, &kernel);
-        }
-    }
-    let agree = table.at(0.0);
-    let (mut gap, mut tooth) = (agree, 0.0_f64);
-    for cell in 0..=(COMB_REACH / STEP) as usize {
-        let height = table.at(cell as f64 * STEP);
-        gap = gap.min(height);
-        if height > TOOTH * gap {
-            tooth = tooth.max(height);
-        }
-    }
-    if agree > 0.0 { tooth / agree } else { 0.0 }
-}
-
-/// Density of the differences `repetition - other` over all others in `density`.
-fn differences(repetitions: &[f64], density: &Table, farthest: f64) -> Table {
-    // Zero is a cell's own place, so that both directions are rounded alike.
-    let farthest = (farthest / STEP).ceil() * STEP;
-    let mut table = Table::zeros(-farthest, farthest);
-    let share = 1.0 / repetitions.len() as f64;
-    for &repetition in repetitions {
-        // Cell by cell the place in `density` moves down by one; its part of a cell stays.
-        let position = (repetition - table.low - density.low) / STEP;
-        let (whole, part) = (position.floor() as i64, position - position.floor());
-        let (first, last) =
-            (0.max(whole - density.values.len() as i64 + 2), whole.min(table.values.len() as i64 - 1));
-        for cell in first..=last {
-            let at = (whole - cell) as usize;
-            let value = density.values[at] + part * (density.values[at + 1] - density.values[at]);
-            table.values[cell as usize] += share * value;
-        }
-    }
-    table
 }

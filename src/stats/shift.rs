@@ -5,8 +5,10 @@
 //! the labels mean nothing any more: every order that the schedule could have drawn would have been as good
 //! (Fisher 1935).
 
+use super::comb::comb;
+use super::difference_density::BANDWIDTH;
 use super::draws::Draws;
-use super::scores::{BANDWIDTH, Block, Scores, comb};
+use super::scores::{Block, Scores};
 
 /// Share of the level for near pairs; the rest is for ranks, which see that far shifts are wrong.
 const NEAR_SHARE: f64 = 0.9;
@@ -46,6 +48,10 @@ const MOST_COMB: f64 = 0.3;
 /// Recorded hosts that switch speed reach 0.04, processors shared with a competitor 0.03.
 const LEAST_SUPPORT: f64 = 0.035;
 
+/// One-sided level at which an interval's width is read as a standard error, and its normal quantile.
+const LEVEL: f64 = 0.05;
+const LEVEL_Z: f64 = 1.645;
+
 /// The answer of one row's blocks.
 #[derive(Debug, Clone)]
 pub struct Shift {
@@ -56,6 +62,7 @@ pub struct Shift {
     /// Candidates below and above the estimate, the nearest first.
     below: Vec<Asked>,
     above: Vec<Asked>,
+    standard_error: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,10 +87,11 @@ impl Shift {
         let scores = Scores::new(blocks)?;
         let estimate = mode(&scores);
         let draws = Draws::of_blocks(blocks);
-        let mut shift =
-            Self { scores, draws, comb: comb(blocks), estimate, below: Vec::new(), above: Vec::new() };
+        let (comb, below, above) = (comb(blocks), Vec::new(), Vec::new());
+        let mut shift = Self { scores, draws, comb, estimate, below, above, standard_error: 0.0 };
         shift.below = shift.candidates(Towards::Above);
         shift.above = shift.candidates(Towards::Below);
+        shift.standard_error = shift.half_width(LEVEL) / LEVEL_Z;
         Some(shift)
     }
 
@@ -149,6 +157,16 @@ impl Shift {
     /// The bound that the true shift stays below with confidence 1 − `alpha`.
     pub fn upper(&self, alpha: f64) -> f64 {
         self.bound(alpha, Towards::Below)
+    }
+
+    /// Half of the interval that leaves out `alpha` at each end.
+    pub fn half_width(&self, alpha: f64) -> f64 {
+        f64::midpoint(self.upper(alpha), -self.lower(alpha))
+    }
+
+    /// That of the normal distribution with an interval of the same width.
+    pub fn standard_error(&self) -> f64 {
+        self.standard_error
     }
 
     fn asked(&self, towards: Towards) -> &[Asked] {

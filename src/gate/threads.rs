@@ -1,0 +1,46 @@
+//! The same work on many items, shared out to threads.
+
+use std::thread::{Builder, ScopedJoinHandle};
+
+/// Fixed, because what is decided must not depend on the machine it is decided on; no item looks at another, so
+/// the number of threads changes nothing but the wait.
+const THREADS: usize = 4;
+
+/// What `of` makes of each item, in their order. Fewer than `worth` items aren't worth a thread.
+pub fn each<T: Sync, R: Send>(items: &[T], worth: usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if items.len() < worth {
+        return items.iter().map(of).collect();
+    }
+    let in_turn = |part: &[T]| -> Vec<R> { part.iter().map(&of).collect() };
+    let (own, others) = items.split_at(items.len().div_ceil(THREADS));
+    std::thread::scope(|scope| {
+        let start = |part| Builder::new().spawn_scoped(scope, move || in_turn(part)).map_err(|_| part);
+        let threads: Vec<_> = others.chunks(own.len().max(1)).map(start).collect();
+        let mut made = in_turn(own);
+        for thread in threads {
+            match thread.map(ScopedJoinHandle::join) {
+                Ok(Ok(more)) => made.extend(more),
+                Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                // No thread can be had (`ulimit -u`).
+                Err(part) => made.extend(in_turn(part)),
+            }
+        }
+        made
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_is_answered_in_its_place_whether_shared_out_or_not() {
+        for count in [0, 1, 3, 4, 5, 17, 100] {
+            let items: Vec<usize> = (0..count).collect();
+            let twice: Vec<usize> = items.iter().map(|item| item * 2).collect();
+            for worth in [0, 1, 10, 1000] {
+                assert_eq!(each(&items, worth, |item| item * 2), twice, "{count} items, {worth}");
+            }
+        }
+    }
+}

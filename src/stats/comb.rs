@@ -1,0 +1,39 @@
+//! Repetitions that fall on a grid.
+
+use super::difference_density::{BANDWIDTH, REACH, STEP, Table, kernel};
+use super::scores::Block;
+
+/// Distance up to which a comb is looked for: four slices of a scheduler in a repetition, or more.
+const COMB_REACH: f64 = 0.35;
+/// Most repetitions of one process that a comb is looked for in.
+const COMB_REPETITIONS: usize = 256;
+/// A second tooth must stand so many times higher than the gap before it.
+const TOOTH: f64 = 3.0;
+
+/// Whether repetitions of one process fall on a grid: how often two of them differ by one further, narrow
+/// amount, in proportion to how often they agree, where hardly any differ by less than that amount. Noise
+/// falls off from zero and has none; waiting for whole slices of a scheduler makes it. Such repetitions say
+/// how often the process waited, and little about what it computed.
+pub fn comb(blocks: &[Block]) -> f64 {
+    let kernel = kernel();
+    let mut table = Table::zeros(-REACH * BANDWIDTH, COMB_REACH + REACH * BANDWIDTH);
+    for process in blocks.iter().flatten() {
+        // Every pair is looked at, so long processes are thinned evenly.
+        let every = process.costs.len().div_ceil(COMB_REPETITIONS).max(1);
+        let costs: Vec<f64> = process.costs.iter().step_by(every).copied().collect();
+        for (at, one) in costs.iter().enumerate() {
+            let apart: Vec<f64> = costs[..at].iter().map(|other| (one - other).abs()).collect();
+            table.add(&apart, 1.0, &kernel);
+        }
+    }
+    let agree = table.at(0.0);
+    let (mut gap, mut tooth) = (agree, 0.0_f64);
+    for cell in 0..=(COMB_REACH / STEP) as usize {
+        let height = table.at(cell as f64 * STEP);
+        gap = gap.min(height);
+        if height > TOOTH * gap {
+            tooth = tooth.max(height);
+        }
+    }
+    if agree > 0.0 { tooth / agree } else { 0.0 }
+}
