@@ -73,11 +73,23 @@ pub(super) struct Execution {
     pub(super) dispatch_repeats: u32,
     /// Target's, then side's.
     pub(super) run_flags: Vec<String>,
+    /// The files that flags and environment variables name.
+    pub(super) named: Vec<PathBuf>,
     /// Worker threads of a CPU device; `None` leaves the tool's default.
     pub(super) workers: Option<usize>,
 }
 
 impl Execution {
+    /// The files that its processes are given by name, but for the module.
+    pub(super) fn reads(&self) -> impl Iterator<Item = &Path> {
+        let inputs = self.inputs.iter().filter_map(|input| match input {
+            InputArg::File(file) => Some(file.path.as_path()),
+            InputArg::Literal(_) => None,
+        });
+        let parameters = self.parameters.iter().map(|(_, path)| path.as_path());
+        inputs.chain(parameters).chain(self.named.iter().map(PathBuf::as_path))
+    }
+
     fn common(&self) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec![
             format!("--device={}", self.device).into(),
@@ -182,6 +194,7 @@ mod tests {
             allocators: vec!["caching".into()],
             dispatch_repeats: 1,
             run_flags: vec!["--module_mode=mmap".into()],
+            named: Vec::new(),
             workers: Some(1),
         }
     }

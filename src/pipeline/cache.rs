@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::files::{self, Scratch};
+use crate::files::{self, Scratch, Stamp};
 use crate::record::StageStatus;
 
 use super::PipelineError;
@@ -84,17 +84,39 @@ pub(super) async fn aside<T: Send + 'static>(
 /// Digests of files that do not change while a run lasts, each read once: the weights of a large model are
 /// the same for every target and both sides.
 #[derive(Debug, Default)]
-pub(super) struct Digests(Memo<PathBuf, String>);
+pub(super) struct Digests(Memo<PathBuf, Hashed>);
+
+#[derive(Debug, Clone)]
+struct Hashed {
+    sha256: String,
+    /// From before it was read.
+    stamp: Stamp,
+}
 
 impl Digests {
     pub(super) async fn sha256(&self, path: &Path) -> Result<String, PipelineError> {
-        let path = path.to_owned();
-        self.0.get(path.clone(), || aside(move || file_sha256(&path))).await
+        Ok(self.hashed(path).await?.sha256)
+    }
+
+    /// The stamp that a file had when it was hashed: with another one, it may no longer be what its digest says.
+    pub(super) async fn stamp(&self, path: &Path) -> Result<Stamp, PipelineError> {
+        Ok(self.hashed(path).await?.stamp)
+    }
+
+    async fn hashed(&self, path: &Path) -> Result<Hashed, PipelineError> {
+        let (key, path) = (path.to_owned(), path.to_owned());
+        let hash = move || {
+            let stamp = Stamp::now(&path).map_err(PipelineError::io("look at", &path))?;
+            Ok(Hashed { sha256: file_sha256(&path)?, stamp })
+        };
+        self.0.get(key, || aside(hash)).await
     }
 
     /// Notes the digest of a file that was just written from checked bytes, so that it is not read again.
     pub(super) fn learn(&self, path: PathBuf, sha256: String) {
-        self.0.set(path, sha256);
+        if let Ok(stamp) = Stamp::now(&path) {
+            self.0.set(path, Hashed { sha256, stamp });
+        }
     }
 }
 

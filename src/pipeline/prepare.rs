@@ -87,16 +87,20 @@ pub(super) async fn check<'a>(
     else {
         return Ok(prepared);
     };
-    let execution = execution(host, planned, source, compiled);
-    let vmfb_sha256 = compiled.vmfb_sha256.clone();
-    prepared.artifact = match artifact(host, &execution, source, planned, tools, vmfb_sha256).await {
-        Ok(artifact) => Some(artifact),
+    let made = async {
+        let execution = execution(host, planned, source, compiled)?;
+        let vmfb_sha256 = compiled.vmfb_sha256.clone();
+        Ok((artifact(host, &execution, source, planned, tools, vmfb_sha256).await?, execution))
+    };
+    let (artifact, execution) = match made.await {
+        Ok(made) => made,
         Err(StageError::Run(error)) => return Err(error),
         Err(StageError::Benchmark(failure)) => {
             prepared.fail(Stage::Verify, failure);
             return Ok(prepared);
         }
     };
+    prepared.artifact = Some(artifact);
     match targets::presence(host, tools, planned.target).await? {
         Presence::Present => {}
         // What the compiler made is known all the same, and is compared. The time is not.
@@ -178,9 +182,12 @@ fn execution(
     planned: PlannedBenchmark<'_>,
     source: &PreparedSource,
     compiled: &Compiled,
-) -> Execution {
-    let run_flags = planned.target.run_flags.iter().chain(&planned.side.side.run_flags);
-    Execution {
+) -> Result<Execution, StageFailure> {
+    let side = &planned.side.side;
+    let run_flags: Vec<String> = planned.target.run_flags.iter().chain(&side.run_flags).cloned().collect();
+    let by_flags = Named::find(&run_flags, &side.sources).map_err(StageFailure::new)?;
+    let by_values = Named::in_values(planned.target.env.values(), &side.sources);
+    Ok(Execution {
         module: compiled.module.clone(),
         function: planned.model.function.clone(),
         device: planned.target.device.clone(),
@@ -188,9 +195,10 @@ fn execution(
         parameters: source.parameters.clone(),
         allocators: planned.target.allocators.clone(),
         dispatch_repeats: planned.model.dispatch_repeats,
-        run_flags: run_flags.cloned().collect(),
+        run_flags,
+        named: by_flags.files.into_values().chain(by_values.files.into_values()).collect(),
         workers: host.cpus_for(&planned.target.device).map(|cpus| cpus.len()),
-    }
+    })
 }
 
 /// What is executed, by content: the module, and everything that runs with it.

@@ -332,7 +332,7 @@ impl<'a> PreparedRun<'a> {
         let alone = device::lock_host(options.lock_timeout, host.progress, host.cancel).await?;
         let mut unchanged = self.unchanged.clone();
         for side in sides {
-            unchanged.add_side(side).await?;
+            unchanged.add_side(side, &host.digests).await?;
         }
         devices::undo_leftovers(&host.gpus, host.progress, &alone);
         let asked = config.measure.lock_clocks;

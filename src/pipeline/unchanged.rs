@@ -8,8 +8,7 @@ use crate::files::Stamp;
 use crate::toolchain::Installed;
 
 use super::PipelineError;
-use super::argv::{Execution, InputArg};
-use super::cache::{aside, file_sha256};
+use super::cache::{Digests, aside, file_sha256};
 use super::candidates::Measurable;
 use super::stage::PreparedSide;
 
@@ -27,15 +26,21 @@ impl Unchanged {
         Ok(known)
     }
 
-    /// Notes what the benchmarks of a side read. A module is also hashed: other modules ran since it was made.
-    pub(super) async fn add_side(&mut self, side: &PreparedSide<'_>) -> Result<(), PipelineError> {
+    /// Notes what the benchmarks of a side read, as it was when it was hashed. A module is hashed again: other modules
+    /// ran since it was made.
+    pub(super) async fn add_side(
+        &mut self,
+        side: &PreparedSide<'_>,
+        digests: &Digests,
+    ) -> Result<(), PipelineError> {
         for prepared in side.benchmarks.iter().filter(|prepared| prepared.outcome.is_ok()) {
             let (Some(execution), Some(artifact)) = (&prepared.execution, &prepared.artifact) else {
                 continue;
             };
-            for path in read_by(execution) {
-                self.add(path)?;
+            for path in execution.reads() {
+                self.0.insert(path.to_owned(), digests.stamp(path).await?);
             }
+            self.add(&execution.module)?;
             let module = execution.module.clone();
             let sha256 = aside(move || file_sha256(&module)).await?;
             if sha256 != artifact.vmfb_sha256 {
@@ -55,7 +60,8 @@ impl Unchanged {
 
     /// Fails if anything was written to what a process of this benchmark executes and reads.
     pub(super) fn check(&self, ready: &Measurable<'_>) -> Result<(), PipelineError> {
-        let files = read_by(ready.execution).chain([ready.tools.iree_benchmark_module.as_path()]);
+        let (execution, tool) = (ready.execution, &ready.tools.iree_benchmark_module);
+        let files = execution.reads().chain([execution.module.as_path(), tool]);
         for path in files {
             let same = Stamp::now(path).is_ok_and(|stamp| self.0.get(path) == Some(&stamp));
             if !same {
@@ -64,14 +70,4 @@ impl Unchanged {
         }
         Ok(())
     }
-}
-
-/// The files that a process of the benchmark tool is given by name.
-fn read_by(execution: &Execution) -> impl Iterator<Item = &Path> {
-    let inputs = execution.inputs.iter().filter_map(|input| match input {
-        InputArg::File(file) => Some(file.path.as_path()),
-        InputArg::Literal(_) => None,
-    });
-    let parameters = execution.parameters.iter().map(|(_, path)| path.as_path());
-    inputs.chain(parameters).chain([execution.module.as_path()])
 }

@@ -112,6 +112,27 @@ fn files_behind_runtime_flags_decide_what_is_executed() {
 }
 
 #[test]
+fn nothing_that_a_process_reads_may_change_after_it_was_hashed() {
+    for (head, target, file) in [
+        ("run-flags = [\"--flagfile=run.txt\"]", "", "run.txt"),
+        ("run-flags = [\"--flagfile=run.txt\"]", "", "inner.txt"),
+        ("run-flags = [\"--parameters=model=weights.irpa\"]", "", "weights.irpa"),
+        ("", "[target.env]\nTUNING = \"weights.irpa\"\n", "weights.irpa"),
+    ] {
+        for during in ["run-shell", "shell"] {
+            let suite = Suite::new().model("a", &["latency-us=1000"]).head(head).toml(target).write();
+            suite.world.write("run.txt", "--flagfile=inner.txt\n");
+            suite.world.write("inner.txt", "--x=1\n");
+            suite.world.write("weights.irpa", "1");
+            suite.world.run(["run"]).expect_code(0);
+            let path = suite.world.work().join(file);
+            suite.source("a", &["latency-us=1000", &format!("{during}=echo --y=1 >> {}", path.display())]);
+            suite.world.run(["run"]).expect_code(20);
+        }
+    }
+}
+
+#[test]
 fn a_flag_that_names_a_missing_file_fails_its_benchmark() {
     for side in [
         format!("flags = [\"{LIBRARY}missing.mlir@s\"]"),
