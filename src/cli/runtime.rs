@@ -35,8 +35,8 @@ pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Res
         .block_on(async {
             // With one such thread, tokio waits for it where it can't have another. Without any it panics.
             tokio::task::spawn_blocking(|| ()).await.map_err(io::Error::other).map_err(internal)?;
-            let cancel = process::interrupts().map_err(internal)?;
-            work(cancel).await
+            let interrupts = process::interrupts().map_err(internal)?;
+            work(interrupts.cancel.clone()).await
         })
 }
 

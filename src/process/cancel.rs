@@ -1,7 +1,11 @@
 //! Cancellation: the first request asks tools to stop, the second kills them.
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use std::sync::{Mutex, PoisonError};
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// The urgency of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,19 +67,62 @@ impl Cancel {
     }
 }
 
-/// A token on which each SIGINT, SIGTERM and SIGHUP requests a stop. Must be called inside a runtime.
+/// The signals that ask a process to end.
+const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
+/// While this lives, each SIGINT, SIGTERM and SIGHUP requests a stop. Afterwards they end the process again, because
+/// nothing waits for the token any more: what is left to do, such as resampling, may take minutes.
+#[derive(Debug)]
+pub struct Interrupts {
+    pub cancel: Cancel,
+    /// Ended when dropped.
+    _listeners: JoinSet<()>,
+}
+
+/// What is listening in this process, and tokio's handlers while nothing is: tokio installs them only once.
+#[derive(Debug)]
+struct Listening {
+    count: usize,
+    aside: Vec<(Signal, SigAction)>,
+}
+
+static LISTENING: Mutex<Listening> = Mutex::new(Listening { count: 0, aside: Vec::new() });
+
+/// Listens for the signals. Must be called inside a runtime.
 ///
 /// # Errors
 /// The operating system refused a signal handler.
-pub fn interrupts() -> std::io::Result<Cancel> {
-    let cancel = Cancel::new();
-    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
-        tokio::spawn(listen(signal(kind)?, cancel.clone()));
+pub fn interrupts() -> std::io::Result<Interrupts> {
+    let (cancel, mut listeners) = (Cancel::new(), JoinSet::new());
+    let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
+    for kind in ENDING {
+        let signals = unix::signal(SignalKind::from_raw(kind as i32))?;
+        listeners.spawn(listen(signals, cancel.clone()));
     }
-    Ok(cancel)
+    for (kind, action) in listening.aside.drain(..) {
+        // SAFETY: the handler is tokio's, which is safe to run at any time and was taken from this signal.
+        unsafe { sigaction(kind, &action) }?;
+    }
+    listening.count += 1;
+    Ok(Interrupts { cancel, _listeners: listeners })
 }
 
-async fn listen(mut signals: Signal, cancel: Cancel) {
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
+        listening.count -= 1;
+        if listening.count > 0 {
+            return;
+        }
+        let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+        // SAFETY: the default action is no handler, so nothing runs inside one.
+        let set_aside = |kind| Some((kind, unsafe { sigaction(kind, &default) }.ok()?));
+        // A signal whose action can't be changed goes on requesting.
+        listening.aside = ENDING.into_iter().filter_map(set_aside).collect();
+    }
+}
+
+async fn listen(mut signals: unix::Signal, cancel: Cancel) {
     while signals.recv().await.is_some() {
         cancel.request();
     }

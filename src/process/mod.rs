@@ -28,7 +28,7 @@ mod session;
 mod supervisor;
 mod usage;
 
-pub use cancel::{Cancel, interrupts};
+pub use cancel::{Cancel, Interrupts, interrupts};
 pub use command::{Command, Exit, Finished};
 pub use containment::{Containment, containment};
 pub use error::ProcessError;

@@ -19,7 +19,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode};
 use tokio::runtime::Runtime;
 
 use crate::model::StoreUrl;
-use crate::process::{self, Cancel};
+use crate::process;
 
 use super::clouds;
 use super::{Change, Encoding, Files, RunName, StoreError, name};
@@ -39,10 +39,13 @@ const AT_ONCE: usize = 16;
 /// Bytes that are fetched ahead. What is more is fetched when it is read.
 const MOST_AHEAD: usize = 64 << 20;
 
+fn unstarted(place: &str, error: &std::io::Error) -> StoreError {
+    StoreError::Objects { action: "start the requests to", url: place.to_owned(), why: error.to_string() }
+}
+
 /// Objects below a prefix.
 pub struct Objects {
     runtime: Runtime,
-    cancel: Cancel,
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     place: String,
@@ -89,22 +92,20 @@ impl Objects {
         place: String,
         is_remote: bool,
     ) -> Result<Self, StoreError> {
-        let failed = |error: std::io::Error| StoreError::Objects {
-            action: "start the requests to",
-            url: place.clone(),
-            why: error.to_string(),
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let cancel = runtime.block_on(async { process::interrupts() }).map_err(failed)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| unstarted(&place, &error))?;
         let (ahead, fetched) = (RefCell::default(), Cell::default());
-        Ok(Self { runtime, cancel, store, prefix, place, is_remote, ahead, fetched })
+        Ok(Self { runtime, store, prefix, place, is_remote, ahead, fetched })
     }
 
     fn wait<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.runtime.block_on(async {
+            let interrupts = process::interrupts().map_err(|error| unstarted(&self.place, &error))?;
             tokio::select! {
                 done = work => done,
-                () = self.cancel.requested() => Err(StoreError::Interrupted),
+                () = interrupts.cancel.requested() => Err(StoreError::Interrupted),
             }
         })
     }

@@ -109,14 +109,16 @@ fn contain(args: &[String], device: Option<&str>) {
     let command = Command::new(std::env::current_exe().unwrap(), Duration::from_secs(60)).args(args.iter());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let exit = runtime.block_on(async {
-        let cancel = interrupts().unwrap();
+        let interrupts = interrupts().unwrap();
         let _alone = match device {
-            Some(name) => {
-                Some(benchgate::device::lock(name, None, &benchgate::model::Quiet, &cancel).await.unwrap())
-            }
+            Some(name) => Some(
+                benchgate::device::lock(name, None, &benchgate::model::Quiet, &interrupts.cancel)
+                    .await
+                    .unwrap(),
+            ),
             None => None,
         };
-        run(&command, &cancel).await.unwrap().exit
+        run(&command, &interrupts.cancel).await.unwrap().exit
     });
     println!("{exit:?}");
 }

@@ -1,6 +1,11 @@
 //! `benchgate noise` over faked tools.
 
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 
 use crate::suite::Suite;
 
@@ -34,6 +39,26 @@ fn a_machine_is_calibrated_with_its_own_code_against_itself() {
     let run: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
     let processes = |side: usize| run["sides"][side]["benchmarks"][0]["processes"].as_array().unwrap().len();
     assert_eq!([processes(0), processes(1)], [12, 12], "two processes a side and block");
+}
+
+#[test]
+fn resampling_that_takes_long_is_ended_by_a_signal() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    let mut command = suite.world.command(["noise", "--blocks", "6", "--resamples", "10000000"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while !suite.world.work().join("noise.json").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing was measured");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Whether the signal arrives while the last tool's work is put away, or while it resamples.
+    let ended = (0..600).find_map(|_| {
+        nix::sys::signal::kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).ok()?;
+        std::thread::sleep(Duration::from_millis(100));
+        child.try_wait().unwrap()
+    });
+    child.kill().unwrap();
+    assert!(ended.is_some_and(|status| !status.success()), "{ended:?}");
 }
 
 #[test]
