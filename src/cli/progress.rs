@@ -205,7 +205,11 @@ fn coarse(wait: Duration) -> String {
 
 /// `2 of 5 rows are open; next look after 8 blocks, in about 20 s`.
 fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
-    let mut text = format!("{} of {} rows are open", rows.iter().filter(|row| row.open).count(), rows.len());
+    let open = rows.iter().filter(|row| row.open).count();
+    if open == 0 {
+        return "no row is measured further".to_owned();
+    }
+    let mut text = format!("{open} of {} rows are open", rows.len());
     if let Some(next) = next {
         text.push_str(&format!("; next look after {} blocks, in about {}", next.blocks, coarse(next.wait)));
     }
@@ -386,6 +390,8 @@ mod tests {
                 "1 of 2 rows are open; next look after 8 blocks, in about 20 s",
             ]
         );
+        let lines = said(&[Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true }]);
+        assert_eq!(lines[1..], ["no row is measured further"]);
     }
 
     #[test]

@@ -249,7 +249,8 @@ fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Q
 fn paired_row(open: &Open) -> Option<PairedRow<'_>> {
     match &open.evidence {
         Evidence::Paired(blocks) => {
-            Some(PairedRow { blocks, tolerance: log_tolerance(&open.rule, open.floor) })
+            let tolerance = log_tolerance(&open.rule, open.floor);
+            Some(PairedRow { blocks, floor: open.floor, tolerance })
         }
         Evidence::Known { .. } | Evidence::History { .. } => None,
     }

@@ -84,10 +84,16 @@ pub fn log_tolerance(rule: &MetricPolicy, floor: f64) -> f64 {
 impl Question {
     /// About independent processes or a history: one look, no stability.
     pub fn unpaired(effect: Effect, rule: &MetricPolicy, floor: f64) -> Self {
-        Self::new(Inference::Modelled(effect), rule, floor)
+        let p = (effect.p_above(floor), effect.p_below(-floor));
+        Self::new(Inference::Modelled(effect), p, rule, floor)
     }
 
-    fn new(effect: Inference, rule: &MetricPolicy, floor: f64) -> Self {
+    fn new(
+        effect: Inference,
+        (p_above_floor, p_below_floor): (f64, f64),
+        rule: &MetricPolicy,
+        floor: f64,
+    ) -> Self {
         Self {
             floor,
             tolerance: log_tolerance(rule, floor),
@@ -99,8 +105,8 @@ impl Question {
             quickest: None,
             fatal: rule.fatal,
             classical: None,
-            p_above_floor: effect.p_above(floor),
-            p_below_floor: effect.p_below(-floor),
+            p_above_floor,
+            p_below_floor,
             effect,
         }
     }
@@ -120,7 +126,7 @@ impl Question {
                 || paired.p_far_share <= FAR_SHARE_DOUBT,
             unshown: unshown(paired),
             quickest: Some(paired.quickest),
-            ..Self::new(paired.shift.clone(), rule, floor)
+            ..Self::new(paired.shift.clone(), (paired.p_above_floor, paired.p_below_floor), rule, floor)
         }
     }
 
@@ -287,6 +293,7 @@ pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy, suite_rows
                     + question.effect.detectable(levels[at] * question.red_share, MDE_POWER))
                 .exp_m1(),
             };
+            question.effect.put_away();
             (index, decision)
         });
         for (index, decision) in decided {

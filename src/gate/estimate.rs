@@ -16,6 +16,9 @@ use super::threads;
 #[derive(Debug, Clone)]
 pub struct Paired {
     pub shift: Inference,
+    /// p of the shift beyond the floor, for the worse and for the better.
+    pub p_above_floor: f64,
+    pub p_below_floor: f64,
     pub counts: Counts,
     /// One-sided p of "head is not slow more often than base".
     pub p_stability: f64,
@@ -74,7 +77,8 @@ pub(super) const WORTH_SHARING: usize = 16;
 /// One row's blocks with what its policy says.
 pub struct PairedRow<'a> {
     pub blocks: &'a [Block],
-    /// Log scale.
+    /// Both on the log scale.
+    pub floor: f64,
     pub tolerance: f64,
 }
 
@@ -88,16 +92,25 @@ const MEDIAN_DIFFERENCE: f64 = 1.0484;
 /// Estimates all paired rows of one metric: shifts row by row, the rate of slow processes together. `None`
 /// for a row whose blocks can't be compared.
 pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
-    let shifts = threads::each(rows, WORTH_SHARING, |row| Shift::new(&scored(row.blocks)));
-    let counts: Vec<Counts> =
-        rows.iter().zip(&shifts).map(|(row, shift)| slow_counts(row, shift.as_ref())).collect();
+    let shifts = threads::each(rows, WORTH_SHARING, |row| {
+        let shift = Shift::new(scored(row.blocks))?;
+        let p = (shift.p_above(row.floor), shift.p_below(-row.floor));
+        shift.put_away();
+        Some((shift, p))
+    });
+    let slow = |(row, found): (&PairedRow<'_>, &Option<(Shift, _)>)| {
+        slow_counts(row, found.as_ref().map(|(shift, _)| shift))
+    };
+    let counts: Vec<Counts> = rows.iter().zip(&shifts).map(slow).collect();
     let rates = RatePrior::pooled(&counts);
     rows.iter()
         .zip(shifts.into_iter().zip(&counts))
         .map(|(row, (shift, counts))| {
             let lopsided = counts.head_slower + counts.base_slower;
-            let shift = shift?;
+            let (shift, (p_above_floor, p_below_floor)) = shift?;
             Some(Paired {
+                p_above_floor,
+                p_below_floor,
                 blur: shift.blur(),
                 quickest: Quickest::new(row.blocks),
                 p_far_share: far_share(row, &shift),
@@ -113,7 +126,7 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
 
 /// What blocks say about the shift alone.
 pub fn shift(blocks: &[Block]) -> Option<Inference> {
-    Shift::new(&scored(blocks)).map(|shift| Inference::Randomised(Arc::new(shift)))
+    Shift::new(scored(blocks)).map(|shift| Inference::Randomised(Arc::new(shift)))
 }
 
 fn scored(blocks: &[Block]) -> Vec<scores::Block> {

@@ -17,19 +17,17 @@ pub struct Table {
 
 impl Table {
     pub fn zeros(low: f64, high: f64) -> Self {
-        Self { low, values: vec![0.0; ((high - low) / STEP).ceil().max(0.0) as usize + 2] }
+        Self { low, values: vec![0.0; Self::cells(low, high)] }
     }
 
-    // Inlined: scores ask for millions of values, and code of other rooms is compiled apart.
-    #[inline]
-    pub fn place(&self, x: f64) -> Option<(usize, f64)> {
-        let position = (x - self.low) / STEP;
-        // Cut off instead of rounded down, which is the same from zero on and one instruction.
-        let whole = position as usize;
-        (position >= 0.0 && whole < self.values.len() - 1).then_some((whole, position - whole as f64))
+    fn cells(low: f64, high: f64) -> usize {
+        ((high - low) / STEP).ceil().max(0.0) as usize + 2
     }
 
-    #[inline]
+    fn place(&self, x: f64) -> Option<(usize, f64)> {
+        place(self.low, self.values.len(), x)
+    }
+
     pub fn at(&self, x: f64) -> f64 {
         let Some((cell, part)) = self.place(x) else { return 0.0 };
         let (low, high) = (self.values[cell], self.values[cell + 1]);
@@ -54,6 +52,45 @@ impl Table {
     }
 }
 
+/// The cell of `x` on a grid that begins at `low`, and how far into it.
+fn place(low: f64, cells: usize, x: f64) -> Option<(usize, f64)> {
+    let position = (x - low) / STEP;
+    // Cut off instead of rounded down, which is the same from zero on and one instruction.
+    let whole = position as usize;
+    (position >= 0.0 && whole < cells - 1).then_some((whole, position - whole as f64))
+}
+
+/// Several tables on one grid. All have a value in a cell before any has one in the next, because they are asked for
+/// the same place.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    low: f64,
+    cells: usize,
+    count: usize,
+    values: Vec<f64>,
+}
+
+impl Columns {
+    pub fn new(tables: &[Table]) -> Self {
+        let (low, cells) = tables.first().map_or((0.0, 1), |table| (table.low, table.values.len()));
+        let values = (0..cells).flat_map(|cell| tables.iter().map(move |table| table.values[cell])).collect();
+        Self { low, cells, count: tables.len(), values }
+    }
+
+    /// What each table has at `x`, less what it has at `y`.
+    pub fn differences(&self, x: f64, y: f64, into: &mut Vec<f64>) {
+        into.clear();
+        into.resize(self.count, 0.0);
+        for (sign, at) in [(1.0, x), (-1.0, y)] {
+            let Some((cell, part)) = place(self.low, self.cells, at) else { continue };
+            let (low, rest) = self.values[cell * self.count..].split_at(self.count);
+            for ((into, low), high) in into.iter_mut().zip(low).zip(rest) {
+                *into += sign * (low + part * (high - low));
+            }
+        }
+    }
+}
+
 /// Heights of a kernel, cell by cell from its middle.
 pub fn kernel() -> Vec<f64> {
     let cells = (REACH * BANDWIDTH / STEP).ceil() as usize;
@@ -61,7 +98,8 @@ pub fn kernel() -> Vec<f64> {
 }
 
 /// The sum of densities on one grid.
-pub fn sum<'a>(mut tables: impl Iterator<Item = &'a Table>) -> Table {
+pub fn sum(tables: &[Table]) -> Table {
+    let mut tables = tables.iter();
     let mut sum = tables.next().cloned().unwrap_or(Table { low: 0.0, values: vec![0.0] });
     for table in tables {
         sum.values.iter_mut().zip(&table.values).for_each(|(into, value)| *into += value);
@@ -70,22 +108,64 @@ pub fn sum<'a>(mut tables: impl Iterator<Item = &'a Table>) -> Table {
 }
 
 /// Density of the differences `repetition - other` over all others in `density`.
-pub fn differences(repetitions: &[f64], density: &Table, farthest: f64) -> Table {
-    // Zero is a cell's own place, so that both directions are rounded alike.
-    let farthest = (farthest / STEP).ceil() * STEP;
-    let mut table = Table::zeros(-farthest, farthest);
-    let share = 1.0 / repetitions.len() as f64;
-    for &repetition in repetitions {
-        // Cell by cell the place in `density` moves down by one; its part of a cell stays.
-        let position = (repetition - table.low - density.low) / STEP;
-        let (whole, part) = (position.floor() as i64, position - position.floor());
-        let (first, last) =
-            (0.max(whole - density.values.len() as i64 + 2), whole.min(table.values.len() as i64 - 1));
-        for cell in first..=last {
-            let at = (whole - cell) as usize;
-            let value = density.values[at] + part * (density.values[at + 1] - density.values[at]);
-            table.values[cell as usize] += share * value;
-        }
+pub struct Differences<'a> {
+    repetitions: &'a [f64],
+    density: &'a Table,
+    low: f64,
+    cells: usize,
+}
+
+impl<'a> Differences<'a> {
+    pub fn new(repetitions: &'a [f64], density: &'a Table, farthest: f64) -> Self {
+        // Zero is a cell's own place, so that both directions are rounded alike.
+        let farthest = (farthest / STEP).ceil() * STEP;
+        Self { repetitions, density, low: -farthest, cells: Table::cells(-farthest, farthest) }
     }
-    table
+
+    /// At each repetition the cell of `density` that meets cell 0, and how far into it. The next cell meets the one
+    /// below it, at the same part.
+    fn places(&self) -> impl Iterator<Item = (i64, f64)> {
+        self.repetitions.iter().map(|repetition| {
+            let position = (repetition - self.low - self.density.low) / STEP;
+            (position.floor() as i64, position - position.floor())
+        })
+    }
+
+    /// All of it.
+    pub fn table(&self) -> Table {
+        let mut table = Table { low: self.low, values: vec![0.0; self.cells] };
+        // Mirrored, so that both are read forwards.
+        let mirrored: Vec<f64> = self.density.values.iter().rev().copied().collect();
+        let (count, share) = (mirrored.len() as i64, 1.0 / self.repetitions.len() as f64);
+        for (whole, part) in self.places() {
+            let (first, last) = (0.max(whole - count + 2), whole.min(self.cells as i64 - 1));
+            if last < first {
+                continue;
+            }
+            let (begin, end) = ((count - 1 - whole + first) as usize, (count - whole + last) as usize);
+            let into = &mut table.values[first as usize..=last as usize];
+            for ((into, low), high) in
+                into.iter_mut().zip(&mirrored[begin..end]).zip(&mirrored[begin - 1..end - 1])
+            {
+                *into += share * (low + part * (high - low));
+            }
+        }
+        table
+    }
+
+    /// At one difference: for those who ask for few.
+    pub fn at(&self, x: f64) -> f64 {
+        let Some((cell, part)) = place(self.low, self.cells, x) else { return 0.0 };
+        let (low, high) = (self.value(cell), self.value(cell + 1));
+        low + part * (high - low)
+    }
+
+    fn value(&self, cell: usize) -> f64 {
+        let (values, share) = (&self.density.values, 1.0 / self.repetitions.len() as f64);
+        let of = |(whole, part): (i64, f64)| {
+            let at = usize::try_from(whole - cell as i64).ok().filter(|at| at + 1 < values.len())?;
+            Some(share * (values[at] + part * (values[at + 1] - values[at])))
+        };
+        self.places().filter_map(of).sum()
+    }
 }

@@ -15,6 +15,13 @@ pub enum Inference {
 }
 
 impl Inference {
+    /// Frees what is only needed to answer. The next question makes it again.
+    pub fn put_away(&self) {
+        if let Self::Randomised(shift) = self {
+            shift.put_away();
+        }
+    }
+
     pub fn center(&self) -> f64 {
         match self {
             Self::Modelled(effect) => effect.center,

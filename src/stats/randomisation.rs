@@ -5,6 +5,8 @@
 //! distribution is counted, not simulated: the same blocks give the same p on every machine, and the
 //! rounding is part of the statistic, which keeps the test exact.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::student_tail;
 
 /// Steps that the largest possible sum is divided into. Half a step a block is far below what one
@@ -17,14 +19,14 @@ const CLEARLY_OPEN: f64 = 1.0;
 /// What one block may contribute, every value as likely as the others, and what it did contribute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {
-    pub possible: Vec<f64>,
+    pub possible: SmallVec<[f64; 6]>,
     pub observed: f64,
 }
 
 impl Contribution {
     /// A block whose sides may be swapped.
     pub fn swapped(observed: f64) -> Self {
-        Self { possible: vec![observed, -observed], observed }
+        Self { possible: smallvec![observed, -observed], observed }
     }
 }
 
@@ -42,20 +44,22 @@ pub fn tail(blocks: &[Contribution]) -> f64 {
     let step = reach / STEPS;
     let whole = |value: f64| (value / step).round() as i64;
     // `chances[i]` belongs to the sum `i - offset`.
-    let (mut chances, mut offset, mut observed) = (vec![1.0], 0_i64, 0_i64);
+    let (mut chances, mut next, mut offset, mut observed) = (vec![1.0], Vec::new(), 0_i64, 0_i64);
     for block in blocks {
         observed += whole(block.observed);
-        let values: Vec<i64> = block.possible.iter().map(|&value| whole(value)).collect();
-        let most = values.iter().map(|value| value.abs()).max().unwrap_or_default();
-        let mut next = vec![0.0; chances.len() + 2 * most as usize];
-        let share = 1.0 / values.len().max(1) as f64;
-        for value in values {
+        let values = || block.possible.iter().map(|&value| whole(value));
+        let most = values().map(i64::abs).max().unwrap_or_default();
+        next.clear();
+        next.resize(chances.len() + 2 * most as usize, 0.0);
+        let share = 1.0 / block.possible.len().max(1) as f64;
+        for value in values() {
             let start = (most + value) as usize;
             for (place, chance) in next[start..].iter_mut().zip(&chances) {
                 *place += share * chance;
             }
         }
-        (chances, offset) = (next, offset + most);
+        std::mem::swap(&mut chances, &mut next);
+        offset += most;
     }
     let first = usize::try_from(observed + offset).unwrap_or_default().min(chances.len());
     chances[first..].iter().sum::<f64>().min(1.0)
@@ -106,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_best_of_six_orders_in_every_block_is_rarer_than_a_coin() {
-        let block = Contribution { possible: vec![2.0, 0.1, 0.0, 0.0, -0.1, -2.0], observed: 2.0 };
+        let block = Contribution { possible: smallvec![2.0, 0.1, 0.0, 0.0, -0.1, -2.0], observed: 2.0 };
         assert!((tail(&vec![block; 4]) * 6.0_f64.powi(4) - 1.0).abs() < 1e-12);
     }
 }

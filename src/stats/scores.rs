@@ -12,7 +12,7 @@
 //! TEST 27:811–825).
 
 use super::describe;
-use super::difference_density::{BANDWIDTH, REACH, STEP, Table, differences, kernel, sum};
+use super::difference_density::{BANDWIDTH, Columns, Differences, REACH, STEP, Table, kernel, sum};
 
 /// One process of a block: its place in the schedule, its side, and logarithms of its repetitions.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +45,7 @@ fn distances() -> impl Iterator<Item = f64> {
     std::iter::successors(Some(BANDWIDTH / 3.0), |x| Some(x * RATIO)).take_while(|x| *x < FARTHEST_PARTNER)
 }
 
-/// Of one process: its place and side, what its own side says of it, and the density of its repetitions' differences
-/// to the other side's, unshifted.
+/// Of one process: its place and side, and what its own side says of it.
 #[derive(Debug, Clone)]
 struct Profile {
     slot: u8,
@@ -54,23 +53,15 @@ struct Profile {
     middle: f64,
     /// Its score against its own side at each distance: no shift changes it.
     own: Vec<f64>,
-    across: Table,
-}
-
-impl Profile {
-    /// A distance to the other side when head is taken to be `shift` worse.
-    #[inline]
-    fn moved(&self, shift: f64) -> f64 {
-        if self.head { shift } else { -shift }
-    }
 }
 
 /// The scores of all processes of one row, for every shift of head.
 #[derive(Debug, Clone)]
 pub struct Scores {
     blocks: Vec<Vec<Profile>>,
-    /// The sums of `across` of each side.
-    across: [Table; 2],
+    /// By side, the densities of its processes' differences to the other side, unshifted; and their sums.
+    across: [Columns; 2],
+    sums: [Table; 2],
     /// Head's median less base's: head's costs are kept less this, so that the tables need not reach from one
     /// side to the other.
     center: f64,
@@ -130,29 +121,29 @@ impl Scores {
         };
         let mut everywhere = [0, 1].map(|_| Table::zeros(low - margin, high + margin));
         add(&mut everywhere, &blocks, ALL / count(&blocks));
+        let mut across = [Vec::new(), Vec::new()];
         let profiles = blocks.iter().map(|block| {
             let mut here = everywhere.clone();
             let own = std::slice::from_ref(block);
             add(&mut here, own, OWN / count(own));
-            let profile = |process: &Process| {
-                let to = |head: bool| differences(&process.costs, &here[usize::from(head)], span + margin);
+            let mut profile = |process: &Process| {
+                let to =
+                    |head: bool| Differences::new(&process.costs, &here[usize::from(head)], span + margin);
                 let own = to(process.head);
+                across[usize::from(process.head)].push(to(!process.head).table());
                 Profile {
                     slot: process.slot,
                     head: process.head,
                     middle: describe::median(&process.costs).unwrap_or_default(),
                     own: distances().map(|x| own.at(x) - own.at(-x)).collect(),
-                    across: to(!process.head),
                 }
             };
-            block.iter().map(profile).collect()
+            block.iter().map(&mut profile).collect()
         });
-        let blocks: Vec<Vec<Profile>> = profiles.collect();
-        let across = [false, true].map(|head| {
-            let side = blocks.iter().flatten().filter(|profile| profile.head == head);
-            sum(side.map(|profile| &profile.across))
-        });
-        Some(Self { blocks, across, center, span })
+        let blocks = profiles.collect();
+        let (sums, across) =
+            (across.each_ref().map(|side| sum(side)), across.map(|side| Columns::new(&side)));
+        Some(Self { blocks, across, sums, center, span })
     }
 
     pub fn blocks(&self) -> usize {
@@ -168,7 +159,7 @@ impl Scores {
     /// point is the estimate.
     pub fn agreement(&self, shift: f64) -> f64 {
         let shift = shift - self.center;
-        let [of_base, of_head] = &self.across;
+        let [of_base, of_head] = &self.sums;
         // From both sides, so that swapping them changes nothing.
         of_head.at(shift) + of_base.at(-shift)
     }
@@ -198,44 +189,65 @@ impl Scores {
     /// separates the processes of the blocks, whichever side they are of.
     pub fn at(&self, shift: f64) -> Vec<Vec<Scored>> {
         let shift = shift - self.center;
-        let distances = distances().enumerate();
-        let separated: Vec<Separated> = distances.map(|(at, x)| self.separated(shift, at, x)).collect();
-        let most = separated.iter().map(|one| one.separation).fold(f64::NEG_INFINITY, f64::max);
-        let unscored = |p: &Profile| Scored { slot: p.slot, head: p.head, score: 0.0 };
-        let mut mean: Vec<Vec<Scored>> =
-            self.blocks.iter().map(|block| block.iter().map(unscored).collect()).collect();
-        for one in separated {
+        let processes = self.blocks.iter().map(Vec::len).sum();
+        let count = distances().count();
+        let (mut scores, mut workspace) = (vec![0.0; count * processes], Workspace::default());
+        let found: Vec<Separated> = distances()
+            .zip(scores.chunks_exact_mut(processes))
+            .enumerate()
+            .map(|(at, (x, scores))| self.separated(shift, at, x, scores, &mut workspace))
+            .collect();
+        let most = found.iter().map(|one| one.separation).fold(f64::NEG_INFINITY, f64::max);
+        let mut mean = vec![0.0; processes];
+        for (one, scores) in found.iter().zip(scores.chunks_exact(processes)) {
             let weight = ((one.separation - most) / SHARPNESS).exp() / one.size;
-            for (into, from) in mean.iter_mut().flatten().zip(&one.scores) {
-                into.score += weight * from;
-            }
+            mean.iter_mut().zip(scores).for_each(|(into, score)| *into += weight * score);
         }
-        mean
+        let mut mean = mean.into_iter();
+        let mut scored =
+            |p: &Profile| Scored { slot: p.slot, head: p.head, score: mean.next().unwrap_or(0.0) };
+        self.blocks.iter().map(|block| block.iter().map(&mut scored).collect()).collect()
     }
 
     /// Scores with partners at the distance `x`, which has the place `at`, head's centered costs less `shift`.
-    fn separated(&self, shift: f64, at: usize, x: f64) -> Separated {
-        let score = |p: &Profile| {
-            let other = p.moved(shift);
-            p.own[at] + p.across.at(other + x) - p.across.at(other - x)
-        };
-        let scores: Vec<f64> = self.blocks.iter().flatten().map(score).collect();
-        let size = scores.iter().map(|score| score * score).sum::<f64>();
+    fn separated(
+        &self,
+        shift: f64,
+        at: usize,
+        x: f64,
+        scores: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Separated {
+        let Workspace { across: [base, head], sorted } = workspace;
+        self.across[0].differences(x - shift, -x - shift, base);
+        self.across[1].differences(x + shift, shift - x, head);
+        let mut across = [base.iter(), head.iter()];
+        for (score, p) in scores.iter_mut().zip(self.blocks.iter().flatten()) {
+            *score = p.own[at] + across[usize::from(p.head)].next().unwrap_or(&0.0);
+        }
+        let size = scores.iter().map(|score| *score * *score).sum::<f64>();
         let size = (size + RIDGE * self.blocks.len() as f64).sqrt();
-        let (mut sorted, mut separation) = (scores.clone(), 0.0);
-        let mut rest = sorted.as_mut_slice();
+        sorted.clear();
+        sorted.extend_from_slice(scores);
+        let (mut rest, mut separation) = (sorted.as_mut_slice(), 0.0);
         for block in &self.blocks {
             let (own, others) = rest.split_at_mut(block.len());
             separation += largest(block, own);
             rest = others;
         }
-        Separated { separation: separation / size, size, scores }
+        Separated { separation: separation / size, size }
     }
 }
 
-/// The scores of one distance by process, how large they are, and how well they separate the processes of the blocks.
+/// Memory that the distances share.
+#[derive(Default)]
+struct Workspace {
+    across: [Vec<f64>; 2],
+    sorted: Vec<f64>,
+}
+
+/// How large the scores of one distance are, and how well they separate the processes of the blocks.
 struct Separated {
-    scores: Vec<f64>,
     size: f64,
     separation: f64,
 }

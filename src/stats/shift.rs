@@ -5,6 +5,9 @@
 //! the labels mean nothing any more: every order that the schedule could have drawn would have been as good
 //! (Fisher 1935).
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use super::comb::comb;
 use super::difference_density::BANDWIDTH;
 use super::draws::Draws;
@@ -52,20 +55,32 @@ const LEAST_SUPPORT: f64 = 0.035;
 const LEVEL: f64 = 0.05;
 const LEVEL_Z: f64 = 1.645;
 
+/// What was made to answer.
+#[derive(Debug, Default)]
+struct Answers {
+    /// Made again where they are missing: they take a thousand times the memory of the blocks.
+    scores: Option<Scores>,
+    /// By the bits of the shift: bounds at several levels ask for the same shifts.
+    p: HashMap<(u64, Towards), f64>,
+}
+
 /// The answer of one row's blocks.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Shift {
-    scores: Scores,
+    blocks: Vec<Block>,
+    answers: Mutex<Answers>,
     draws: Draws,
     comb: f64,
     estimate: f64,
+    support: f64,
+    range: (f64, f64),
     /// Candidates below and above the estimate, the nearest first.
     below: Vec<Asked>,
     above: Vec<Asked>,
     standard_error: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Towards {
     Above,
     Below,
@@ -83,29 +98,48 @@ impl Towards {
 
 impl Shift {
     /// `None` where the blocks can't be scored.
-    pub fn new(blocks: &[Block]) -> Option<Self> {
-        let scores = Scores::new(blocks)?;
+    pub fn new(blocks: Vec<Block>) -> Option<Self> {
+        let scores = Scores::new(&blocks)?;
         let estimate = mode(&scores);
-        let draws = Draws::of_blocks(blocks);
-        let (comb, below, above) = (comb(blocks), Vec::new(), Vec::new());
-        let mut shift = Self { scores, draws, comb, estimate, below, above, standard_error: 0.0 };
-        shift.below = shift.candidates(Towards::Above);
-        shift.above = shift.candidates(Towards::Below);
+        let mut shift = Self {
+            draws: Draws::of_blocks(&blocks),
+            comb: comb(&blocks),
+            estimate,
+            support: scores.support(estimate),
+            range: scores.range(),
+            below: Vec::new(),
+            above: Vec::new(),
+            standard_error: 0.0,
+            blocks,
+            answers: Mutex::default(),
+        };
+        shift.below = shift.candidates(&scores, Towards::Above);
+        shift.above = shift.candidates(&scores, Towards::Below);
+        shift.answers().scores = Some(scores);
         shift.standard_error = shift.half_width(LEVEL) / LEVEL_Z;
         Some(shift)
     }
 
+    /// Frees what is only needed to answer. The next question makes it again.
+    pub fn put_away(&self) {
+        *self.answers() = Answers::default();
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The shifts on one side of the estimate that might be the true one: those that pairs agree with, and none,
     /// whatever the pairs say, because most changes change nothing.
-    fn candidates(&self, towards: Towards) -> Vec<Asked> {
+    fn candidates(&self, scores: &Scores, towards: Towards) -> Vec<Asked> {
         let sign = towards.outwards();
         let end = self.end(towards);
-        let enough = CANDIDATE * self.scores.agreement(self.estimate);
-        let agrees = |away: &f64| self.scores.agreement(self.estimate + sign * away) >= enough;
+        let enough = CANDIDATE * scores.agreement(self.estimate);
+        let agrees = |away: &f64| scores.agreement(self.estimate + sign * away) >= enough;
         let cells = (end / BANDWIDTH) as u32;
         let away = (1..=cells).map(|cell| f64::from(cell) * BANDWIDTH).filter(agrees);
         let none = (-self.estimate * sign > 0.0).then_some(-self.estimate * sign);
-        let ask = |away: f64| Asked { away, p: self.p_value(self.estimate + sign * away, towards) };
+        let ask = |away: f64| Asked { away, p: self.p_by(scores, self.estimate + sign * away, towards) };
         let mut asked: Vec<Asked> = away.chain(none).map(ask).collect();
         asked.sort_by(|a, b| a.away.total_cmp(&b.away));
         asked
@@ -113,7 +147,7 @@ impl Shift {
 
     /// So far from the estimate no pair meets.
     fn end(&self, towards: Towards) -> f64 {
-        let (low, high) = self.scores.range();
+        let (low, high) = self.range;
         let end = match towards {
             Towards::Above => self.estimate - low,
             Towards::Below => high - self.estimate,
@@ -131,11 +165,11 @@ impl Shift {
         if self.comb > MOST_COMB {
             return Some(Blur::Grid);
         }
-        (self.scores.support(self.estimate) < LEAST_SUPPORT).then_some(Blur::Scattered)
+        (self.support < LEAST_SUPPORT).then_some(Blur::Scattered)
     }
 
     pub fn blocks(&self) -> usize {
-        self.scores.blocks()
+        self.blocks.len()
     }
 
     /// One-sided p of "the true shift is `limit` or less": the largest p of all those shifts, because data with
@@ -214,9 +248,23 @@ impl Shift {
 
     /// p of "the true shift is `shift`" against "it is more" (`Above`) or "it is less" (`Below`).
     fn p_value(&self, shift: f64, towards: Towards) -> f64 {
+        let (key, mut answers) = ((shift.to_bits(), towards), self.answers());
+        if let Some(p) = answers.p.get(&key) {
+            return *p;
+        }
+        if answers.scores.is_none() {
+            answers.scores = Scores::new(&self.blocks);
+        }
+        // Blocks that were scored once are scored again.
+        let p = answers.scores.as_ref().map_or(1.0, |scores| self.p_by(scores, shift, towards));
+        answers.p.insert(key, p);
+        p
+    }
+
+    fn p_by(&self, scores: &Scores, shift: f64, towards: Towards) -> f64 {
         let sign = -towards.outwards();
-        let near = self.draws.p_value(&self.scores.at(shift), sign) / NEAR_SHARE;
-        let ranks = self.draws.p_value(&self.scores.ranks(shift), sign) / (1.0 - NEAR_SHARE);
+        let near = self.draws.p_value(&scores.at(shift), sign) / NEAR_SHARE;
+        let ranks = self.draws.p_value(&scores.ranks(shift), sign) / (1.0 - NEAR_SHARE);
         near.min(ranks).min(1.0)
     }
 }
@@ -287,7 +335,7 @@ mod tests {
     #[test]
     fn sides_that_never_meet_are_bounded_on_both_sides() {
         for shift in [0.2, 0.58, 1.5, 4.7, -0.58] {
-            let shifts = Shift::new(&session(12, 8, 0.004, shift, 3)).unwrap();
+            let shifts = Shift::new(session(12, 8, 0.004, shift, 3)).unwrap();
             let (low, high) = (shifts.lower(1e-3), shifts.upper(1e-3));
             assert!(low > shift - 0.02 && high < shift + 0.02, "{shift}: {low} to {high}");
         }
@@ -296,7 +344,7 @@ mod tests {
     #[test]
     fn six_blocks_that_never_meet_are_enough_for_a_suite_of_three_rows() {
         // Farther apart than the host's two states.
-        let shifts = Shift::new(&session(6, 8, 0.004, 0.75, 3)).unwrap();
+        let shifts = Shift::new(session(6, 8, 0.004, 0.75, 3)).unwrap();
         let level = 0.8 * 0.01 / 3.0;
         let found = (shifts.p_above(0.01), shifts.lower(level));
         assert!(found.0 <= level && found.1 > 0.25, "{found:?}");
@@ -306,7 +354,7 @@ mod tests {
     fn swapping_the_sides_mirrors_the_answer() {
         let blocks = session(12, 8, 0.01, 0.03, 5);
         let swapped = changed(&blocks, |process| process.head = !process.head);
-        let (one, other) = (Shift::new(&blocks).unwrap(), Shift::new(&swapped).unwrap());
+        let (one, other) = (Shift::new(blocks).unwrap(), Shift::new(swapped).unwrap());
         assert!((one.estimate() + other.estimate()).abs() < 1e-6);
         for alpha in [0.05, 1e-3] {
             assert!((one.lower(alpha) + other.upper(alpha)).abs() < 1e-6);
@@ -321,7 +369,7 @@ mod tests {
         let slowed =
             changed(&blocks, |p| p.costs.iter_mut().for_each(|c| *c += if p.head { 0.7 } else { 0.0 }));
         let of = |blocks: &[Block]| {
-            let shift = Shift::new(blocks).unwrap();
+            let shift = Shift::new(blocks.to_vec()).unwrap();
             [shift.lower(0.01), shift.estimate(), shift.upper(0.01)]
         };
         for ((plain, scaled), slowed) in of(&blocks).into_iter().zip(of(&scaled)).zip(of(&slowed)) {
@@ -345,7 +393,7 @@ mod tests {
                             process.head = coin == process.slot.is_multiple_of(2);
                         }
                     }
-                    Shift::new(&drawn).unwrap().p_above(0.0)
+                    Shift::new(drawn).unwrap().p_above(0.0)
                 })
                 .collect();
             for level in [1.0 / 256.0, 2.0 / 256.0, 0.02, 0.05, 0.1] {
@@ -364,7 +412,7 @@ mod tests {
                 process.costs = costs(number);
                 number += 1;
             });
-            Shift::new(&blocks)
+            Shift::new(blocks)
         };
         let equal = with(|_| vec![0.0; 8]).unwrap();
         assert_eq!((equal.estimate(), equal.p_above(0.0)), (0.0, 1.0));
@@ -373,6 +421,6 @@ mod tests {
         let many = with(|at| (0..10_000).map(|i| ((i * 7919 + at) % 1000) as f64 * 1e-5).collect()).unwrap();
         assert!(many.estimate().abs() < 0.01);
         assert!(with(|_| vec![f64::NAN]).is_none() && with(|_| Vec::new()).is_none());
-        assert!(Shift::new(&[]).is_none());
+        assert!(Shift::new(Vec::new()).is_none());
     }
 }

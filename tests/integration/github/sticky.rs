@@ -282,9 +282,22 @@ fn an_older_check_run_replaces_nothing_and_a_newer_one_updates_it() {
 fn a_retry_after_of_any_size_is_a_wait_that_is_too_long() {
     for (status, seconds) in [(502, "18446744073709551615"), (429, "18446744073709551614"), (503, "1e99")] {
         let double = Double::new();
+        // A second has been waited already, so that a sum of both does not fit.
+        double.fail("GET", "comments", Fault::NotDone502);
         let headers = vec![("Retry-After", seconds.to_owned())];
         double.fail("GET", "comments", Fault::Refuse { status, headers, message: "later" });
-        assert!(post(&double, 1, 1, "red", true).is_err(), "{status}");
+        let retries = RetryPolicy { first_wait: Duration::from_secs(1), ..RETRIES };
+        let repository = Repository::parse("o/r").unwrap();
+        let marker = marker(1, 1);
+        let wanted =
+            CommentRequest { pull_request: 7, marker: &marker, body: "red", create: true, author: BOT };
+        let posted = on(async {
+            Client::new(&double.api(), repository, &Token::new(TOKEN).unwrap(), retries)
+                .unwrap()
+                .comment(&wanted)
+                .await
+        });
+        assert!(posted.is_err(), "{status}");
     }
 }
 

@@ -67,6 +67,10 @@ const OF_HEAD: &[(&str, &[&str])] = &[
     ("head's time is too small to be one", &["latency-us=1e-320"]),
     ("one repetition takes no time", &["json-replace-last=\"real_time\": =>\"real_time\": 0.0, \"x\": "]),
     (
+        "every repetition of a slower head has its time twice",
+        &["latency-us=1300", "json-replace=\"real_time\": =>\"real_time\": 1.0, \"real_time\": "],
+    ),
+    (
         "one repetition is in another unit",
         &["json-replace-last=\"time_unit\": \"ms\"=>\"time_unit\": \"us\""],
     ),
