@@ -205,6 +205,16 @@ fn a_red_session_is_stored_but_excluded_until_it_is_accepted() {
 }
 
 #[test]
+fn an_acceptance_whose_answer_was_lost_is_stored_and_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    ten_days(&mut files);
+    let again = || acceptance(Some("20261010"), "2026-10-11T13:00:00Z");
+    let first = accept(&mut files, again()).unwrap();
+    assert_eq!(accept(&mut files, again()).unwrap(), first);
+}
+
+#[test]
 fn sessions_of_an_expired_acceptance_are_excluded() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());

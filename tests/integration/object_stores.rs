@@ -63,11 +63,14 @@ impl Server {
 
     fn azure(files: Option<&Path>) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let location = folder.path().join("azurite");
+        std::fs::create_dir(&location).unwrap();
+        let mut fill = Command::new(tools().join("venv/bin/python"));
+        assert!(fill.arg(script("fill.py")).arg(&location).args(files).status().unwrap().success());
         let said = folder.path().join("said");
         let mut command = Command::new(tools().join("node"));
         command.arg(tools().join("node_modules/azurite/dist/src/blob/main.js"));
-        // In memory: on disk it writes all names again every five seconds, and 100,000 uploads take an hour.
-        command.args(["--silent", "--disableTelemetry", "--blobPort", "0", "--inMemoryPersistence"]);
+        command.args(["--silent", "--disableTelemetry", "--blobPort", "0", "--location"]).arg(&location);
         command.stdout(std::fs::File::create(&said).unwrap()).stdin(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
         let port = waited(|| {
@@ -75,10 +78,6 @@ impl Server {
             let port = text.split("http://127.0.0.1:").nth(1)?.split_whitespace().next()?.to_owned();
             Some(port)
         });
-        let mut fill = Command::new(tools().join("venv/bin/python"));
-        let none = folder.path().join("none");
-        let filled = fill.arg(script("fill.py")).arg(&port).arg(files.unwrap_or(&none)).status().unwrap();
-        assert!(filled.success());
         let variables = vec![
             ("AZURE_STORAGE_ENDPOINT", format!("http://127.0.0.1:{port}/devstoreaccount1")),
             ("AZURE_ALLOW_HTTP", "true".to_owned()),

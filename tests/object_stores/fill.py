@@ -1,56 +1,69 @@
-"""Uploads the files of a folder to azurite, eight at a time: `fill.py PORT FOLDER`. Creates the container `nightly`."""
+"""Writes what azurite keeps on disk: a container `nightly`, with the files of a folder: `fill.py LOCATION [FOLDER]`.
 
-import base64
-import datetime
+An upload searches all names that are already there, so uploading 100,000 objects takes more than an hour.
+"""
+
 import hashlib
-import hmac
-import http.client
+import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import local
-from urllib.parse import quote
 
-# The account that every azurite has; it is documented and no secret.
 ACCOUNT = "devstoreaccount1"
-KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-kept = local()
+EXTENT = "00000000-0000-4000-8000-000000000000"
+AT = "2026-01-01T00:00:00.000Z"
 
 
-def put(port, path, query, headers, body):
-    headers = {
-        "x-ms-date": datetime.datetime.now(datetime.timezone.utc).strftime("%a, %d %b %Y %H:%M:%S GMT"),
-        "x-ms-version": "2021-08-06",
-        **headers,
+def collection(name, indices, data):
+    """As LokiJS stores one. Documents are sorted by every key that has an index."""
+    for number, document in enumerate(data, 1):
+        document |= {"meta": {"revision": 0, "created": 0, "version": 0}, "$loki": number}
+    order = list(range(len(data)))
+    indices = {key: {"name": key, "dirty": False, "values": order} for key in indices}
+    return {
+        "name": name, "data": data, "idIndex": None, "binaryIndices": indices, "maxId": len(data), "uniqueNames": [], "transforms": {},
+        "disableChangesApi": True, "disableDeltaChangesApi": True, "changes": [], "dirtyIds": [],
     }
-    canonical = "".join(f"{name}:{value}\n" for name, value in sorted(headers.items()))
-    resource = f"/{ACCOUNT}/{ACCOUNT}{path}" + "".join(f"\n{name}:{value}" for name, value in sorted(query.items()))
-    length = str(len(body)) if body else ""
-    text = f"PUT\n\n\n{length}\n\n\n\n\n\n\n\n\n{canonical}{resource}"
-    signature = base64.b64encode(hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()).decode()
-    headers["Authorization"] = f"SharedKey {ACCOUNT}:{signature}"
-    address = f"/{ACCOUNT}{path}" + ("?" + "&".join(f"{name}={value}" for name, value in query.items()) if query else "")
-    if not hasattr(kept, "connection"):
-        kept.connection = http.client.HTTPConnection("127.0.0.1", port)
-    kept.connection.request("PUT", address, body, headers)
-    answer = kept.connection.getresponse()
-    said = answer.read()
-    if answer.status != 201:
-        raise SystemExit(f"{path}: {answer.status} {said[:400]}")
+
+
+def write(path, collections):
+    path.write_text(json.dumps({"filename": str(path), "collections": collections, "databaseVersion": 1.5}))
 
 
 def main():
-    port, top = int(sys.argv[1]), Path(sys.argv[2])
-    put(port, "/nightly", {"restype": "container"}, {}, b"")
-    files = [path for path in sorted(top.rglob("*")) if path.is_file()] if top.is_dir() else []
-
-    def upload(path):
-        key = quote(f"/nightly/compiler/{path.relative_to(top)}", safe="/")
-        put(port, key, {}, {"x-ms-blob-type": "BlockBlob"}, path.read_bytes())
-
-    with ThreadPoolExecutor(8) as pool:
-        for _ in pool.map(upload, files):
-            pass
+    location = Path(sys.argv[1])
+    top = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    (location / "__blobstorage__").mkdir()
+    blobs, offset = [], 0
+    named = sorted((f"compiler/{path.relative_to(top)}", path) for path in top.rglob("*.*") if path.is_file()) if top else []
+    with open(location / "__blobstorage__" / EXTENT, "wb") as extent:
+        for name, path in named:
+            content = path.read_bytes()
+            extent.write(content)
+            properties = {
+                "creationTime": AT, "lastModified": AT, "etag": f'"0x{offset:015X}"', "contentLength": len(content),
+                "contentType": "application/octet-stream", "blobType": "BlockBlob", "leaseStatus": "unlocked",
+                "contentMD5": {"type": "Buffer", "data": list(hashlib.md5(content).digest())}, "leaseState": "available",
+                "serverEncrypted": True, "accessTier": "Hot", "accessTierInferred": True, "accessTierChangeTime": AT,
+            }
+            blobs.append({
+                "deleted": False, "accountName": ACCOUNT, "containerName": "nightly", "name": name, "properties": properties,
+                "snapshot": "", "isCommitted": True, "persistency": {"id": EXTENT, "offset": offset, "count": len(content)},
+            })
+            offset += len(content)
+    container = {
+        "accountName": ACCOUNT, "name": "nightly",
+        "properties": {"etag": '"0x1"', "lastModified": AT, "leaseStatus": "unlocked", "leaseState": "available",
+                       "hasImmutabilityPolicy": False, "hasLegalHold": False},
+    }
+    write(location / "__azurite_db_blob__.json", [
+        collection("$CONTAINERS_COLLECTION$", ["accountName", "name"], [container]),
+        collection("$BLOBS_COLLECTION$", ["accountName", "containerName", "name", "snapshot"], blobs),
+        collection("$BLOCKS_COLLECTION$", ["accountName", "containerName", "blobName", "name"], []),
+    ])
+    if not blobs:
+        return
+    extent = {"id": EXTENT, "locationId": "Default", "path": EXTENT, "size": offset, "lastModifiedInMS": 1767225600000}
+    write(location / "__azurite_db_blob_extent__.json", [collection("$EXTENTS_COLLECTION$", ["id"], [extent])])
 
 
 main()
