@@ -96,7 +96,8 @@ fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| burn_on(cpu, &stop));
-        while !has_result(&sessions, "00001.json") {
+        // Two processes: on a busy machine this thread may sleep through one.
+        while !has_result(&sessions, "00002.json") {
             std::thread::sleep(Duration::from_millis(5));
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -107,7 +108,7 @@ fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_
     let shares = foreign_shares(&suite);
     assert_eq!(shares.len(), 4);
     // Two that want one processor get half of it each; other programs of this machine may take their part.
-    assert!(shares[1] > 0.3, "{shares:?}");
+    assert!(shares[1].max(shares[2]) > 0.3, "{shares:?}");
     assert!(said.contains("disturbed") || said.contains("foreign-process"), "{said}");
     let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("of the measured processors"), "{said}");
