@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict};
+use crate::model::{BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict};
 use crate::stats::Effect;
 
 use super::decide::{Question, decide, log_tolerance};
@@ -113,15 +113,15 @@ fn compared(
 /// Says of latencies that moved which kernel moved most, where both sides were profiled.
 fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>]) {
     let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
-    for (base, head) in both.filter(|(base, head)| base.profile.is_some() && head.profile.is_some()) {
-        let moved = |row: &&mut Row| {
-            let latency = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name);
-            latency && matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
-        };
-        let row = rows.iter_mut().filter(|row| row.benchmark == head.name).find(moved);
-        if let (Some(row), Some(lint)) = (row, explain::kernel_lint(base, head)) {
-            row.lints.push(lint);
-        }
+    let profiled = both.filter(|(base, head)| base.profile.is_some() && head.profile.is_some());
+    let profiled: BTreeMap<&BenchmarkName, _> = profiled.map(|pair| (&pair.1.name, pair)).collect();
+    let moved = |row: &&mut Row| {
+        let latency = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name);
+        latency && matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
+    };
+    for row in rows.iter_mut().filter(moved) {
+        let pair = profiled.get(&row.benchmark);
+        row.lints.extend(pair.and_then(|(base, head)| explain::kernel_lint(base, head)));
     }
 }
 

@@ -73,8 +73,17 @@ pub struct Columns {
 impl Columns {
     pub fn new(tables: &[Table]) -> Self {
         let (low, cells) = tables.first().map_or((0.0, 1), |table| (table.low, table.values.len()));
-        let values = (0..cells).flat_map(|cell| tables.iter().map(move |table| table.values[cell])).collect();
-        Self { low, cells, count: tables.len(), values }
+        let count = tables.len();
+        let mut values = vec![0.0; cells * count];
+        for (at, table) in tables.iter().enumerate() {
+            values
+                .iter_mut()
+                .skip(at)
+                .step_by(count)
+                .zip(&table.values)
+                .for_each(|(into, value)| *into = *value);
+        }
+        Self { low, cells, count, values }
     }
 
     /// What each table has at `x`, less what it has at `y`.

@@ -35,7 +35,7 @@ impl Draws {
             tail(&blocks.iter().flat_map(|block| contributions(block, sign)).collect::<Vec<Contribution>>())
         };
         match self {
-            Self::Pairs => (all(pairs) / (1.0 - (-(blocks.len() as f64)).exp2())).min(1.0),
+            Self::Pairs => (all(pairs) / drawn_by_pairs(blocks.len())).min(1.0),
             Self::Blocks => {
                 let (by_coins, by_orders) = (all(whole), all(orders));
                 let finest = (-(blocks.len() as f64 / 2.0).max(COINS_AT_LEAST)).exp2();
@@ -43,6 +43,23 @@ impl Draws {
             }
         }
     }
+
+    /// No scores of these blocks give a smaller p: what was observed is one of the draws.
+    pub fn finest(self, blocks: &[Vec<Scored>]) -> f64 {
+        let one = |contributions: fn(&[Scored], f64) -> Vec<Contribution>| -> f64 {
+            let all = blocks.iter().flat_map(|block| contributions(block, 1.0));
+            all.map(|contribution| 1.0 / contribution.possible.len() as f64).product()
+        };
+        match self {
+            Self::Pairs => (one(pairs) / drawn_by_pairs(blocks.len())).min(1.0),
+            Self::Blocks => one(orders),
+        }
+    }
+}
+
+/// The chance that coins of pairs draw at least one block that is no mirror image.
+fn drawn_by_pairs(blocks: usize) -> f64 {
+    1.0 - (-(blocks as f64)).exp2()
 }
 
 /// Base first in both pairs, or head in both.
@@ -131,5 +148,23 @@ mod tests {
             vec![scored(0, false, 0.0), scored(1, true, 1.0), scored(2, false, 0.0), scored(3, true, 1.0)];
         let p = Draws::Pairs.p_value(&vec![block; 3], 1.0);
         assert!((p - 2.0_f64.powi(-6) / (1.0 - 2.0_f64.powi(-3))).abs() < 1e-12, "{p}");
+    }
+
+    #[test]
+    fn the_finest_p_is_that_of_sides_that_never_meet() {
+        for (draws, sides) in
+            [(Draws::Pairs, [false, true, false, true]), (Draws::Blocks, [false, true, true, false])]
+        {
+            let process =
+                |(slot, head): (usize, &bool)| scored(slot as u8, *head, f64::from(u8::from(*head)));
+            let block: Vec<Scored> = sides.iter().enumerate().map(process).collect();
+            for count in [1, 3, 12] {
+                let blocks = vec![block.clone(); count];
+                let (p, finest) = (draws.p_value(&blocks, 1.0), draws.finest(&blocks));
+                // Below six blocks the coins of whole blocks say less than the orders.
+                assert!(finest <= p * (1.0 + 1e-12), "{draws:?} {count}: {finest} {p}");
+                assert!(count < 12 || p <= finest * (1.0 + 1e-12), "{draws:?} {count}: {finest} {p}");
+            }
+        }
     }
 }

@@ -16,6 +16,9 @@ const STEPS: f64 = 400.0;
 /// nothing is decided.
 const CLEARLY_OPEN: f64 = 1.0;
 
+/// On the stack: millions of p-values ask for the same few kilobytes.
+type Chances = SmallVec<[f64; 1024]>;
+
 /// What one block may contribute, every value as likely as the others, and what it did contribute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {
@@ -43,26 +46,38 @@ pub fn tail(blocks: &[Contribution]) -> f64 {
     }
     let step = reach / STEPS;
     let whole = |value: f64| (value / step).round() as i64;
-    // `chances[i]` belongs to the sum `i - offset`.
-    let (mut chances, mut next, mut offset, mut observed) = (vec![1.0], Vec::new(), 0_i64, 0_i64);
+    // What is left to reach, and how far the blocks that are not counted yet can move it.
+    let most =
+        |block: &Contribution| block.possible.iter().map(|&value| whole(value).abs()).max().unwrap_or(0);
+    let observed: i64 = blocks.iter().map(|block| whole(block.observed)).sum();
+    let mut rest: i64 = blocks.iter().map(most).sum();
+    // `chances[i]` belongs to the sum `low + i`. Sums that reach what was observed whatever follows are counted as
+    // `reached`; those that don't whatever follows are dropped.
+    let (mut chances, mut low, mut reached): (Chances, _, _) = (smallvec![1.0], 0_i64, 0.0);
+    let mut next = Chances::new();
     for block in blocks {
-        observed += whole(block.observed);
-        let values = || block.possible.iter().map(|&value| whole(value));
-        let most = values().map(i64::abs).max().unwrap_or_default();
-        next.clear();
-        next.resize(chances.len() + 2 * most as usize, 0.0);
+        let most = most(block);
+        rest -= most;
+        let (first, end) = ((low - most).max(observed - rest), low + chances.len() as i64 + most);
+        let open = first..end.min(observed + rest).max(first);
         let share = 1.0 / block.possible.len().max(1) as f64;
-        for value in values() {
-            let start = (most + value) as usize;
-            for (place, chance) in next[start..].iter_mut().zip(&chances) {
+        next.clear();
+        next.resize((open.end - open.start) as usize, 0.0);
+        for &value in &block.possible {
+            // From the sums of `chances` to those of `next`.
+            let start = low + whole(value);
+            let inside = |sum: i64| (sum - start).clamp(0, chances.len() as i64) as usize;
+            let (from, to) = (inside(open.start), inside(open.end));
+            let into = ((start + from as i64 - open.start).max(0) as usize).min(next.len());
+            for (place, chance) in next[into..].iter_mut().zip(&chances[from..to]) {
                 *place += share * chance;
             }
+            reached += share * chances[to..].iter().sum::<f64>();
         }
         std::mem::swap(&mut chances, &mut next);
-        offset += most;
+        low = open.start;
     }
-    let first = usize::try_from(observed + offset).unwrap_or_default().min(chances.len());
-    chances[first..].iter().sum::<f64>().min(1.0)
+    reached.min(1.0)
 }
 
 fn clearly_open(blocks: &[Contribution]) -> Option<f64> {

@@ -11,6 +11,8 @@
 //! are used is label-blind, and tests that redraw the labels stay exact (Hemerik and Goeman 2018,
 //! TEST 27:811–825).
 
+use smallvec::SmallVec;
+
 use super::describe;
 use super::difference_density::{BANDWIDTH, Columns, Differences, REACH, STEP, Table, kernel, sum};
 
@@ -191,14 +193,14 @@ impl Scores {
         let shift = shift - self.center;
         let processes = self.blocks.iter().map(Vec::len).sum();
         let count = distances().count();
-        let (mut scores, mut workspace) = (vec![0.0; count * processes], Workspace::default());
-        let found: Vec<Separated> = distances()
+        let (mut scores, mut workspace) = (Values::from_elem(0.0, count * processes), Workspace::default());
+        let found: SmallVec<[Separated; 16]> = distances()
             .zip(scores.chunks_exact_mut(processes))
             .enumerate()
             .map(|(at, (x, scores))| self.separated(shift, at, x, scores, &mut workspace))
             .collect();
         let most = found.iter().map(|one| one.separation).fold(f64::NEG_INFINITY, f64::max);
-        let mut mean = vec![0.0; processes];
+        let mut mean = Values::from_elem(0.0, processes);
         for (one, scores) in found.iter().zip(scores.chunks_exact(processes)) {
             let weight = ((one.separation - most) / SHARPNESS).exp() / one.size;
             mean.iter_mut().zip(scores).for_each(|(into, score)| *into += weight * score);
@@ -238,6 +240,9 @@ impl Scores {
         Separated { separation: separation / size, size }
     }
 }
+
+/// Scores of sixteen blocks at all distances, on the stack: a row asks dozens of times.
+type Values = SmallVec<[f64; 1024]>;
 
 /// Memory that the distances share.
 #[derive(Default)]

@@ -5,6 +5,7 @@
 //! the labels mean nothing any more: every order that the schedule could have drawn would have been as good
 //! (Fisher 1935).
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -70,6 +71,8 @@ pub struct Shift {
     blocks: Vec<Block>,
     answers: Mutex<Answers>,
     draws: Draws,
+    /// The smallest p that any scores could give.
+    finest: f64,
     comb: f64,
     estimate: f64,
     support: f64,
@@ -101,8 +104,10 @@ impl Shift {
     pub fn new(blocks: Vec<Block>) -> Option<Self> {
         let scores = Scores::new(&blocks)?;
         let estimate = mode(&scores);
+        let draws = Draws::of_blocks(&blocks);
         let mut shift = Self {
-            draws: Draws::of_blocks(&blocks),
+            draws,
+            finest: draws.finest(&scores.ranks(estimate)),
             comb: comb(&blocks),
             estimate,
             support: scores.support(estimate),
@@ -221,6 +226,10 @@ impl Shift {
 
     /// Where rejection begins beyond the farthest candidate that is not rejected.
     fn bound(&self, alpha: f64, towards: Towards) -> f64 {
+        if self.finest / NEAR_SHARE > alpha {
+            // Nothing can be rejected, and most rows of a large suite with few blocks are of this kind.
+            return towards.outwards() * FARTHEST;
+        }
         let at = |away: f64| self.estimate + towards.outwards() * away;
         let rejected = |away: &f64| self.p(at(*away), towards) <= alpha;
         let last = self.asked(towards).iter().rfind(|asked| asked.p > alpha);
@@ -264,6 +273,10 @@ impl Shift {
     fn p_by(&self, scores: &Scores, shift: f64, towards: Towards) -> f64 {
         let sign = -towards.outwards();
         let near = self.draws.p_value(&scores.at(shift), sign) / NEAR_SHARE;
+        if near <= self.finest / (1.0 - NEAR_SHARE) {
+            // Ranks can't say less.
+            return near.min(1.0);
+        }
         let ranks = self.draws.p_value(&scores.ranks(shift), sign) / (1.0 - NEAR_SHARE);
         near.min(ranks).min(1.0)
     }
@@ -271,32 +284,36 @@ impl Shift {
 
 /// The highest point of the agreement, smoothed a little so that three equal repetitions don't make it.
 fn mode(scores: &Scores) -> f64 {
-    let height = |shift: f64| {
-        scores.agreement(shift)
-            + f64::midpoint(scores.agreement(shift - BANDWIDTH), scores.agreement(shift + BANDWIDTH))
-    };
-    let step = BANDWIDTH / 4.0;
+    /// Points of the grid in the kernel's width.
+    const WIDTH: i64 = 4;
+    let step = BANDWIDTH / WIDTH as f64;
     let (low, high) = scores.range();
     let (center, cells) = (f64::midpoint(low, high), ((high - low) / 2.0 / step).ceil() as i64 + 1);
-    let (mut best, mut most) = (center, f64::NEG_INFINITY);
+    let at = |cell: i64| center + cell as f64 * step;
+    let reach = cells + WIDTH + 1;
+    let agreement: Vec<f64> = (-reach..=reach).map(|cell| scores.agreement(at(cell))).collect();
+    let height = |cell: i64| {
+        let [left, own, right] =
+            [cell - WIDTH, cell, cell + WIDTH].map(|cell| agreement[(cell + reach) as usize]);
+        own + f64::midpoint(left, right)
+    };
+    let (mut best, mut most) = (0, f64::NEG_INFINITY);
     // From the center outwards, so that equal heights are treated alike on both sides.
-    for cell in 0..=cells {
-        let away = cell as f64 * step;
-        let (up, down) = (height(center + away), height(center - away));
+    for away in 0..=cells {
+        let (up, down) = (height(away), height(-away));
         if up.max(down) > most {
             most = up.max(down);
-            best = if up == down {
-                center
-            } else if up > down {
-                center + away
-            } else {
-                center - away
+            best = match up.total_cmp(&down) {
+                Ordering::Equal => 0,
+                Ordering::Greater => away,
+                Ordering::Less => -away,
             };
         }
     }
-    let (left, right) = (height(best - step), height(best + step));
+    let (left, right) = (height(best - 1), height(best + 1));
     let curvature = left - 2.0 * most + right;
-    if curvature < 0.0 { best + step * (0.5 * (left - right) / curvature).clamp(-1.0, 1.0) } else { best }
+    let peak = if curvature < 0.0 { (0.5 * (left - right) / curvature).clamp(-1.0, 1.0) } else { 0.0 };
+    at(best) + step * peak
 }
 
 #[cfg(test)]
@@ -339,6 +356,13 @@ mod tests {
             let (low, high) = (shifts.lower(1e-3), shifts.upper(1e-3));
             assert!(low > shift - 0.02 && high < shift + 0.02, "{shift}: {low} to {high}");
         }
+    }
+
+    #[test]
+    fn a_level_that_the_coins_cannot_reach_bounds_nothing() {
+        let shifts = Shift::new(session(4, 8, 0.004, 0.2, 3)).unwrap();
+        assert!(shifts.lower(0.01) > 0.18);
+        assert_eq!((shifts.lower(1e-5), shifts.upper(1e-5)), (-FARTHEST, FARTHEST));
     }
 
     #[test]
