@@ -258,6 +258,7 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
                 push(&["--bisection", bisection]);
             }
         }
+        "site" => push(&["site", inputs.get("output-dir").unwrap_or_default()]),
         _ => push(&["baseline", "update", "--run", run, "--github"]),
     }
     if let Some(shard) = inputs.get("shard") {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct Inputs(pub(super) BTreeMap<&'static str, String>);
 
 impl Inputs {
-    const NAMES: [&'static str; 19] = [
+    const NAMES: [&'static str; 20] = [
         "command",
         "config",
         "base",
@@ -27,6 +27,7 @@ impl Inputs {
         "runner",
         "durations",
         "results",
+        "output-dir",
     ];
 
     pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Self {
@@ -46,7 +47,7 @@ impl Inputs {
 }
 
 /// Inputs that each command accepts; any other is an error, because ignoring it would hide a mistake.
-const UNDERSTOOD: [(&str, &[&str]); 9] = [
+const UNDERSTOOD: [(&str, &[&str]); 10] = [
     (
         "gate",
         &[
@@ -71,15 +72,17 @@ const UNDERSTOOD: [(&str, &[&str]); 9] = [
     ("bisect", &["config", "base", "head", "filter", "time-budget", "fork-runner"]),
     ("plan", &["config", "base", "fork-runner", "plan", "shards", "runner", "durations"]),
     ("merge", &["plan", "results", "run"]),
-    ("alert", &["results", "github-token"]),
+    ("alert", &["config", "results", "fail-on", "github-token"]),
+    ("site", &["config", "output-dir", "fail-on", "github-token"]),
 ];
 
 /// Inputs that a command can't do without.
-const NEEDED: [(&str, &[&str]); 4] = [
+const NEEDED: [(&str, &[&str]); 5] = [
     ("compare", &["base", "head"]),
     ("alert", &["github-token"]),
     ("plan", &["shards"]),
     ("merge", &["results"]),
+    ("site", &["output-dir"]),
 ];
 
 /// Inputs about a verdict. A shard has none: the merged run is judged.

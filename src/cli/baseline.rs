@@ -303,7 +303,7 @@ fn accept(
         message: "the name of the person who accepts this is unknown".to_owned(),
         hint: Some("give it with --who NAME, or set git's user.name".to_owned()),
     })?;
-    let newest = shelf.newest(files)?.next().transpose()?.ok_or_else(|| StoreError::NoSuchRun {
+    let newest = shelf.newest(files).next().transpose()?.ok_or_else(|| StoreError::NoSuchRun {
         what: "a run to accept".to_owned(),
         why: format!("{} is empty", shelf.folder),
     })?;
@@ -350,7 +350,7 @@ fn identity(
         };
         // A benchmark that was removed is accepted too, and the newest sessions no longer have it.
         let mut found = has(&stored);
-        for older in shelf.newest(files)?.skip(1).take(RECENT) {
+        for older in shelf.newest(files).skip(1).take(RECENT) {
             if found {
                 break;
             }

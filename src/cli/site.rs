@@ -42,6 +42,9 @@ pub struct Args {
 /// What is read of the stored history, and when it counts as silent.
 #[derive(Debug, Clone, clap::Args)]
 pub struct HistoryArgs {
+    /// Configuration of the suite; its `[store]` is where the sessions are
+    #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
+    config: PathBuf,
     /// Newest sessions to read; of each suite and testbed [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sessions: Option<u32>,
@@ -102,7 +105,7 @@ impl HistoryArgs {
         git: Option<&Repository>,
         terminal: &Terminal,
     ) -> Result<Vec<Timeline>, CliError> {
-        let (configured, root) = configured(place)?;
+        let (configured, root) = configured(&self.config, place)?;
         let files = place.over(&configured, &root).open(git, &runner, terminal)?;
         let mut timelines = Vec::new();
         for (suite, testbed) in store::baseline_folders(files.as_ref())? {
@@ -154,13 +157,13 @@ impl HistoryArgs {
     }
 }
 
-/// `[store]` of the configuration here, if there is one.
-fn configured(place: &StoreArgs) -> Result<(Store, PathBuf), CliError> {
-    let file = super::session::MeasureArgs::default_config();
-    if !file.exists() || place.is_named() {
+/// `[store]` of the configuration. Only one with the default's name may be missing.
+fn configured(file: &Path, place: &StoreArgs) -> Result<(Store, PathBuf), CliError> {
+    let missing = file == Path::new("benchgate.toml") && !file.exists();
+    if missing || place.is_named() {
         return Ok((Store::default(), PathBuf::new()));
     }
-    let config = config::load(&file)?;
+    let config = config::load(file)?;
     Ok((config.store, config.root))
 }
 

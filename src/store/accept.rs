@@ -82,7 +82,7 @@ fn find(files: &dyn Files, baseline: &BaselineFolder, wanted: Option<&str>) -> R
     let missing =
         |what: &str, why: &str| StoreError::NoSuchRun { what: what.to_owned(), why: why.to_owned() };
     let Some(wanted) = wanted else {
-        let newest = baseline.newest(files)?.next().transpose()?;
+        let newest = baseline.newest(files).next().transpose()?;
         return newest.ok_or_else(|| missing("a run to accept", &format!("{} is empty", baseline.folder)));
     };
     let wanted = wanted.strip_suffix(".json").or_else(|| wanted.strip_suffix(".parquet")).unwrap_or(wanted);

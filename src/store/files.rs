@@ -1,5 +1,7 @@
 //! Access to the files of a baseline, wherever they are stored.
 
+use jiff::Timestamp;
+
 use crate::record::{AcceptanceFile, BaselineFile, RecordError};
 
 use super::{RunName, StoreError, name};
@@ -91,6 +93,11 @@ pub trait Files {
     /// where listing everything costs one request has one period.
     fn periods(&self, _folder: &str) -> Result<Vec<String>, StoreError> {
         Ok(vec![String::new()])
+    }
+    /// The periods in which the newest sessions are at `now`, oldest first: months, and none where there is one period. The
+    /// last one ends after `now` by more than clocks differ.
+    fn recent_periods(&self, _now: Timestamp) -> Vec<String> {
+        Vec::new()
     }
     /// The period that lists a session.
     fn period_of(&self, _name: &RunName) -> String {

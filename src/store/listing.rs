@@ -1,5 +1,7 @@
 //! The names of a baseline's runs, newest first, listed as far as they are needed.
 
+use jiff::Timestamp;
+
 use super::folder::{BaselineFolder, Fault};
 use super::{Files, RunName, StoreError, name};
 
@@ -7,8 +9,12 @@ use super::{Files, RunName, StoreError, name};
 pub struct Newest<'a> {
     files: &'a dyn Files,
     folder: &'a BaselineFolder,
-    /// Not listed yet, oldest first.
-    periods: Vec<String>,
+    /// Periods to list without asking which there are, oldest first.
+    recent: Vec<String>,
+    /// The first of those.
+    since: Option<String>,
+    /// All earlier periods that were not listed yet, oldest first; `None` before they were asked for.
+    earlier: Option<Vec<String>>,
     /// Of the period that was listed last, oldest first.
     listed: Vec<RunName>,
     /// Files that don't belong here, in the periods that were listed.
@@ -26,14 +32,20 @@ pub struct Runs {
 
 impl BaselineFolder {
     /// The runs, newest first.
-    pub fn newest<'a>(&'a self, files: &'a dyn Files) -> Result<Newest<'a>, StoreError> {
-        let periods = files.periods(&self.folder)?;
-        Ok(Newest { files, folder: self, periods, listed: Vec::new(), faults: Vec::new() })
+    pub fn newest<'a>(&'a self, files: &'a dyn Files) -> Newest<'a> {
+        let (listed, faults) = (Vec::new(), Vec::new());
+        Newest { files, folder: self, recent: Vec::new(), since: None, earlier: None, listed, faults }
+    }
+
+    /// The runs up to `now`, newest first: a remote place is not asked for its periods while the recent ones are enough.
+    pub fn newest_at<'a>(&'a self, files: &'a dyn Files, now: Timestamp) -> Newest<'a> {
+        let recent = files.recent_periods(now);
+        Newest { since: recent.first().cloned(), recent, ..self.newest(files) }
     }
 
     /// The newest `count` runs, oldest first.
     pub fn newest_runs(&self, files: &dyn Files, count: usize) -> Result<Runs, StoreError> {
-        let mut newest = self.newest(files)?;
+        let mut newest = self.newest(files);
         let mut names = newest.by_ref().take(count).collect::<Result<Vec<_>, _>>()?;
         names.reverse();
         Ok(Runs { names, faults: newest.faults })
@@ -53,9 +65,24 @@ impl BaselineFolder {
 }
 
 impl Newest<'_> {
+    /// The newest period that was not listed.
+    fn next_period(&mut self) -> Result<Option<String>, StoreError> {
+        if let Some(period) = self.recent.pop() {
+            return Ok(Some(period));
+        }
+        if self.earlier.is_none() {
+            let mut periods = self.files.periods(&self.folder.folder)?;
+            if let Some(since) = &self.since {
+                periods.retain(|period| period < since);
+            }
+            self.earlier = Some(periods);
+        }
+        Ok(self.earlier.as_mut().and_then(Vec::pop))
+    }
+
     /// Lists the newest period that is left. `false` if there is none.
     fn list(&mut self) -> Result<bool, StoreError> {
-        let Some(period) = self.periods.pop() else { return Ok(false) };
+        let Some(period) = self.next_period()? else { return Ok(false) };
         for file in self.files.names_in(&self.folder.folder, &period)? {
             match RunName::parse(&file, self.folder.encoding) {
                 Some(name) if self.files.period_of(&name) == period => self.listed.push(name),

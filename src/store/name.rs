@@ -134,6 +134,13 @@ fn is_commit(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// The months before, of and after a time, as [`RunName::month`] writes them.
+pub(super) fn months_around(now: Timestamp) -> Vec<String> {
+    let today = now.to_zoned(jiff::tz::TimeZone::UTC).date().first_of_month();
+    let month = |away: i64| today.saturating_add(jiff::Span::new().months(away));
+    [-1, 0, 1].map(|away| month(away).strftime("%Y-%m").to_string()).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Encoding, RunName, folder_name, is_acceptance};

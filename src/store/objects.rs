@@ -6,7 +6,8 @@
 //! acceptances/suite=<suite>/testbed=<testbed>/<time>-accept-<hash>.json
 //! ```
 //!
-//! The months are one level of folders, so a gate lists the months, and then the newest month only.
+//! The months are one level of folders. A gate lists the months about today, and only if these are not enough which others
+//! there are.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream;
+use jiff::Timestamp;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode};
 use tokio::runtime::Runtime;
@@ -317,6 +319,10 @@ impl Files for Objects {
 
     fn periods(&self, folder: &str) -> Result<Vec<String>, StoreError> {
         self.folders_at(&self.folder_key(SESSIONS, folder, "")?, MONTH)
+    }
+
+    fn recent_periods(&self, now: Timestamp) -> Vec<String> {
+        name::months_around(now)
     }
 
     fn period_of(&self, name: &RunName) -> String {

@@ -102,6 +102,32 @@ fn racing_writers_lose_nothing() {
     assert_eq!((verified.runs, verified.faults), (50, Vec::new()));
 }
 
+fn gate_at(files: &Objects, now: &str) -> Result<super::Selection, StoreError> {
+    let (testbed, now) = (testbed(), now.parse().unwrap());
+    let query = HistoryQuery {
+        suite: "quickstart",
+        testbed: &testbed,
+        sessions: 10,
+        stale_days: 14,
+        lineage: &ancestor,
+        now,
+    };
+    history_for_gate(files, &query)
+}
+
+#[test]
+fn a_gate_finds_the_newest_sessions_however_old_they_are() {
+    let mut files = objects(&Arc::new(InMemory::new()));
+    ten_days(&mut files);
+    for now in
+        ["2026-10-12T00:00:00Z", "2026-11-30T23:59:59Z", "2026-12-01T00:00:00Z", "2031-01-01T00:00:00Z"]
+    {
+        let super::Selection::Found(history) = gate_at(&files, now).unwrap() else { panic!() };
+        assert_eq!(history.runs.len(), 10, "{now}");
+        assert!(history.names.is_sorted_by_key(|name| name.as_str().to_owned()), "{now}");
+    }
+}
+
 #[test]
 fn a_gate_lists_no_month_that_it_does_not_need() {
     let memory = Arc::new(InMemory::new());
@@ -109,15 +135,8 @@ fn a_gate_lists_no_month_that_it_does_not_need() {
     ten_days(&mut files);
     // Reading this month would report the object.
     put_object(&memory, &format!("{FOLDER}/month=2026-09/not-a-run.parquet"), b"");
-    let query = HistoryQuery {
-        suite: "quickstart",
-        testbed: &testbed(),
-        sessions: 10,
-        stale_days: 14,
-        lineage: &ancestor,
-        now: "2026-11-01T00:00:00Z".parse().unwrap(),
-    };
-    let super::Selection::Found(history) = history_for_gate(&files, &query).unwrap() else { panic!() };
+    // Asking which months there are would do so too, on a server that searches all names for that.
+    let super::Selection::Found(history) = gate_at(&files, "2026-11-01T00:00:00Z").unwrap() else { panic!() };
     assert_eq!((history.runs.len(), history.faults), (10, Vec::new()));
     assert_eq!(found(&files).faults[0].path, "quickstart/9c1f0e57/not-a-run.parquet");
 }
@@ -146,15 +165,7 @@ fn an_acceptance_that_can_not_be_read_stops_the_gate() {
         "acceptances/suite=quickstart/testbed=9c1f0e57/20261020T120000Z-accept-01234567.json",
         b"{}",
     );
-    let query = HistoryQuery {
-        suite: "quickstart",
-        testbed: &testbed(),
-        sessions: 10,
-        stale_days: 14,
-        lineage: &ancestor,
-        now: "2026-11-01T00:00:00Z".parse().unwrap(),
-    };
-    assert!(matches!(history_for_gate(&files, &query), Err(StoreError::Unreadable { .. })));
+    assert!(matches!(gate_at(&files, "2026-11-01T00:00:00Z"), Err(StoreError::Unreadable { .. })));
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn newest(
     // Runs before the last acceptance of all benchmarks are never used, so they are not opened.
     let horizon =
         baseline.acceptances.iter().filter(|(_, a)| a.benchmark.is_none()).map(|(_, a)| &a.from).max();
-    let mut names = baseline.newest(files)?;
+    let mut names = baseline.newest_at(files, query.now);
     let mut opened = 0;
     let mut kept = Vec::new();
     while kept.len() < query.sessions && opened < query.sessions.saturating_mul(MAX_OPENED_PER_SESSION) {

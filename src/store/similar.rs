@@ -35,7 +35,7 @@ pub(super) fn similar_testbeds(
             continue;
         }
         let baseline = BaselineFolder::open_folder(files, format!("{folder}/{testbed}"))?;
-        let Some(newest) = baseline.newest(files)?.next().transpose()? else { continue };
+        let Some(newest) = baseline.newest(files).next().transpose()? else { continue };
         let Ok(stored) = baseline.load(files, &newest)? else { continue };
         let differences = differences(&stored.file.testbed.facts, &wanted.facts);
         if differences.len() <= MAX_DIFFERENCES {

@@ -48,6 +48,7 @@ fn init_suits_doctor(options: &[&str]) {
         ".gitignore",
         ".github/workflows/benchgate-nightly.yml",
         ".github/workflows/benchgate-publish.yml",
+        ".github/workflows/benchgate-site.yml",
         ".github/workflows/benchgate.yml",
         "suites/zoo/benchgate.toml",
         "suites/zoo/models/example.mlir",

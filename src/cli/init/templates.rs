@@ -1,9 +1,11 @@
 //! What `benchgate init` writes. The files are next to this one, so that tools can check them as they are read.
 
 /// Actions of others, pinned: the same commits everywhere.
-const PINS: [(&str, &str); 3] = [
+const PINS: [(&str, &str); 5] = [
     ("@CHECKOUT@", "actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0"),
     ("@UPLOAD@", "actions/upload-artifact@330a01c490aca151604b8cf639adc76d48f6c5d4 # v5.0.0"),
+    ("@PAGES@", "actions/upload-pages-artifact@fc324d3547104276b827a68afc52ff2a11cc49c9 # v5.0.0"),
+    ("@DEPLOY@", "actions/deploy-pages@cd2ce8fcbc39b97be8ca5fce6e763baed58fa128 # v5.0.0"),
     ("@DOWNLOAD@", "actions/download-artifact@018cc2cf5baa6db3ef3c5f8a56943fffe632ef53 # v6.0.0"),
 ];
 
@@ -28,10 +30,11 @@ pub enum Template {
     Measure,
     Publish,
     Nightly,
+    Site,
 }
 
 impl Template {
-    pub const ALL: [Self; 3] = [Self::Measure, Self::Publish, Self::Nightly];
+    pub const ALL: [Self; 4] = [Self::Measure, Self::Publish, Self::Nightly, Self::Site];
 
     /// From the top of the repository. The first one is the default of `[github] workflow`.
     pub fn path(self) -> &'static str {
@@ -39,6 +42,7 @@ impl Template {
             Self::Measure => ".github/workflows/benchgate.yml",
             Self::Publish => ".github/workflows/benchgate-publish.yml",
             Self::Nightly => ".github/workflows/benchgate-nightly.yml",
+            Self::Site => ".github/workflows/benchgate-site.yml",
         }
     }
 
@@ -49,6 +53,7 @@ impl Template {
             (Self::Publish, _) => include_str!("benchgate-publish.yml"),
             (Self::Nightly, None) => include_str!("benchgate-nightly.yml"),
             (Self::Nightly, Some(_)) => include_str!("benchgate-nightly-shards.yml"),
+            (Self::Site, _) => include_str!("benchgate-site.yml"),
         }
         .to_owned();
         if !answers.folder.is_empty() {
