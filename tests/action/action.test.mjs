@@ -187,6 +187,16 @@ test("a night that turned red says so, and is bisected from the last good night"
   assert.ok(found.summary.includes(culprit.slice(0, 12)), found.summary);
   const result = JSON.parse(fs.readFileSync(found.outputs["bisection-json"], "utf8"));
   assert.deepEqual([result.schema, result.result], ["benchgate/bisection/v1", "found"]);
+  // The next workflow shows it. It starts after the night, beside a token that may read.
+  const site = await world.run({
+    event: "workflow_run",
+    payload: payload("workflow_run"),
+    sha: culprit,
+    inputs: { command: "site", config: "benchgate.toml", "output-dir": "public", "fail-on": "missing", "github-token": TOKEN },
+  });
+  assert.equal(site.code, 0, site.log);
+  const overview = world.read("public/index.html");
+  assert.ok(overview.includes("a/cpu/main") && !overview.includes(TOKEN), overview);
 });
 
 test("a night is measured by one job, stored by another, and compared with later", async (t) => {
