@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::exit_code::ExitCode;
 use crate::fleet;
+use crate::model::counted;
 use crate::pipeline::planned_policy;
 use crate::record::RunFile;
 
@@ -50,13 +51,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let bytes = inputs::read_contents(input.path())?;
         files.push((input.path().to_owned(), inputs::run_file(bytes, input.path())?));
     }
-    let count = files.len();
+    let count = counted(files.len(), "file");
     let merged = fleet::merge(&plan, &policy, files).map_err(|fleet::NotMergeable(wrong)| {
         for what in &wrong {
             terminal.warn(what);
         }
         CliError::Failed {
-            message: format!("failed to merge {count} files: they are not the whole run that was planned"),
+            message: format!("failed to merge {count}: that is not the whole run that was planned"),
             hint: Some(
                 "run the shards again that are missing; a later attempt replaces an earlier one".to_owned(),
             ),

@@ -6,7 +6,7 @@ use crate::files;
 use crate::github::{self, Check};
 
 use super::announce::Texts;
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, job};
 
 /// Where a verdict is reported, apart from what is posted.
 pub struct Reporting {
@@ -53,7 +53,10 @@ impl Reporting {
         if self.job {
             append("GITHUB_STEP_SUMMARY", &texts.summary)?;
             append("GITHUB_OUTPUT", &github::outputs(&outputs, &delimiter()?))?;
-            terminal.print(&texts.annotations);
+            // Only a runner reads these. A terminal shows the error that they repeat.
+            if job::variable("GITHUB_OUTPUT").is_some() {
+                terminal.print(&texts.annotations);
+            }
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ pub fn noise_table(report: &NoiseReport, width: u16) -> String {
     );
     // Writing to a String can't fail.
     let (low, high) = report.red_suites.interval();
-    let _ = writeln!(text, "false reds    {} unchanged suites", of(report.red_suites));
+    let _ = writeln!(text, "false reds    {}", of(report.red_suites, "unchanged suites"));
     let _ = writeln!(
         text,
         "              {} to {} with 95 % confidence, drawn from {} blocks",
@@ -54,9 +54,9 @@ pub fn noise_table(report: &NoiseReport, width: u16) -> String {
     for point in &report.power {
         let _ = writeln!(
             text,
-            "power {:<7} {} slowed sessions, {:.1} blocks a row",
+            "power {:<7} {}, {:.1} blocks a row",
             format!("+{}", percent(point.slowdown)),
-            of(point.seen),
+            of(point.seen, "slowed sessions"),
             point.blocks
         );
     }
@@ -104,8 +104,8 @@ fn share(share: Share) -> Value {
     json!({ "hits": share.hits, "of": share.of })
 }
 
-fn of(share: Share) -> String {
-    format!("{} ({} of {})", percent(share.value()), share.hits, share.of)
+fn of(share: Share, what: &str) -> String {
+    format!("{} of {what} ({} of {})", percent(share.value()), share.hits, share.of)
 }
 
 #[cfg(test)]

@@ -60,6 +60,14 @@ fn nothing_is_told_to_a_job_that_did_not_ask() {
 }
 
 #[test]
+fn publish_outside_of_a_job_is_one_error_and_prints_no_annotation() {
+    let suite = slower();
+    suite.world.run(["gate"]).expect_code(10);
+    let outcome = suite.world.run(["publish", "--run", "run.json"]).expect_code(2);
+    assert_eq!(outcome.stdout, "");
+}
+
+#[test]
 fn a_gate_that_can_not_judge_says_so_to_its_job() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let outcome = in_job(&suite.world, &["gate", "--github"]).expect_code(12);
