@@ -18,9 +18,12 @@ use crate::stats::describe;
 pub struct AlertPolicy {
     /// Slowdowns below this fraction are not worth an issue.
     pub floor: f64,
-    /// Evidence that a benchmark needs to be reported. Among 500 benchmarks in 365 nights, a normal deviate whose
-    /// square is beyond 36 is met once in a thousand years; heavier tails need that room.
+    /// Evidence that a benchmark needs to belong to a cause. Among 500 benchmarks in 365 nights, a normal deviate whose
+    /// square is beyond 36 is met once in a thousand years.
     pub evidence: f64,
+    /// Evidence that one benchmark of a cause needs for a new issue. Nights have heavier tails: at 36 there were three
+    /// false issues in ten simulated years. More than for an issue that is there, so that it is followed until it is over.
+    pub opening: f64,
     /// Sessions of each benchmark that are looked at.
     pub window: usize,
     /// Changes that are older open no issue: a first night must not report years.
@@ -34,6 +37,7 @@ impl Default for AlertPolicy {
         Self {
             floor: 0.01,
             evidence: 36.0,
+            opening: 46.0,
             window: 200,
             newest: SignedDuration::from_hours(24 * 45),
             limit: 5,
@@ -154,7 +158,8 @@ pub fn plan<'a>(
         }
     }
     let opened = found.into_iter().filter(|cause| {
-        !known.iter().any(|issue| is_same(&issue.trace, cause) || continues(&issue.trace, cause))
+        cause.members.iter().any(|member| member.change.evidence >= policy.opening)
+            && !known.iter().any(|issue| is_same(&issue.trace, cause) || continues(&issue.trace, cause))
             && now.duration_since(cause.until) <= policy.newest
     });
     for cause in opened {
