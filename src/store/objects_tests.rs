@@ -135,7 +135,6 @@ fn a_gate_lists_no_month_that_it_does_not_need() {
     ten_days(&mut files);
     // Reading this month would report the object.
     put_object(&memory, &format!("{FOLDER}/month=2026-09/not-a-run.parquet"), b"");
-    // Asking which months there are would do so too, on a server that searches all names for that.
     let super::Selection::Found(history) = gate_at(&files, "2026-11-01T00:00:00Z").unwrap() else { panic!() };
     assert_eq!((history.runs.len(), history.faults), (10, Vec::new()));
     assert_eq!(found(&files).faults[0].path, "quickstart/9c1f0e57/not-a-run.parquet");

@@ -15,9 +15,9 @@ use templates::{Answers, Template};
 ///
 /// Writes benchgate.toml with an example that runs. A release, or --action, also writes four workflows: one
 /// measures every pull request with a read-only token, one publishes the results without running any of the
-/// pull request's code, one adds a session to the baseline every night, and one
-/// publishes the history as a site and opens issues about what got slower. Existing files are never overwritten;
-/// an existing suite only gets its workflows.
+/// pull request's code, one adds a session to the baseline every night, and one publishes the history as a site
+/// and opens issues about what got slower. Existing files are never overwritten; an existing suite only gets its
+/// workflows.
 ///
 /// With --shards several machines measure one run: the workflows plan, measure each shard in a job of its own, and
 /// merge.
