@@ -179,6 +179,8 @@ test("a night that turned red says so, and is bisected from the last good night"
   world.git("commit", "--quiet", "-a", "-m", "three times as slow");
   const culprit = world.git("rev-parse", "HEAD");
   world.git("commit", "--quiet", "--allow-empty", "-m", "nothing");
+  // Stored sessions are ordered by the second in which they began.
+  await new Promise((resume) => setTimeout(resume, 1100));
   const red = await night();
   assert.deepEqual([red.code, red.outputs.regressions], [10, "1"], red.log);
   const found = await job({ command: "bisect", "time-budget": "10m" });
