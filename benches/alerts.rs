@@ -5,19 +5,21 @@
 //! `-- SEEDS` plays fewer or more.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
+use std::ops::Range;
+
 #[path = "../tests/simulated_history/replay.rs"]
 mod replay;
 
-use replay::{PLANTED, Year, play};
+use replay::{Change, PLANTED, Year, play};
 
 fn main() {
     let seeds: u64 = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(100);
     for noise in [0.008, 0.005, 0.012] {
-        let years: Vec<Year> = (0..seeds).map(|seed| play(seed, noise, &PLANTED)).collect();
-        let exact = years.iter().filter(|year| year.is_exact(&PLANTED)).count();
-        let wrong: usize = years.iter().map(|year| year.false_issues(&PLANTED)).sum();
+        let changed = years(0..seeds, noise, &PLANTED);
+        let exact = changed.iter().filter(|(_, year)| year.is_exact(&PLANTED)).count();
+        let wrong: usize = changed.iter().map(|(_, year)| year.false_issues(&PLANTED)).sum();
         let (closed, reopened) =
-            years.iter().fold((0, 0), |(c, r), year| (c + year.closed, r + year.reopened));
+            changed.iter().fold((0, 0), |(c, r), (_, year)| (c + year.closed, r + year.reopened));
         println!(
             "noise {:.1} %: exactly the planted causes in {exact} of {seeds} years, {:.2} false issues a year, \
              {:.1} closed and {:.2} opened again a year",
@@ -26,11 +28,24 @@ fn main() {
             closed as f64 / seeds as f64,
             reopened as f64 / seeds as f64
         );
-        for (seed, year) in years.iter().enumerate().filter(|(_, year)| !year.is_exact(&PLANTED)).take(5) {
+        for (seed, year) in changed.iter().filter(|(_, year)| !year.is_exact(&PLANTED)).take(5) {
             println!("  seed {seed}: {:?}", year.opened);
         }
-        let quiet: Vec<Year> = (1000..1000 + seeds).map(|seed| play(seed, noise, &[])).collect();
-        let wrong: usize = quiet.iter().map(|year| year.opened.len()).sum();
+        let quiet = years(1000..1000 + seeds, noise, &[]);
+        let wrong: usize = quiet.iter().map(|(_, year)| year.opened.len()).sum();
         println!("  without any change: {:.2} issues a year", wrong as f64 / seeds as f64);
     }
+}
+
+/// Years by their seeds, on all processors.
+fn years(seeds: Range<u64>, noise: f64, planted: &[Change]) -> Vec<(u64, Year)> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let part = |worker| {
+            let seeds = seeds.clone().skip(worker).step_by(workers);
+            scope.spawn(move || seeds.map(|seed| (seed, play(seed, noise, planted))).collect::<Vec<_>>())
+        };
+        let parts: Vec<_> = (0..workers).map(part).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
+    })
 }

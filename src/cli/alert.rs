@@ -116,7 +116,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         _ => night.said(&site::plan(&timelines, &[], now, &policy), &[], &[]),
     };
     terminal.say(&said);
-    Ok(args.history.judge(&silent, terminal))
+    Ok(args.history.judge(&timelines, &silent, terminal))
 }
 
 fn failed(error: GitHubError) -> CliError {
@@ -204,7 +204,7 @@ impl Night<'_> {
         let news = |action: &str, number: u64, cause: &Cause<'_>| {
             let benchmarks: Vec<&str> = cause.members.iter().map(|member| member.benchmark).collect();
             json!({ "action": action, "number": number, "title": site::issue_title(cause), "benchmarks": benchmarks,
-                "after": cause.after.to_string(), "until": cause.until.to_string() })
+                "after": cause.after().to_string(), "until": cause.until().to_string() })
         };
         match action {
             Action::Open { cause, trace } => {

@@ -90,7 +90,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         folder.unchanged,
         folder.removed
     ));
-    Ok(args.history.judge(&silent, terminal))
+    Ok(args.history.judge(&timelines, &silent, terminal))
 }
 
 impl HistoryArgs {
@@ -129,9 +129,18 @@ impl HistoryArgs {
         site::silences(timelines, self.now(), self.silent_after)
     }
 
-    /// Lists what is missing, and says whether that fails.
-    pub fn judge(&self, silent: &[Silence], terminal: &Terminal) -> ExitCode {
+    /// Lists what is unstable and what is missing, and says whether that fails.
+    pub fn judge(&self, timelines: &[Timeline], silent: &[Silence], terminal: &Terminal) -> ExitCode {
         let now = self.now();
+        for unstable in site::unstable(timelines) {
+            let site::Unstable { timeline, benchmark, .. } = unstable;
+            terminal.warn(&format!(
+                "unstable: {benchmark} of {} on {}: {}",
+                timeline.suite,
+                timeline.testbed.id,
+                unstable.sentence()
+            ));
+        }
         let mut alarm = false;
         for silence in silent {
             let what = silence.benchmark.as_deref().unwrap_or("the whole testbed");

@@ -139,7 +139,7 @@ pub enum Reason {
     WrongOutputOnBase,
     /// A lint of consequence `error` or `inconclusive` forbids judging.
     Unusable(Lint),
-    /// Not enough to say anything (one sample, no spread).
+    /// The data does not support a verdict (one sample, no spread, repetitions on a grid).
     TooLittle(String),
     /// The two sides carry units of different kinds.
     UnitMismatch { base: String, head: String },

@@ -10,7 +10,7 @@ use crate::record::{
 use super::chart::{Theme, bisection_svg};
 use super::grid::{BARE, Column, Grid};
 use super::markdown::code;
-use super::{clean, html, percent};
+use super::{clean, html, human, percent};
 
 /// What a search doesn't know of itself.
 #[derive(Debug, Clone, Default)]
@@ -134,17 +134,12 @@ fn result(found: &Found, parts: &[PartRecord], unfinished: bool) -> BisectionRes
 /// `+3.1 %`, or a difference of an exact value.
 fn change(observation: &ObservationRecord) -> String {
     let change = observation.change.0;
-    if observation.exact { format!("{change:+}") } else { signed(change) }
-}
-
-fn signed(ratio: f64) -> String {
-    let change = ratio - 1.0;
-    format!("{}{}", if change < 0.0 { "-" } else { "+" }, percent(change.abs()))
+    if observation.exact { format!("{change:+}").replace('-', "−") } else { human::change(change) }
 }
 
 fn interval(observation: &ObservationRecord) -> String {
     match (observation.low, observation.high) {
-        (Some(low), Some(high)) => format!("{} to {}", signed(low.0), signed(high.0)),
+        (Some(low), Some(high)) => human::interval(low.0, high.0, observation.change.0),
         _ => String::new(),
     }
 }
@@ -221,7 +216,7 @@ fn rows(file: &BisectionFile) -> Vec<[String; 6]> {
     let mut rows: Vec<[String; 6]> = file.parts.iter().map(row).collect();
     if let Some(ends) = &file.ends {
         let last = place(file.candidates.len().saturating_sub(1));
-        let whole = ["the whole range".to_owned(), names(file, 0, last), change(ends), interval(ends)];
+        let whole = ["both ends".to_owned(), names(file, 0, last), change(ends), interval(ends)];
         let [what, which, change, interval] = whole;
         rows.push([what, which, change, interval, String::new(), ends.blocks.to_string()]);
     }

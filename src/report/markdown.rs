@@ -77,7 +77,7 @@ fn page(view: &View<'_>, rows: usize) -> String {
     page.accuracy(view);
     page.list("Failed or missing", &view.failed);
     page.waived(view);
-    page.folded("Why it is still open", view.open.len(), |page| page.reasons(&view.open));
+    page.folded("Why it is inconclusive", view.open.len(), |page| page.reasons(&view.open));
     page.alignments(&[&view.changed, &view.open]);
     page.folded("Not compared", view.not_compared.len(), |page| page.reasons(&view.not_compared));
     page.folded("Unchanged", view.unchanged.len(), |page| page.table(&view.unchanged, Layout::Brief));

@@ -202,7 +202,7 @@ fn every_verdict_starts_the_report_with_its_word() {
     Improved: 1 of 2 benchmarks improved, 1 passed.
     Regressed: 1 of 2 benchmarks regressed, 1 passed.
     Diverged: 1 of 2 benchmarks computes something else, 1 passed.
-    Inconclusive: 1 of 2 benchmarks is still open, 1 passed.
+    Inconclusive: 1 of 2 benchmarks is inconclusive, 1 passed.
     Missing: 1 of 2 benchmarks is missing, 1 passed.
     Error: 1 of 2 benchmarks could not be judged, 1 passed.
     ");

@@ -114,9 +114,7 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::Unusable(lint) => {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
         }
-        Reason::TooLittle(what) => {
-            Words::new("too little data", "there is not enough data to say anything").with(what)
-        }
+        Reason::TooLittle(what) => Words::new("undecided", "the data does not support a verdict").with(what),
         Reason::UnitMismatch { base, head } => {
             Words::new("units differ", "the two sides carry units of different kinds")
                 .with(&format!("{base} at base, {head} at head"))

@@ -53,6 +53,8 @@ const DRIFT: SignedDuration = SignedDuration::from_hours(24 * 6);
 /// Newest sessions whose median is the present level, and sessions before a change that are the old one.
 const PRESENT: usize = 7;
 const BEFORE: usize = 20;
+/// Newest sessions that all have to be slow for a new issue: two bad nights of three look like a new level.
+const STEADY: usize = 3;
 /// Part of a slowdown that may be left of one that is over.
 const LEFT: f64 = 1.0 / 3.0;
 /// Benchmarks that a marker names.
@@ -158,13 +160,13 @@ pub fn plan<'a>(
         }
     }
     let opened = found.into_iter().filter(|cause| {
-        cause.members.iter().any(|member| member.change.evidence >= policy.opening)
+        cause.members.iter().any(|member| member.change.evidence >= policy.opening && is_steady(member))
             && !known.iter().any(|issue| is_same(&issue.trace, cause) || continues(&issue.trace, cause))
-            && now.duration_since(cause.until) <= policy.newest
+            && now.duration_since(cause.until()) <= policy.newest
     });
     for cause in opened {
         let trace = Trace {
-            at: cause.members.first().map_or(cause.until, Member::at),
+            at: cause.members.first().map_or(cause.until(), Member::at),
             size: cause.members.first().map_or(0.0, |member| member.change.cost_ratio.ln()),
             members: cause.members.iter().take(NAMED).map(Member::key).collect(),
             recovered: false,
@@ -213,13 +215,13 @@ fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) -> Vec<Caus
 }
 
 fn is_same(trace: &Trace, cause: &Cause<'_>) -> bool {
-    let (from, to) = (cause.after - DRIFT, cause.until + DRIFT);
+    let (from, to) = (cause.after() - DRIFT, cause.until() + DRIFT);
     let shares = cause.members.iter().any(|member| trace.members.contains(&member.key()));
     shares && from < trace.at && trace.at <= to
 }
 
 fn continues(trace: &Trace, cause: &Cause<'_>) -> bool {
-    let since = cause.until.duration_since(trace.at);
+    let since = cause.until().duration_since(trace.at);
     since > SignedDuration::ZERO
         && since <= CONTINUES
         && !trace.recovered
@@ -228,7 +230,7 @@ fn continues(trace: &Trace, cause: &Cause<'_>) -> bool {
 
 /// Why a cause needs no attention any more, if so.
 fn over(timelines: &[Timeline], trace: &Trace, cause: &Cause<'_>) -> Option<Over> {
-    let mut accepted = cause.members.iter().map(|member| accepted(member, cause.after));
+    let mut accepted = cause.members.iter().map(|member| accepted(member, cause.after()));
     if let Some(Some(first)) = accepted.next()
         && accepted.all(|accepted| accepted.is_some())
     {
@@ -270,6 +272,16 @@ fn has_recovered(timelines: &[Timeline], trace: &Trace) -> bool {
         }
     }
     found == trace.members.len()
+}
+
+/// Whether each of the newest sessions is nearer to the new level than to the old one.
+fn is_steady(member: &Member<'_>) -> bool {
+    let history = member.timeline.benchmarks.get(member.benchmark);
+    let Some((_, track)) = history.and_then(History::main) else { return false };
+    let Some(costs) = track.costs() else { return false };
+    let change = &member.change;
+    let middle = (track.cost(change.from) + track.cost(change.to)) / 2.0;
+    costs.iter().rev().take(STEADY).all(|cost| *cost > middle)
 }
 
 /// The present level against the one before, as a log ratio.

@@ -4,10 +4,11 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use super::address::{Repository, slug};
-use super::history::{History, Timeline, Track};
+use super::history::{History, Session, Timeline, Track};
 use super::layout::{data, name, page, short, wide};
 use super::moves::{Move, Range, compiler, sources};
 use super::plot::{Mark, chart, day, described, number, strip};
+use super::stability::Unstable;
 use crate::report::{change, clean, quantity};
 
 /// Sessions in the table; the chart and its data have all of them.
@@ -24,6 +25,7 @@ pub fn benchmark_page(
     benchmark: &str,
     history: &History,
     moved: &[(&str, Vec<Move>)],
+    unstable: Option<&Unstable<'_>>,
     repository: Option<&Repository>,
 ) -> String {
     let marks = marks(timeline, benchmark);
@@ -36,6 +38,7 @@ pub fn benchmark_page(
     let body = html! {
         h1 { (name(benchmark)) }
         p.where { "Suite " (name(&timeline.suite)) ", testbed " (name(&timeline.testbed.id)) }
+        @if let Some(unstable) = unstable { p.unstable { "Unstable: " (unstable.sentence()) "." } }
         @for (metric, track) in tracks {
             section aria-labelledby=(format!("metric-{}", slug(&[metric]))) {
                 h2 id=(format!("metric-{}", slug(&[metric]))) { (name(metric)) }
@@ -78,7 +81,7 @@ fn metric_section(
                 @for (at, moved) in moves.iter().enumerate() {
                     li id=(format!("{id}-change-{at}")) class=(if moved.is_worse() { "worse" } else { "better" }) {
                         (described(timeline, moved, &track.unit))
-                        (ranges(timeline, moved, repository))
+                        (ranges(timeline.bounds(moved), repository))
                     }
                 }
             }
@@ -87,8 +90,7 @@ fn metric_section(
 }
 
 /// What was new between the last session of the old level and the first of the new one.
-pub fn ranges(timeline: &Timeline, moved: &Move, repository: Option<&Repository>) -> Markup {
-    let (old, new) = timeline.bounds(moved);
+pub fn ranges((old, new): (&Session, &Session), repository: Option<&Repository>) -> Markup {
     let iree = Repository::parse("https://github.com/iree-org/iree");
     html! {
         @if let Some(range) = sources(old, new) { "; sources " (linked(&range, repository)) }
@@ -241,7 +243,7 @@ fn table(
     }
 }
 
-fn reasons(session: &super::history::Session, benchmark: &str) -> String {
+fn reasons(session: &Session, benchmark: &str) -> String {
     let of = |held: &&crate::record::QuarantineRecord| {
         held.benchmark.as_deref().is_none_or(|excluded| excluded == benchmark)
     };

@@ -10,6 +10,7 @@ use super::history::Timeline;
 use super::moves::Move;
 use super::overview::Overview;
 use super::silence::Silence;
+use super::stability::unstable;
 
 const STYLE: &str = include_str!("assets/site.css");
 const SCRIPT: &str = include_str!("assets/site.js");
@@ -54,7 +55,8 @@ impl Site<'_> {
         let Self { timelines, silent, now, repository } = *self;
         write("assets/site.css", STYLE.as_bytes())?;
         write("assets/site.js", SCRIPT.as_bytes())?;
-        let overview = Overview { timelines, moved, silent, now, repository };
+        let unstable = unstable(timelines);
+        let overview = Overview { timelines, moved, silent, unstable: &unstable, now, repository };
         write("index.html", overview.page().as_bytes())?;
         write("compare.html", compare_page(timelines).as_bytes())?;
         for timeline in timelines {
@@ -69,7 +71,10 @@ impl Site<'_> {
                         None => by_metric.push((member.metric, vec![member.change])),
                     }
                 }
-                let page = benchmark_page(timeline, benchmark, history, &by_metric, repository);
+                let own_unstable = unstable
+                    .iter()
+                    .find(|it| std::ptr::eq(it.timeline, timeline) && it.benchmark == benchmark);
+                let page = benchmark_page(timeline, benchmark, history, &by_metric, own_unstable, repository);
                 write(&path(timeline, benchmark), page.as_bytes())?;
             }
             let (at, content) = index(timeline);

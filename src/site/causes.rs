@@ -4,8 +4,11 @@
 
 use jiff::Timestamp;
 
-use super::history::Timeline;
+use super::history::{Session, Timeline};
 use super::moves::Move;
+
+/// How many times as many benchmarks a cause has that takes in a neighbouring one.
+const OUTNUMBERED: usize = 2;
 
 /// One metric of one benchmark that moved.
 #[derive(Debug, Clone)]
@@ -21,16 +24,20 @@ pub struct Member<'a> {
 pub struct Cause<'a> {
     /// The one that got worst first.
     pub members: Vec<Member<'a>>,
-    /// Measured last before the change and first after it, in no member later or earlier.
-    pub after: Timestamp,
-    pub until: Timestamp,
+    /// Measured last before the change and first after it: what the members' ranges have in common.
+    pub old: &'a Session,
+    pub new: &'a Session,
 }
 
-impl Member<'_> {
+impl<'a> Member<'a> {
     /// The change lies after the first and not after the second.
     pub fn range(&self) -> (Timestamp, Timestamp) {
-        let (old, new) = self.timeline.bounds(&self.change);
+        let (old, new) = self.bounds();
         (old.began, new.began)
+    }
+
+    fn bounds(&self) -> (&'a Session, &'a Session) {
+        self.timeline.bounds(&self.change)
     }
 
     /// When the new level was first measured, as far as is known.
@@ -40,6 +47,15 @@ impl Member<'_> {
 }
 
 impl Cause<'_> {
+    /// The change lies after this and not after [`Self::until`].
+    pub fn after(&self) -> Timestamp {
+        self.old.began
+    }
+
+    pub fn until(&self) -> Timestamp {
+        self.new.began
+    }
+
     pub fn is_worse(&self) -> bool {
         self.members.iter().any(|member| member.change.is_worse())
     }
@@ -67,11 +83,34 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     }
     let cause = |mut members: Vec<Member<'a>>| {
         members.sort_by(|a, b| b.change.cost_ratio.total_cmp(&a.change.cost_ratio));
-        let after = members.iter().map(|member| member.range().0).max()?;
-        let until = members.iter().map(|member| member.range().1).min()?;
-        Some(Cause { members, after, until })
+        let old = members.iter().map(|member| member.bounds().0).max_by_key(|session| session.began)?;
+        let new = members.iter().map(|member| member.bounds().1).min_by_key(|session| session.began)?;
+        Some(Cause { members, old, new })
     };
-    let mut found: Vec<Cause<'a>> = groups.into_iter().filter_map(cause).collect();
+    let mut found = with_stragglers(groups.into_iter().filter_map(cause).collect());
     found.reverse();
     found
+}
+
+/// One wild night next to a change moves where it seems to lie by a session, and of many benchmarks that moved
+/// together some had one. A cause joins the one that ends where it begins, or begins where it ends, and has at least
+/// [`OUTNUMBERED`] times as many benchmarks, and takes over its range.
+fn with_stragglers(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
+    found.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
+    let mut kept: Vec<Cause<'_>> = Vec::new();
+    for cause in found {
+        let larger = kept.iter_mut().find(|larger| {
+            (larger.until() == cause.after() || larger.after() == cause.until())
+                && larger.members.len() >= OUTNUMBERED * cause.members.len()
+        });
+        match larger {
+            Some(larger) => larger.members.extend(cause.members),
+            None => kept.push(cause),
+        }
+    }
+    for cause in &mut kept {
+        cause.members.sort_by(|a, b| b.change.cost_ratio.total_cmp(&a.change.cost_ratio));
+    }
+    kept.sort_by_key(Cause::until);
+    kept
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::spread::{Spread, compared};
 use crate::model::{Better, Metric, MetricKind, Testbed, Toolchain, Unit};
 use crate::record::{AcceptanceFile, BaselineBenchmark, BaselineFile, OutcomeStatus, QuarantineRecord};
 use crate::stats::describe;
@@ -71,6 +72,7 @@ pub struct Point {
     pub processes: usize,
     /// Excluded from the baseline.
     pub held: bool,
+    pub spread: Spread,
 }
 
 impl Timeline {
@@ -90,6 +92,7 @@ impl Timeline {
         let at = self.sessions.len();
         let metrics: BTreeMap<&str, &Metric> =
             file.metrics.iter().map(|metric| (metric.name.as_ref(), metric)).collect();
+        let count = compared(file.benchmarks.iter().map(|benchmark| benchmark.processes.len()));
         for benchmark in &file.benchmarks {
             let is_held = held
                 .iter()
@@ -100,8 +103,9 @@ impl Timeline {
                 history.failures.push((at, why.unwrap_or_else(|| "no reason was recorded".to_owned())));
                 continue;
             }
-            for (metric, (value, low, high), processes) in measured(benchmark) {
+            for (metric, values) in measured(benchmark) {
                 let Some(record) = metrics.get(metric) else { continue };
+                let Some((value, low, high)) = median_with_interval(&values) else { continue };
                 if !(value.is_finite() && low.is_finite() && high.is_finite()) {
                     continue;
                 }
@@ -110,7 +114,10 @@ impl Timeline {
                     // Another unit is another quantity; the newest one is shown.
                     *track = Track::of(record);
                 }
-                track.points.push(Point { session: at, value, low, high, processes, held: is_held });
+                let costs: Vec<f64> = values.iter().map(|value| track.cost(*value)).collect();
+                let spread = Spread::new(&costs, count, track.points.iter().map(|point| point.spread));
+                let processes = values.len();
+                track.points.push(Point { session: at, value, low, high, processes, held: is_held, spread });
             }
         }
         self.suite = file.suite;
@@ -133,23 +140,17 @@ impl Timeline {
     }
 }
 
-/// Every metric of a benchmark with its median, the interval and the number of processes.
-fn measured(benchmark: &BaselineBenchmark) -> Vec<(&str, (f64, f64, f64), usize)> {
-    let mut sampled: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+/// The values of the processes by metric; one value where no process has its own.
+fn measured(benchmark: &BaselineBenchmark) -> BTreeMap<&str, Vec<f64>> {
+    let mut found: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for process in &benchmark.processes {
         for (metric, summary) in &process.summaries {
-            sampled.entry(metric).or_default().push(summary.median.0);
+            found.entry(metric).or_default().push(summary.median.0);
         }
     }
-    let mut found: Vec<(&str, (f64, f64, f64), usize)> = sampled
-        .into_iter()
-        .filter_map(|(metric, medians)| Some((metric, median_with_interval(&medians)?, medians.len())))
-        .collect();
-    let known: Vec<&str> = found.iter().map(|(metric, ..)| *metric).collect();
-    let single = benchmark.values.iter().filter(|value| !known.contains(&value.metric.as_str()));
-    found.extend(
-        single.map(|value| (value.metric.as_str(), (value.value.0, value.value.0, value.value.0), 1)),
-    );
+    for single in &benchmark.values {
+        found.entry(&single.metric).or_insert_with(|| vec![single.value.0]);
+    }
     found
 }
 
@@ -178,8 +179,11 @@ impl Track {
 
     /// Values as costs: logarithms, larger is worse. `None` where a value has none.
     pub fn costs(&self) -> Option<Vec<f64>> {
-        let sign = if self.better == Better::Lower { 1.0 } else { -1.0 };
-        self.points.iter().map(|point| (point.value > 0.0).then(|| sign * point.value.ln())).collect()
+        self.points.iter().map(|point| (point.value > 0.0).then(|| self.cost(point.value))).collect()
+    }
+
+    pub fn cost(&self, value: f64) -> f64 {
+        if self.better == Better::Lower { value.ln() } else { -value.ln() }
     }
 }
 

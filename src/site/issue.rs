@@ -104,13 +104,10 @@ pub fn body(cause: &Cause<'_>, trace: &Trace, context: &IssueContext<'_>) -> Str
     let count = crate::model::counted(cause.members.len(), "benchmark");
     text.push_str(&format!(
         "{count} got slower at the same change, between {} and {}.\n\n",
-        day(cause.after),
-        day(cause.until)
+        day(cause.after()),
+        day(cause.until())
     ));
-    if let Some(first) = cause.members.first() {
-        let (old, new) = first.timeline.bounds(&first.change);
-        text.push_str(&ranges(old, new, context.repository));
-    }
+    text.push_str(&ranges(cause.old, cause.new, context.repository));
     text.push_str(
         "\n| benchmark | suite | testbed | metric | before → after | change |\n|---|---|---|---|---|--:|\n",
     );

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! baseline files ─▶ history ─▶ moves ─▶ causes ─┐
-//!                      └─▶ silence ─────────────┼▶ overview, benchmark, compare ─▶ folder
-//!                                               └▶ alerts ─▶ issue
+//!                      ├─▶ silence, stability ──┼▶ overview, benchmark, compare ─▶ folder
+//!                      └────────────────────────┴▶ alerts ─▶ issue
 //! ```
 
 mod address;
@@ -21,6 +21,8 @@ mod moves;
 mod overview;
 mod plot;
 mod silence;
+mod spread;
+mod stability;
 
 pub use address::Repository;
 pub use alerts::{Action, AlertPolicy, Known, Over, Plan, Trace, key, plan};
@@ -31,3 +33,5 @@ pub use history::{History, Point, Session, Timeline, Track};
 pub use issue::{IssueContext, Owner, body as issue_body, closing as issue_closing, title as issue_title};
 pub use moves::{Move, Range, compiler, sources};
 pub use silence::{Silence, silences};
+pub use spread::Spread;
+pub use stability::{Unstable, unstable};

@@ -13,6 +13,7 @@ use super::layout::{name, page, wide};
 use super::moves::Move;
 use super::plot::{day, spark};
 use super::silence::Silence;
+use super::stability::Unstable;
 use crate::report::quantity;
 
 /// Days that count as this week.
@@ -28,6 +29,7 @@ pub struct Overview<'a> {
     /// By timeline, benchmark and metric.
     pub moved: &'a [Member<'a>],
     pub silent: &'a [Silence],
+    pub unstable: &'a [Unstable<'a>],
     pub now: Timestamp,
     pub repository: Option<&'a Repository>,
 }
@@ -45,6 +47,7 @@ impl Overview<'_> {
         let body = html! {
             h1 { "Benchmarks" }
             (self.attention(&week))
+            (self.unstable())
             (self.grid())
             (self.rows())
         };
@@ -76,15 +79,28 @@ impl Overview<'_> {
         }
     }
 
+    fn unstable(&self) -> Markup {
+        html! {
+            section id="unstable" {
+                h2 { "Unstable" }
+                @if self.unstable.is_empty() { p { "No benchmark is slow now and then more often than the others." } }
+                ul { @for unstable in self.unstable { li {
+                    a href=(path(unstable.timeline, unstable.benchmark)) { (name(unstable.benchmark)) }
+                    " in " (name(&unstable.timeline.suite)) " on " (name(&unstable.timeline.testbed.id)) ": "
+                    (unstable.sentence())
+                } } }
+            }
+        }
+    }
+
     fn cause(&self, cause: &Cause<'_>) -> Markup {
-        let Some(first) = cause.members.first() else { return html! {} };
         html! {
             article.cause {
                 h3 {
-                    (crate::model::counted(cause.members.len(), "change")) " between " (day(cause.after)) " and "
-                    (day(cause.until))
+                    (crate::model::counted(cause.members.len(), "change")) " between " (day(cause.after())) " and "
+                    (day(cause.until()))
                 }
-                p.range { "Range" (ranges(first.timeline, &first.change, self.repository)) }
+                p.range { "Range" (ranges((cause.old, cause.new), self.repository)) }
                 ul {
                     @for member in cause.members.iter().take(LISTED) {
                         li class=(if member.change.is_worse() { "worse" } else { "better" }) {
@@ -243,8 +259,12 @@ impl Overview<'_> {
             None => {}
         }
         let held = history.main().and_then(|(_, track)| track.points.last());
-        if held.is_some_and(|point| point.held && at_newest(point.session)) { STATES[4] } else { STATES[5] }
+        if held.is_some_and(|point| point.held && at_newest(point.session)) {
+            return STATES[4];
+        }
+        let is_this = |it: &Unstable<'_>| std::ptr::eq(it.timeline, timeline) && it.benchmark == benchmark;
+        if self.unstable.iter().any(is_this) { STATES[5] } else { STATES[6] }
     }
 }
 
-const STATES: [&str; 6] = ["missing", "failing", "worse", "better", "quarantined", "steady"];
+const STATES: [&str; 7] = ["missing", "failing", "worse", "better", "quarantined", "unstable", "steady"];

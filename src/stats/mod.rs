@@ -10,6 +10,7 @@ pub mod diagnose;
 mod difference_density;
 mod distributions;
 mod draws;
+pub mod e_detector;
 mod effect;
 mod inference;
 pub mod median;

@@ -95,6 +95,15 @@ fn a_missing_week_turns_the_night_red() {
 }
 
 #[test]
+fn a_benchmark_that_is_slow_now_and_then_is_named_and_no_other() {
+    let plan = Plan { hostile: false, ..PLAN };
+    let said = world(&plan).run(["site", "public", "--now", &now(plan.nights)]).expect_code(0).stderr;
+    let named: Vec<&str> = said.lines().filter(|line| line.contains("unstable: ")).collect();
+    let name = history::name(history::unstable(&plan).0, &plan);
+    assert!(named.len() == 1 && named[0].contains(&format!("{name} of zoo on cpu")), "{said}");
+}
+
+#[test]
 fn silence_that_was_acknowledged_is_no_alarm() {
     let plan = Plan { nights: 40, benchmarks: 6, hostile: false, ..PLAN };
     let world = world(&plan);

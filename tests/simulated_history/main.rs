@@ -6,7 +6,7 @@ mod history;
 
 use std::path::PathBuf;
 
-use history::{Plan, began, chip_change, dropped, name, planted, write};
+use history::{Plan, began, chip_change, dropped, name, planted, unstable, write};
 use serde_json::json;
 
 fn main() {
@@ -25,6 +25,7 @@ fn main() {
     let truth = json!({
         "planted": truth.collect::<Vec<_>>(),
         "dropped": { "benchmark": name(dropped(&plan).0, &plan), "since": day(dropped(&plan).1 - 1) },
+        "unstable": { "benchmark": name(unstable(&plan).0, &plan), "since": day(unstable(&plan).1) },
         "chip_change": day(chip_change(&plan)),
         "now": began(nights).to_string(),
         "newest": day(nights - 1),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use benchgate::model::{Better, MetricKind, Unit};
 use benchgate::record::{AcceptanceFile, AcceptanceSchema};
-use benchgate::site::{Action, AlertPolicy, History, Known, Point, Session, Timeline, Trace, Track, plan};
+use benchgate::site::{
+    Action, AlertPolicy, History, Known, Point, Session, Spread, Timeline, Trace, Track, plan,
+};
 use jiff::{SignedDuration, Timestamp};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -141,7 +143,15 @@ pub fn play(seed: u64, noise: f64, planted: &[Change]) -> Year {
                 })
                 .sum();
             let value = (14.0 + level + today + noise * random.night()).exp();
-            let point = Point { session, value, low: value, high: value, processes: 8, held: false };
+            let point = Point {
+                session,
+                value,
+                low: value,
+                high: value,
+                processes: 8,
+                held: false,
+                spread: Spread::default(),
+            };
             let history = timeline.benchmarks.get_mut(&name(benchmark)).unwrap();
             history.tracks.get_mut("latency").unwrap().points.push(point);
         }

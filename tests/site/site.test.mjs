@@ -118,6 +118,19 @@ test("planted steps are found in the tree, at their night and with their size", 
   await close();
 });
 
+test("a benchmark that is slow now and then is listed since then, and only that one", async () => {
+  const { page, close } = await open(fromDisk("index.html"));
+  const unstable = (await rows(page)).filter((row) => row.state === "unstable").map((row) => [row.name, row.testbed]);
+  assert.deepEqual(unstable, [[visible(truth.unstable.benchmark), "cpu"]]);
+  const listed = await page.$$eval("#unstable li", (entries) => entries.map((entry) => entry.textContent));
+  assert.equal(listed.length, 1);
+  const since = Date.parse(/since (\d{4}-\d\d-\d\d)/.exec(listed[0])[1]);
+  assert.ok(Math.abs(since - Date.parse(truth.unstable.since)) <= 14 * 86_400_000, listed[0]);
+  await page.goto(fromDisk(await pageOf(page, truth.unstable.benchmark, "cpu")));
+  assert.match(await page.textContent("p.unstable"), /^Unstable: in \d+ of \d+ sessions/);
+  await close();
+});
+
 test("a change names its commits and links them", async () => {
   const { page, close } = await open(fromDisk("index.html"));
   const step = truth.planted[0];
