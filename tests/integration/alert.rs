@@ -1,13 +1,16 @@
 //! `benchgate alert`: one issue for each cause, night by night, and what it does against a GitHub that fails.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
+use benchgate::site::{Action, AlertPolicy, History, Known, Timeline, Trace, plan};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::github::{BOT, Double, Fault, TOKEN};
 use crate::harness::{Outcome, World};
-use crate::replay::{PLANTED, play};
+use crate::replay::{PLANTED, night_session, play, point, track};
 use crate::simulated_history::{self as history, Plan};
 
 #[test]
@@ -25,6 +28,54 @@ fn every_planted_cause_is_one_issue_and_nothing_else_is() {
 fn a_year_without_a_change_opens_no_issue() {
     let year = play(1, 0.012, &[]);
     assert!(year.opened.is_empty(), "{year:?}");
+}
+
+/// Nights of one benchmark with these changes of its level on top of a noise of half a percent.
+fn nights(changes: &[f64]) -> Vec<Timeline> {
+    let first: Timestamp = "2026-01-01T02:17:00Z".parse().unwrap();
+    let mut timeline = Timeline::new("zoo", "gpu");
+    let mut track = track();
+    for (session, change) in changes.iter().enumerate() {
+        let began = first + SignedDuration::from_hours(24 * session as i64);
+        timeline.sessions.push(night_session(began, None));
+        // The golden ratio's multiples lie evenly and in no order.
+        let noise = 0.01 * ((session as f64 * 0.618_034).fract() - 0.5);
+        track.points.push(point(session, 1e6 * (change + noise).exp()));
+    }
+    let tracks = BTreeMap::from([("latency".to_owned(), track)]);
+    timeline.benchmarks.insert("vit/gpu/main".to_owned(), History { tracks, failures: Vec::new() });
+    vec![timeline]
+}
+
+fn decided<'a>(timelines: &'a [Timeline], known: &[Known]) -> Vec<Action<'a>> {
+    let now = timelines[0].newest().unwrap().began;
+    plan(timelines, known, now, &AlertPolicy::default()).actions
+}
+
+#[test]
+fn two_bad_nights_of_three_open_no_issue_and_three_do() {
+    let with = |newest: [f64; 3]| nights(&[&[0.0; 57][..], &newest].concat());
+    let flaky = with([0.2, 0.0, 0.2]);
+    assert!(benchgate::site::moved(&flaky).iter().any(|member| member.change.evidence > 46.0));
+    assert!(decided(&flaky, &[]).is_empty());
+    assert!(matches!(decided(&with([0.2; 3]), &[])[..], [Action::Open { .. }]));
+}
+
+#[test]
+fn evidence_that_opens_no_issue_keeps_one_up_to_date() {
+    let policy = AlertPolicy::default();
+    let step = |size: f64| nights(&[[0.0; 54].as_slice(), &[size; 6]].concat());
+    let between = |timelines: &Vec<Timeline>| {
+        let moved = benchgate::site::moved(timelines);
+        moved.iter().any(|member| (policy.evidence..policy.opening).contains(&member.change.evidence))
+    };
+    let timelines = (100..400).map(|size| step(f64::from(size) * 1e-4)).find(between).unwrap();
+    assert!(decided(&timelines, &[]).is_empty());
+    let at = timelines[0].sessions[54].began;
+    let members = vec![benchgate::site::key(&timelines[0], "vit/gpu/main")];
+    let trace = Trace { at, size: 0.02, members, recovered: false };
+    let known = [Known { number: 7, open: true, trace }];
+    assert!(matches!(decided(&timelines, &known)[..], [Action::Update { number: 7, .. }]));
 }
 
 /// A history with one slowdown of the newest nights, and a GitHub.

@@ -98,16 +98,34 @@ impl Noise {
     }
 }
 
+/// Latencies that are still to come.
+pub fn track() -> Track {
+    Track { unit: Unit::Nanoseconds, better: Better::Lower, kind: MetricKind::Noisy, points: Vec::new() }
+}
+
+/// One session of a machine that nothing is recorded of.
+pub fn night_session(began: Timestamp, commit: Option<String>) -> Session {
+    Session {
+        name: began.strftime("%Y%m%dT%H%M%SZ").to_string(),
+        began,
+        commit,
+        toolchain: None,
+        notes: BTreeMap::new(),
+        held: Vec::new(),
+        state: BTreeMap::new(),
+    }
+}
+
+/// A value that all processes of a session have.
+pub fn point(session: usize, value: f64) -> Point {
+    let (low, high, spread) = (value, value, Spread::default());
+    Point { session, value, low, high, processes: 8, held: false, spread }
+}
+
 /// Plays a year. `noise` is the standard deviation between nights of each benchmark, as a log ratio.
 pub fn play(seed: u64, noise: f64, planted: &[Change]) -> Year {
     let mut random = Noise(ChaCha8Rng::seed_from_u64(seed));
     let first: Timestamp = "2025-01-01T02:17:00Z".parse().unwrap();
-    let track = || Track {
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        kind: MetricKind::Noisy,
-        points: Vec::new(),
-    };
     let mut timeline = Timeline::new("zoo", "gpu");
     for benchmark in 0..BENCHMARKS {
         let tracks = BTreeMap::from([("latency".to_owned(), track())]);
@@ -124,15 +142,7 @@ pub fn play(seed: u64, noise: f64, planted: &[Change]) -> Year {
         let now = first + SignedDuration::from_hours(24 * night as i64);
         let timeline = &mut timelines[0];
         let session = timeline.sessions.len();
-        timeline.sessions.push(Session {
-            name: now.strftime("%Y%m%dT%H%M%SZ").to_string(),
-            began: now,
-            commit: Some(format!("{night:040x}")),
-            toolchain: None,
-            notes: BTreeMap::new(),
-            held: Vec::new(),
-            state: BTreeMap::new(),
-        });
+        timeline.sessions.push(night_session(now, Some(format!("{night:040x}"))));
         let today = 0.3 * noise * random.normal() + if random.uniform() < 0.01 { 0.2 } else { 0.0 };
         for benchmark in 0..BENCHMARKS {
             let level: f64 = planted
@@ -143,15 +153,7 @@ pub fn play(seed: u64, noise: f64, planted: &[Change]) -> Year {
                 })
                 .sum();
             let value = (14.0 + level + today + noise * random.night()).exp();
-            let point = Point {
-                session,
-                value,
-                low: value,
-                high: value,
-                processes: 8,
-                held: false,
-                spread: Spread::default(),
-            };
+            let point = point(session, value);
             let history = timeline.benchmarks.get_mut(&name(benchmark)).unwrap();
             history.tracks.get_mut("latency").unwrap().points.push(point);
         }

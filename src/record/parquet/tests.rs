@@ -96,13 +96,16 @@ fn no_changed_byte_changes_what_is_read() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_the_reader_panic(noise in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..12)) {
-        let mut bytes = golden().to_parquet().unwrap();
+    fn changed_bytes_are_refused_or_change_nothing(noise in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..12)) {
+        // The parquet crate panics on some of these; that is an error here, and no panic.
+        let (file, mut bytes) = (golden(), golden().to_parquet().unwrap());
         let length = bytes.len();
         for (at, value) in noise {
             bytes[usize::from(at) % length] = value;
         }
-        drop(super::read::file(&bytes));
+        if let Ok(read) = BaselineFile::from_parquet(&bytes) {
+            prop_assert!(read == file);
+        }
     }
 }
 
