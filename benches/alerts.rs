@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench alerts` prints, by the noise between nights, in how many years there is exactly one issue for
 //! each planted cause and no other, and the false issues of a year; then the false issues of years without any change.
-//! `-- SEEDS` plays fewer or more.
+//! `-- YEARS FIRST` plays fewer or more, with seeds from FIRST on.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
 use std::ops::Range;
@@ -13,9 +13,10 @@ mod replay;
 use replay::{Change, PLANTED, Year, play};
 
 fn main() {
-    let seeds: u64 = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(100);
+    let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+    let (seeds, first): (u64, u64) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(0));
     for noise in [0.008, 0.005, 0.012] {
-        let changed = years(0..seeds, noise, &PLANTED);
+        let changed = years(first..first + seeds, noise, &PLANTED);
         let exact = changed.iter().filter(|(_, year)| year.is_exact(&PLANTED)).count();
         let wrong: usize = changed.iter().map(|(_, year)| year.false_issues(&PLANTED)).sum();
         let (closed, reopened) =
@@ -31,7 +32,7 @@ fn main() {
         for (seed, year) in changed.iter().filter(|(_, year)| !year.is_exact(&PLANTED)).take(5) {
             println!("  seed {seed}: {:?}", year.opened);
         }
-        let quiet = years(1000..1000 + seeds, noise, &[]);
+        let quiet = years(first + 1000..first + 1000 + seeds, noise, &[]);
         let wrong: usize = quiet.iter().map(|(_, year)| year.opened.len()).sum();
         println!("  without any change: {:.2} issues a year", wrong as f64 / seeds as f64);
     }

@@ -252,7 +252,10 @@ impl Night<'_> {
             text.push_str(&format!("{will}{}\n", found.said(found.target(self.timelines, plan, known))));
         }
         if plan.waiting > 0 {
-            text.push_str(&format!("{} for the next night (--limit)\n", counted(plan.waiting, "cause")));
+            text.push_str(&format!(
+                "waiting: {} (above --limit, or too new to tell from a cause that began at the same time)\n",
+                counted(plan.waiting, "cause")
+            ));
         }
         if text.is_empty() {
             text = format!(

@@ -7,11 +7,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::address::slug;
 use super::causes::{Cause, Member, causes};
 use super::history::{History, Timeline, Track};
 use super::moves::Move;
-use crate::stats::describe;
+use super::recovery::{Over, PRESENT, Trace, has_recovered, over};
 
 /// When to speak.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,28 +49,13 @@ impl Default for AlertPolicy {
 const CONTINUES: SignedDuration = SignedDuration::from_hours(24 * 60);
 /// How far an estimate of the same change's place moves from night to night.
 const DRIFT: SignedDuration = SignedDuration::from_hours(24 * 6);
-/// Newest sessions whose median is the present level, and sessions before a change that are the old one.
-const PRESENT: usize = 7;
-const BEFORE: usize = 20;
 /// Newest sessions that all have to be slow for a new issue: two bad nights of three look like a new level.
 const STEADY: usize = 3;
-/// Part of a slowdown that may be left of one that is over.
-const LEFT: f64 = 1.0 / 3.0;
+/// Sessions after which the place of a change is known. Before that, one wild night moves it by up to [`NEAR`] sessions.
+const SETTLED: usize = 7;
+const NEAR: usize = 4;
 /// Benchmarks that a marker names.
 const NAMED: usize = 40;
-
-/// What a marker holds of an issue.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Trace {
-    /// When the new level began, as far as it was known when the issue was opened.
-    pub at: Timestamp,
-    /// The largest slowdown then, as a log ratio.
-    pub size: f64,
-    /// Keys of the benchmarks.
-    pub members: Vec<String>,
-    /// benchgate closed it, and may open it again.
-    pub recovered: bool,
-}
 
 /// An issue that benchgate opened.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,22 +63,6 @@ pub struct Known {
     pub number: u64,
     pub open: bool,
     pub trace: Trace,
-}
-
-/// Why an issue is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Over {
-    Recovered,
-    Accepted { who: String, why: String },
-}
-
-impl std::fmt::Display for Over {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Recovered => f.write_str("back at the earlier level"),
-            Self::Accepted { who, why } => write!(f, "accepted by {who}: {why}"),
-        }
-    }
 }
 
 /// What to do about one cause.
@@ -159,11 +127,17 @@ pub fn plan<'a>(
             plan.actions.push(Action::Close { number: issue.number, trace, why: Over::Recovered });
         }
     }
-    let opened = found.into_iter().filter(|cause| {
-        cause.members.iter().any(|member| member.change.evidence >= policy.opening && is_steady(member))
-            && !known.iter().any(|issue| is_same(&issue.trace, cause) || continues(&issue.trace, cause))
-            && now.duration_since(cause.until()) <= policy.newest
-    });
+    let mut opened: Vec<Cause<'_>> = found
+        .into_iter()
+        .filter(|cause| {
+            cause.members.iter().any(|member| member.change.evidence >= policy.opening && is_steady(member))
+                && !known.iter().any(|issue| is_same(&issue.trace, cause) || continues(&issue.trace, cause))
+                && now.duration_since(cause.until()) <= policy.newest
+        })
+        .collect();
+    opened.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
+    let mut begun: Vec<Timestamp> =
+        known.iter().filter(|issue| issue.open).map(|issue| issue.trace.at).collect();
     for cause in opened {
         let trace = Trace {
             at: cause.members.first().map_or(cause.until(), Member::at),
@@ -174,26 +148,15 @@ pub fn plan<'a>(
         if over(timelines, &trace, &cause).is_some() {
             continue;
         }
-        if plan.actions.iter().filter(|action| matches!(action, Action::Open { .. })).count() < policy.limit {
+        let count = plan.actions.iter().filter(|action| matches!(action, Action::Open { .. })).count();
+        if count < policy.limit && !may_be_one_of(&begun, &cause) {
+            begun.push(trace.at);
             plan.actions.push(Action::Open { cause, trace });
         } else {
             plan.waiting += 1;
         }
     }
     plan
-}
-
-impl Member<'_> {
-    /// A name for a marker: whose it is, and nothing that a name could do there.
-    pub fn key(&self) -> String {
-        key(self.timeline, self.benchmark)
-    }
-}
-
-/// A benchmark's name in markers.
-pub fn key(timeline: &Timeline, benchmark: &str) -> String {
-    let slug = slug(&[benchmark, &timeline.suite, &timeline.testbed.id]);
-    slug[slug.len() - 8..].to_owned()
 }
 
 /// Causes with a benchmark that got worse by more than the floor, oldest first.
@@ -228,73 +191,24 @@ fn continues(trace: &Trace, cause: &Cause<'_>) -> bool {
         && cause.members.iter().all(|member| trace.members.contains(&member.key()))
 }
 
-/// Why a cause needs no attention any more, if so.
-fn over(timelines: &[Timeline], trace: &Trace, cause: &Cause<'_>) -> Option<Over> {
-    let mut accepted = cause.members.iter().map(|member| accepted(member, cause.after()));
-    if let Some(Some(first)) = accepted.next()
-        && accepted.all(|accepted| accepted.is_some())
-    {
-        return Some(first);
-    }
-    has_recovered(timelines, trace).then_some(Over::Recovered)
+/// Whether a cause is so new that more sessions may show it to be one that began at about the same time.
+fn may_be_one_of(begun: &[Timestamp], cause: &Cause<'_>) -> bool {
+    let Some(first) = cause.members.first() else { return false };
+    let sessions = &first.timeline.sessions;
+    let place = |at: Timestamp| sessions.partition_point(|session| session.began < at);
+    let own = place(cause.until());
+    sessions.len() - own < SETTLED && begun.iter().any(|at| place(*at).abs_diff(own) <= NEAR)
 }
 
-/// An acceptance that makes the new level of a benchmark the normal.
-fn accepted(member: &Member<'_>, after: Timestamp) -> Option<Over> {
-    let covers = |glob: &String| {
-        globset::Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(member.benchmark))
-    };
-    let begins = |from: &str| {
-        member.timeline.sessions.iter().any(|session| session.name == from && session.began > after)
-    };
-    let found = member
-        .timeline
-        .acceptances
-        .iter()
-        .find(|accepted| accepted.benchmark.as_ref().is_none_or(covers) && begins(&accepted.from))?;
-    Some(Over::Accepted { who: found.who.clone(), why: found.why.clone() })
-}
-
-/// Whether every benchmark of an issue is back near the level that it had before. One that is no longer measured
-/// has not recovered.
-fn has_recovered(timelines: &[Timeline], trace: &Trace) -> bool {
-    let mut found = 0;
-    for timeline in timelines {
-        for (benchmark, history) in &timeline.benchmarks {
-            if !trace.members.contains(&key(timeline, benchmark)) {
-                continue;
-            }
-            let Some(left) = slowdown_left(timeline, history, trace.at) else { return false };
-            if left > (trace.size * LEFT).min(0.02) {
-                return false;
-            }
-            found += 1;
-        }
-    }
-    found == trace.members.len()
-}
-
-/// Whether each of the newest sessions is nearer to the new level than to the old one.
+/// Whether each of the newest sessions is nearer to the new level than to the old one, which enough sessions show.
 fn is_steady(member: &Member<'_>) -> bool {
     let history = member.timeline.benchmarks.get(member.benchmark);
     let Some((_, track)) = history.and_then(History::main) else { return false };
     let Some(costs) = track.costs() else { return false };
     let change = &member.change;
     let middle = (track.cost(change.from) + track.cost(change.to)) / 2.0;
-    costs.iter().rev().take(STEADY).all(|cost| *cost > middle)
-}
-
-/// The present level against the one before, as a log ratio.
-fn slowdown_left(timeline: &Timeline, history: &History, at: Timestamp) -> Option<f64> {
-    let (_, track) = history.main()?;
-    let costs = track.costs()?;
-    let split = track.points.iter().position(|point| timeline.sessions[point.session].began >= at)?;
-    let (before, after) = costs.split_at(split);
-    if before.is_empty() || after.len() < PRESENT {
-        return None;
-    }
-    let old = describe::median(&before[before.len().saturating_sub(BEFORE)..])?;
-    Some(describe::median(&after[after.len() - PRESENT..])? - old)
+    let before = track.points.iter().filter(|point| point.session < change.at).count();
+    before >= PRESENT && costs.iter().rev().take(STEADY).all(|cost| *cost > middle)
 }
 
 impl Track {

@@ -4,11 +4,12 @@
 
 use jiff::Timestamp;
 
+use super::address::slug;
 use super::history::{Session, Timeline};
 use super::moves::Move;
 
-/// How many times as many benchmarks a cause has that takes in a neighbouring one.
-const OUTNUMBERED: usize = 2;
+/// How many times as many benchmarks a cause has that takes in another, and the sessions that may lie between them.
+const OUTNUMBERED: [(usize, usize); 2] = [(2, 0), (4, 2)];
 
 /// One metric of one benchmark that moved.
 #[derive(Debug, Clone)]
@@ -40,10 +41,21 @@ impl<'a> Member<'a> {
         self.timeline.bounds(&self.change)
     }
 
+    /// A name for a marker: whose it is, and nothing that a name could do there.
+    pub fn key(&self) -> String {
+        key(self.timeline, self.benchmark)
+    }
+
     /// When the new level was first measured, as far as is known.
     pub fn at(&self) -> Timestamp {
         self.timeline.sessions[self.change.at].began
     }
+}
+
+/// A benchmark's name in markers.
+pub fn key(timeline: &Timeline, benchmark: &str) -> String {
+    let slug = slug(&[benchmark, &timeline.suite, &timeline.testbed.id]);
+    slug[slug.len() - 8..].to_owned()
 }
 
 impl Cause<'_> {
@@ -58,6 +70,17 @@ impl Cause<'_> {
 
     pub fn is_worse(&self) -> bool {
         self.members.iter().any(|member| member.change.is_worse())
+    }
+
+    fn takes_in(&self, other: &Self) -> bool {
+        let Some(first) = self.members.first() else { return false };
+        let place = |at: Timestamp| first.timeline.sessions.partition_point(|session| session.began < at);
+        let gap = |earlier: &Self, later: &Self| place(later.after()).checked_sub(place(earlier.until()));
+        let between = gap(self, other).or_else(|| gap(other, self));
+        let fits = |(times, most): &(usize, usize)| {
+            self.members.len() >= times * other.members.len() && between.is_some_and(|gap| gap <= *most)
+        };
+        OUTNUMBERED.iter().any(fits)
     }
 }
 
@@ -92,18 +115,13 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     found
 }
 
-/// One wild night next to a change moves where it seems to lie by a session, and of many benchmarks that moved
-/// together some had one. A cause joins the one that ends where it begins, or begins where it ends, and has at least
-/// [`OUTNUMBERED`] times as many benchmarks, and takes over its range.
+/// One wild night next to a change moves where it seems to lie by a session or two, and of many benchmarks that moved
+/// together some had one. A cause joins a larger one next to it, and takes over its range.
 fn with_stragglers(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
     found.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
     let mut kept: Vec<Cause<'_>> = Vec::new();
     for cause in found {
-        let larger = kept.iter_mut().find(|larger| {
-            (larger.until() == cause.after() || larger.after() == cause.until())
-                && larger.members.len() >= OUTNUMBERED * cause.members.len()
-        });
-        match larger {
+        match kept.iter_mut().find(|larger| larger.takes_in(&cause)) {
             Some(larger) => larger.members.extend(cause.members),
             None => kept.push(cause),
         }

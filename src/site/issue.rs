@@ -4,13 +4,14 @@
 use jiff::Timestamp;
 
 use super::address::Repository;
-use super::alerts::{Over, Trace, rows};
+use super::alerts::rows;
 use super::benchmark::path;
 use super::causes::Cause;
 use super::history::Session;
 use super::layout::short;
 use super::moves::{Range, compiler, sources};
 use super::plot::day;
+use super::recovery::{Over, Trace};
 use crate::report::{change, markdown_cell, markdown_code, quantity};
 
 const BEGIN: &str = "<!-- benchgate/alert/v1 ";

@@ -170,6 +170,30 @@ fn saved_onnx_models_are_verified_by_onnx_runtime_and_their_external_data_is_in_
     assert_eq!((changed.code, exports(&changed, "convnet"), exports(&changed, "encoder")), (Some(0), 1, 0));
 }
 
+#[test]
+#[ignore = "downloads IREE from the Python package index"]
+fn a_transform_library_changes_the_dispatch_and_its_content_is_part_of_the_key() {
+    let world = example("transform-dialect");
+    let first = run(&world, &["run", "--dump-ir"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    assert_eq!(first.said().matches("ok, PASS").count(), 2, "{first:?}");
+    let configured = |side: &str| {
+        let folder = world.work().join(format!(".benchgate/ir/{side}/matmul/cpu/main"));
+        std::fs::read_to_string(folder.join("matmul.9.executable-configurations.mlir")).unwrap()
+    };
+    assert!(configured("head").contains("distribution = [16, 16, 0]"), "{}", configured("head"));
+    assert!(!configured("base").contains("distribution = [16, 16, 0]"), "{}", configured("base"));
+    let compiled = |outcome: &Outcome, side: &str| {
+        let mut lines = outcome.stderr.lines();
+        let line = lines.find(|line| line.contains("] compile ") && line.contains(side)).unwrap();
+        !line.contains("cached")
+    };
+    world.write("library.mlir", world.read("library.mlir").replace("[16, 16, 0]", "[32, 32, 0]"));
+    let changed = run(&world, &["run"]);
+    assert_eq!(changed.code, Some(0), "{changed:?}");
+    assert!(compiled(&changed, "head") && !compiled(&changed, "base"), "{changed:?}");
+}
+
 /// A saved program, and a model of a checkout with torchbench's layout.
 #[test]
 #[ignore = "installs PyTorch (6 GB)"]
