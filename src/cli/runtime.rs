@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::process::{self, Cancel};
 
@@ -15,6 +15,9 @@ const NEEDED: usize = WORKERS + 1;
 
 /// A thread that ends is one that may not come back: longer than any session.
 const KEEP_ALIVE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Longest wait for the kernel to clean up after a thread.
+const CLEANED_UP: Duration = Duration::from_secs(5);
 
 /// Runs work to its end. It gets the token that SIGINT and SIGTERM raise.
 pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Result<T, CliError> {
@@ -42,6 +45,22 @@ pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Res
 
 /// Whether as many threads as the runtime needs can be had at once: tokio panics, or hangs, where they can't.
 fn check_threads() -> io::Result<()> {
+    let before = own_threads();
+    let checked = start_threads();
+    // A thread that has ended counts until the kernel has cleaned up after it, which takes a while on a busy machine.
+    let until = Instant::now() + CLEANED_UP;
+    while own_threads() > before && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    checked
+}
+
+/// Threads of this process; zero where the system doesn't say.
+fn own_threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+}
+
+fn start_threads() -> io::Result<()> {
     std::thread::scope(|scope| {
         let mut held = Vec::new();
         for _ in 0..NEEDED {

@@ -258,13 +258,13 @@ impl Overview<'_> {
             Some(_) => return STATES[3],
             None => {}
         }
-        let held = history.main().and_then(|(_, track)| track.points.last());
-        if held.is_some_and(|point| point.held && at_newest(point.session)) {
+        let is_this = |it: &Unstable<'_>| std::ptr::eq(it.timeline, timeline) && it.benchmark == benchmark;
+        if self.unstable.iter().any(is_this) {
             return STATES[4];
         }
-        let is_this = |it: &Unstable<'_>| std::ptr::eq(it.timeline, timeline) && it.benchmark == benchmark;
-        if self.unstable.iter().any(is_this) { STATES[5] } else { STATES[6] }
+        let held = history.main().and_then(|(_, track)| track.points.last());
+        if held.is_some_and(|point| point.held && at_newest(point.session)) { STATES[5] } else { STATES[6] }
     }
 }
 
-const STATES: [&str; 7] = ["missing", "failing", "worse", "better", "quarantined", "unstable", "steady"];
+const STATES: [&str; 7] = ["missing", "failing", "worse", "better", "unstable", "quarantined", "steady"];

@@ -286,7 +286,8 @@ async fn a_dropped_run_kills_its_tool() {
         ended = run(&command, &cancel) => panic!("{ended:?}"),
         done = is_noted => done.unwrap(),
     }
-    assert_gone(&note, Duration::ZERO);
+    // Dropping sends the signal and can't wait until a busy machine has delivered it.
+    assert_gone(&note, LONG);
 }
 
 fn contained(args: &[&str]) -> std::process::Child {
