@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::causes::{Cause, Member, causes};
 use super::history::{History, Timeline, Track};
 use super::moves::Move;
-use super::recovery::{Over, PRESENT, Trace, has_recovered, over};
+use super::recovery::{BEFORE, Over, Trace, has_recovered, over};
 
 /// When to speak.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -208,7 +208,7 @@ fn is_steady(member: &Member<'_>) -> bool {
     let change = &member.change;
     let middle = (track.cost(change.from) + track.cost(change.to)) / 2.0;
     let before = track.points.iter().filter(|point| point.session < change.at).count();
-    before >= PRESENT && costs.iter().rev().take(STEADY).all(|cost| *cost > middle)
+    before >= BEFORE && costs.iter().rev().take(STEADY).all(|cost| *cost > middle)
 }
 
 impl Track {

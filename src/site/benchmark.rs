@@ -81,7 +81,7 @@ fn metric_section(
                 @for (at, moved) in moves.iter().enumerate() {
                     li id=(format!("{id}-change-{at}")) class=(if moved.is_worse() { "worse" } else { "better" }) {
                         (described(timeline, moved, &track.unit))
-                        (ranges(timeline.bounds(moved), repository))
+                        "; " (ranges(timeline.bounds(moved), repository))
                     }
                 }
             }
@@ -93,10 +93,13 @@ fn metric_section(
 pub fn ranges((old, new): (&Session, &Session), repository: Option<&Repository>) -> Markup {
     let iree = Repository::parse("https://github.com/iree-org/iree");
     html! {
-        @if let Some(range) = sources(old, new) { "; sources " (linked(&range, repository)) }
-        @if let Some(range) = compiler(old, new) { "; compiler " (linked(&range, iree.as_ref())) }
-        @if sources(old, new).is_none() && compiler(old, new).is_none() {
-            "; the same sources and compiler before and after"
+        @match (sources(old, new), compiler(old, new)) {
+            (None, None) => "the same sources and compiler before and after",
+            (Some(sources), None) => { "sources " (linked(&sources, repository)) },
+            (None, Some(compiler)) => { "compiler " (linked(&compiler, iree.as_ref())) },
+            (Some(sources), Some(compiler)) => {
+                "sources " (linked(&sources, repository)) ", compiler " (linked(&compiler, iree.as_ref()))
+            },
         }
     }
 }

@@ -8,8 +8,10 @@ use super::address::slug;
 use super::history::{Session, Timeline};
 use super::moves::Move;
 
-/// How many times as many benchmarks a cause has that takes in another, and the sessions that may lie between them.
-const OUTNUMBERED: [(usize, usize); 2] = [(2, 0), (4, 2)];
+/// Sessions that may lie between two causes that are taken for one.
+const APART: usize = 2;
+/// A cause of so many times as many benchmarks as the other keeps its own range.
+const OUTNUMBERED: usize = 4;
 
 /// One metric of one benchmark that moved.
 #[derive(Debug, Clone)]
@@ -58,7 +60,7 @@ pub fn key(timeline: &Timeline, benchmark: &str) -> String {
     slug[slug.len() - 8..].to_owned()
 }
 
-impl Cause<'_> {
+impl<'a> Cause<'a> {
     /// The change lies after this and not after [`Self::until`].
     pub fn after(&self) -> Timestamp {
         self.old.began
@@ -77,10 +79,19 @@ impl Cause<'_> {
         let place = |at: Timestamp| first.timeline.sessions.partition_point(|session| session.began < at);
         let gap = |earlier: &Self, later: &Self| place(later.after()).checked_sub(place(earlier.until()));
         let between = gap(self, other).or_else(|| gap(other, self));
-        let fits = |(times, most): &(usize, usize)| {
-            self.members.len() >= times * other.members.len() && between.is_some_and(|gap| gap <= *most)
+        let same = |own: &Member<'_>, member: &Member<'_>| {
+            std::ptr::eq(own.timeline, member.timeline) && own.benchmark == member.benchmark
         };
-        OUTNUMBERED.iter().any(fits)
+        let is_new = |member: &Member<'_>| !self.members.iter().any(|own| same(own, member));
+        between.is_some_and(|gap| gap <= APART) && other.members.iter().all(is_new)
+    }
+
+    fn take_in(&mut self, other: Cause<'a>) {
+        if self.members.len() < OUTNUMBERED * other.members.len() {
+            self.old = if other.after() < self.after() { other.old } else { self.old };
+            self.new = if other.until() > self.until() { other.new } else { self.new };
+        }
+        self.members.extend(other.members);
     }
 }
 
@@ -115,14 +126,15 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     found
 }
 
-/// One wild night next to a change moves where it seems to lie by a session or two, and of many benchmarks that moved
-/// together some had one. A cause joins a larger one next to it, and takes over its range.
+/// One wild night next to a change moves where it seems to lie by a session or two, and of several benchmarks that moved
+/// together some had one. A cause joins another one next to it. Two causes of different nights may become one issue so,
+/// whose range has both; one cause becomes two issues more often otherwise.
 fn with_stragglers(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
     found.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
     let mut kept: Vec<Cause<'_>> = Vec::new();
     for cause in found {
         match kept.iter_mut().find(|larger| larger.takes_in(&cause)) {
-            Some(larger) => larger.members.extend(cause.members),
+            Some(larger) => larger.take_in(cause),
             None => kept.push(cause),
         }
     }

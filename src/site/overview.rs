@@ -100,7 +100,7 @@ impl Overview<'_> {
                     (crate::model::counted(cause.members.len(), "change")) " between " (day(cause.after())) " and "
                     (day(cause.until()))
                 }
-                p.range { "Range" (ranges((cause.old, cause.new), self.repository)) }
+                p.range { "What changed: " (ranges((cause.old, cause.new), self.repository)) }
                 ul {
                     @for member in cause.members.iter().take(LISTED) {
                         li class=(if member.change.is_worse() { "worse" } else { "better" }) {

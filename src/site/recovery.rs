@@ -9,7 +9,7 @@ use crate::stats::describe;
 
 /// Newest sessions whose median is the present level, and sessions before a change that are the old one.
 pub(super) const PRESENT: usize = 7;
-const BEFORE: usize = 20;
+pub(super) const BEFORE: usize = 20;
 /// Part of a slowdown that may be left of one that is over.
 const LEFT: f64 = 1.0 / 3.0;
 
