@@ -165,7 +165,7 @@ fn a_run_that_fails_lets_go() {
 #[test]
 fn an_interrupted_run_lets_go() {
     for asked in [Signal::SIGINT, Signal::SIGTERM] {
-        let machine = Machine::new(Suite::new().model("a", &["pause-ms=3000"]).measure(LOCK));
+        let machine = Machine::new(Suite::new().model("a", &["pause-ms=60000"]).measure(LOCK));
         let mut child = machine.start_and_lock();
         signal(&child, asked);
         assert_eq!(child.wait().unwrap().code(), Some(130), "{asked}");
@@ -176,7 +176,7 @@ fn an_interrupted_run_lets_go() {
 
 #[test]
 fn what_a_killed_run_left_locked_the_next_start_undoes_and_says_so() {
-    let machine = Machine::new(Suite::new().model("a", &["pause-ms=3000"]).measure(LOCK));
+    let machine = Machine::new(Suite::new().model("a", &["pause-ms=60000"]).measure(LOCK));
     let mut child = machine.start_and_lock();
     signal(&child, Signal::SIGKILL);
     child.wait().unwrap();
@@ -197,7 +197,7 @@ fn what_a_killed_run_left_locked_the_next_start_undoes_and_says_so() {
 
 #[test]
 fn what_somebody_else_has_set_since_is_left_alone() {
-    let machine = Machine::new(Suite::new().model("a", &["pause-ms=3000"]).measure(LOCK));
+    let machine = Machine::new(Suite::new().model("a", &["pause-ms=60000"]).measure(LOCK));
     let mut child = machine.start_and_lock();
     signal(&child, Signal::SIGKILL);
     child.wait().unwrap();
