@@ -116,7 +116,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         _ => night.said(&site::plan(&timelines, &[], now, &policy), &[], &[]),
     };
     terminal.say(&said);
-    Ok(args.history.judge(&timelines, &silent, terminal))
+    Ok(args.history.judge(&site::unstable(&timelines), &silent, terminal))
 }
 
 fn failed(error: GitHubError) -> CliError {

@@ -9,7 +9,7 @@ use crate::exit_code::ExitCode;
 use crate::git::Repository;
 use crate::model::counted;
 use crate::record::{BaselineFile, RecordError};
-use crate::site::{self, Folder, FolderError, Silence, Site, Timeline};
+use crate::site::{self, Folder, FolderError, Silence, Site, Timeline, Unstable};
 use crate::store::{self, Encoding, Files, StoreError, Stored};
 
 use super::baseline_shelf::say_faults;
@@ -79,7 +79,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let timelines = args.history.read(&args.store, git.as_ref(), terminal)?;
     let now = args.history.now();
     let silent = args.history.silent(&timelines);
-    let site = Site { timelines: &timelines, silent: &silent, now, repository: repository.as_ref() };
+    let unstable = site::unstable(&timelines);
+    let repository = repository.as_ref();
+    let site = Site { timelines: &timelines, silent: &silent, unstable: &unstable, now, repository };
     site.build(&site::moved(&timelines), |path, content| folder.write(path, content))?;
     folder.finish()?;
     terminal.say(&format!(
@@ -90,7 +92,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         folder.unchanged,
         folder.removed
     ));
-    Ok(args.history.judge(&timelines, &silent, terminal))
+    Ok(args.history.judge(&unstable, &silent, terminal))
 }
 
 impl HistoryArgs {
@@ -130,10 +132,10 @@ impl HistoryArgs {
     }
 
     /// Lists what is unstable and what is missing, and says whether that fails.
-    pub fn judge(&self, timelines: &[Timeline], silent: &[Silence], terminal: &Terminal) -> ExitCode {
+    pub fn judge(&self, unstable: &[Unstable<'_>], silent: &[Silence], terminal: &Terminal) -> ExitCode {
         let now = self.now();
-        for unstable in site::unstable(timelines) {
-            let site::Unstable { timeline, benchmark, .. } = unstable;
+        for unstable in unstable {
+            let Unstable { timeline, benchmark, .. } = unstable;
             terminal.warn(&format!(
                 "unstable: {benchmark} of {} on {}: {}",
                 timeline.suite,

@@ -10,7 +10,7 @@ use super::history::Timeline;
 use super::moves::Move;
 use super::overview::Overview;
 use super::silence::Silence;
-use super::stability::unstable;
+use super::stability::Unstable;
 
 const STYLE: &str = include_str!("assets/site.css");
 const SCRIPT: &str = include_str!("assets/site.js");
@@ -19,6 +19,7 @@ const SCRIPT: &str = include_str!("assets/site.js");
 pub struct Site<'a> {
     pub timelines: &'a [Timeline],
     pub silent: &'a [Silence],
+    pub unstable: &'a [Unstable<'a>],
     pub now: Timestamp,
     /// Where commits are linked to.
     pub repository: Option<&'a Repository>,
@@ -52,18 +53,15 @@ impl Site<'_> {
         moved: &[Member<'_>],
         mut write: impl FnMut(&str, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { timelines, silent, now, repository } = *self;
+        let Self { timelines, silent, unstable, now, repository } = *self;
         write("assets/site.css", STYLE.as_bytes())?;
         write("assets/site.js", SCRIPT.as_bytes())?;
-        let unstable = unstable(timelines);
-        let overview = Overview { timelines, moved, silent, unstable: &unstable, now, repository };
+        let overview = Overview { timelines, moved, silent, unstable, now, repository };
         write("index.html", overview.page().as_bytes())?;
         write("compare.html", compare_page(timelines).as_bytes())?;
         for timeline in timelines {
             for (benchmark, history) in &timeline.benchmarks {
-                let own = moved.iter().filter(|member| {
-                    std::ptr::eq(member.timeline, timeline) && member.benchmark == benchmark
-                });
+                let own = moved.iter().filter(|member| member.is_about(timeline, benchmark));
                 let mut by_metric: Vec<(&str, Vec<Move>)> = Vec::new();
                 for member in own {
                     match by_metric.iter_mut().find(|(metric, _)| *metric == member.metric) {
@@ -71,9 +69,7 @@ impl Site<'_> {
                         None => by_metric.push((member.metric, vec![member.change])),
                     }
                 }
-                let own_unstable = unstable
-                    .iter()
-                    .find(|it| std::ptr::eq(it.timeline, timeline) && it.benchmark == benchmark);
+                let own_unstable = unstable.iter().find(|it| it.is_about(timeline, benchmark));
                 let page = benchmark_page(timeline, benchmark, history, &by_metric, own_unstable, repository);
                 write(&path(timeline, benchmark), page.as_bytes())?;
             }

@@ -27,7 +27,8 @@ pub struct Member<'a> {
 pub struct Cause<'a> {
     /// The one that got worst first.
     pub members: Vec<Member<'a>>,
-    /// Measured last before the change and first after it: what the members' ranges have in common.
+    /// Measured last before the change and first after it: what the members' ranges have in common, and of two causes
+    /// that were joined the range of both, or of the larger one.
     pub old: &'a Session,
     pub new: &'a Session,
 }
@@ -41,6 +42,10 @@ impl<'a> Member<'a> {
 
     fn bounds(&self) -> (&'a Session, &'a Session) {
         self.timeline.bounds(&self.change)
+    }
+
+    pub fn is_about(&self, timeline: &Timeline, benchmark: &str) -> bool {
+        std::ptr::eq(self.timeline, timeline) && self.benchmark == benchmark
     }
 
     /// A name for a marker: whose it is, and nothing that a name could do there.
@@ -79,10 +84,9 @@ impl<'a> Cause<'a> {
         let place = |at: Timestamp| first.timeline.sessions.partition_point(|session| session.began < at);
         let gap = |earlier: &Self, later: &Self| place(later.after()).checked_sub(place(earlier.until()));
         let between = gap(self, other).or_else(|| gap(other, self));
-        let same = |own: &Member<'_>, member: &Member<'_>| {
-            std::ptr::eq(own.timeline, member.timeline) && own.benchmark == member.benchmark
+        let is_new = |member: &Member<'_>| {
+            !self.members.iter().any(|own| own.is_about(member.timeline, member.benchmark))
         };
-        let is_new = |member: &Member<'_>| !self.members.iter().any(|own| same(own, member));
         between.is_some_and(|gap| gap <= APART) && other.members.iter().all(is_new)
     }
 
@@ -121,7 +125,7 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
         let new = members.iter().map(|member| member.bounds().1).min_by_key(|session| session.began)?;
         Some(Cause { members, old, new })
     };
-    let mut found = with_stragglers(groups.into_iter().filter_map(cause).collect());
+    let mut found = joined(groups.into_iter().filter_map(cause).collect());
     found.reverse();
     found
 }
@@ -129,7 +133,7 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
 /// One wild night next to a change moves where it seems to lie by a session or two, and of several benchmarks that moved
 /// together some had one. A cause joins another one next to it. Two causes of different nights may become one issue so,
 /// whose range has both; one cause becomes two issues more often otherwise.
-fn with_stragglers(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
+fn joined(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
     found.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
     let mut kept: Vec<Cause<'_>> = Vec::new();
     for cause in found {

@@ -224,11 +224,7 @@ impl Overview<'_> {
     }
 
     fn last_move(&self, timeline: &Timeline, benchmark: &str, metric: Option<&str>) -> Option<&Move> {
-        let of = |member: &&Member<'_>| {
-            std::ptr::eq(member.timeline, timeline)
-                && member.benchmark == benchmark
-                && Some(member.metric) == metric
-        };
+        let of = |member: &&Member<'_>| member.is_about(timeline, benchmark) && Some(member.metric) == metric;
         self.moved.iter().filter(of).map(|member| &member.change).max_by_key(|moved| moved.at)
     }
 
@@ -258,8 +254,7 @@ impl Overview<'_> {
             Some(_) => return STATES[3],
             None => {}
         }
-        let is_this = |it: &Unstable<'_>| std::ptr::eq(it.timeline, timeline) && it.benchmark == benchmark;
-        if self.unstable.iter().any(is_this) {
+        if self.unstable.iter().any(|unstable| unstable.is_about(timeline, benchmark)) {
             return STATES[4];
         }
         let held = history.main().and_then(|(_, track)| track.points.last());

@@ -35,10 +35,14 @@ pub struct Unstable<'a> {
 }
 
 impl Unstable<'_> {
+    pub fn is_about(&self, timeline: &Timeline, benchmark: &str) -> bool {
+        std::ptr::eq(self.timeline, timeline) && self.benchmark == benchmark
+    }
+
     /// What is seen, as the rest of a sentence about the benchmark.
     pub fn sentence(&self) -> String {
         format!(
-            "in {} of {} since {} a process was slow (typically {}); other benchmarks of the suite had one in {}",
+            "in {} of {} since {} a process was slow (typically {}); the other benchmarks of the suite had one in {} of theirs",
             self.slow,
             counted(self.sessions, "session"),
             day(self.since),

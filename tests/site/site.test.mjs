@@ -98,6 +98,17 @@ for (const [kind, address] of [["a disk", (file) => fromDisk(file)], ["a server"
   });
 }
 
+test("the overview transfers less than 5 MB", async (t) => {
+  const { page, close } = await open(base + "index.html");
+  const { bytes, milliseconds } = await page.evaluate(() => {
+    const entries = ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type));
+    return { bytes: entries.reduce((sum, entry) => sum + entry.encodedBodySize, 0), milliseconds: entries[0].loadEventEnd };
+  });
+  assert.ok(bytes > 10_000 && bytes < 5_000_000, `${bytes}`);
+  t.diagnostic(`the overview: ${bytes} bytes, loaded in ${Math.round(milliseconds)} ms`);
+  await close();
+});
+
 test("planted steps are found in the tree, at their night and with their size", async () => {
   const { page, close } = await open(fromDisk("index.html"));
   const steps = truth.planted.filter(({ kind }) => kind === "step");
