@@ -245,14 +245,10 @@ impl Shift {
             }
             found
         });
-        let Some(mut outside) = found else { return towards.outwards() * FARTHEST };
-        let mut steps = BISECTIONS;
-        while steps > 0 {
-            let middle = f64::midpoint(inside, outside);
-            steps -= u32::from(outside - inside <= BANDWIDTH);
-            if rejected(&middle) { outside = middle } else { inside = middle }
+        match found {
+            Some(outside) => at(narrowed(inside, outside, |away| rejected(&away))),
+            None => towards.outwards() * FARTHEST,
         }
-        at(inside)
     }
 
     /// p of "the true shift is `shift`" against "it is more" (`Above`) or "it is less" (`Below`).
@@ -280,6 +276,19 @@ impl Shift {
         let ranks = self.draws.p_value(&scores.ranks(shift), sign) / (1.0 - NEAR_SHARE);
         near.min(ranks).min(1.0)
     }
+}
+
+/// Where rejection begins between two distances, less the resolution.
+fn narrowed(mut inside: f64, mut outside: f64, rejected: impl Fn(f64) -> bool) -> f64 {
+    /// The first step of a search is a bandwidth wide, but for rounding, which depends on where it begins.
+    const NARROW: f64 = 1.001 * BANDWIDTH;
+    let mut steps = BISECTIONS;
+    while steps > 0 {
+        let middle = f64::midpoint(inside, outside);
+        steps -= u32::from(outside - inside <= NARROW);
+        if rejected(middle) { outside = middle } else { inside = middle }
+    }
+    inside
 }
 
 /// The highest point of the agreement, smoothed a little so that three equal repetitions don't make it.
@@ -383,6 +392,14 @@ mod tests {
         for alpha in [0.05, 1e-3] {
             assert!((one.lower(alpha) + other.upper(alpha)).abs() < 1e-6);
             assert!((one.upper(alpha) + other.lower(alpha)).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn a_bound_has_the_same_resolution_wherever_the_search_begins() {
+        for start in (0..1000).map(|at| f64::from(at) * 1.7e-5) {
+            let bound = narrowed(start, start + BANDWIDTH, |away| away - start > 0.31 * BANDWIDTH);
+            assert!((bound - start - 19.0 / 64.0 * BANDWIDTH).abs() < 1e-15, "{start}: {bound}");
         }
     }
 
