@@ -75,7 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const HOMES: &[(&str, &[&str])] = &[
     ("statrs", &["stats"]),
     ("octocrab", &["github"]),
-    ("serde_saphyr", &["github"]),
+    ("serde_saphyr", &["cli", "github"]),
     ("reqwest", &["github", "toolchain"]),
     ("git2", &["git"]),
     ("comfy_table", &["report"]),

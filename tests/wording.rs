@@ -29,7 +29,6 @@ const EXCEPTIONS: &[&str] = &[
     "src/stats",
     "src/toolchain",
     "ARCHITECTURE.md",
-    "docs/configuration.md",
     "docs/performance.md",
 ];
 

@@ -1,14 +1,30 @@
 //! `[[backend]]`: the same models on other backends, for context.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::names::{among, unique};
+use super::names::among;
 use super::problems::{Collector, shown};
 use super::view::ConfigView;
 use super::{Backend, BackendKind, BackendTest, Model, sections};
 
 impl Backend {
+    /// Whether both have an experiment of the same name.
+    fn overlaps(&self, other: &Self) -> bool {
+        fn shares<T: PartialEq>(a: &[T], b: &[T]) -> bool {
+            a.iter().any(|value| b.contains(value))
+        }
+        /// An axis without values is the model's own value, which is no other axis's value.
+        fn meets<T: PartialEq>(a: &[T], b: &[T]) -> bool {
+            (a.is_empty() && b.is_empty()) || shares(a, b)
+        }
+        self.kind == other.kind
+            && (self.models.is_empty() || other.models.is_empty() || shares(&self.models, &other.models))
+            && shares(&self.tests, &other.tests)
+            && meets(&self.batch_sizes, &other.batch_sizes)
+            && meets(&self.dtypes, &other.dtypes)
+            && meets(&self.matmul_precisions, &other.matmul_precisions)
+    }
+
     /// The backend as a configuration has it that only names it.
     pub fn new(kind: BackendKind) -> Self {
         one(kind, ConfigView::empty(&sections::BACKEND), Path::new(""), &mut Collector::default())
@@ -22,13 +38,17 @@ pub(super) fn backends(
     problems: &mut Collector,
 ) -> Vec<Backend> {
     let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
-    let mut seen = BTreeMap::new();
-    let mut all = Vec::new();
+    let mut all: Vec<Backend> = Vec::new();
     for view in root.get("backend").items() {
-        unique(view.get("name"), "backend", &mut seen, problems);
         among(view.get("models"), "model", &names, problems);
         let Some(kind) = view.get("name").word() else { continue };
-        all.push(one(kind, view, file, problems));
+        let backend = one(kind, view, file, problems);
+        if all.iter().any(|other| other.overlaps(&backend)) {
+            let name = kind.into_str();
+            problems
+                .add(view.get("name").at(), format!("a second backend `{name}` has the same experiments"));
+        }
+        all.push(backend);
     }
     all
 }

@@ -35,6 +35,7 @@ pub use fraction::{alpha, fraction, spread};
 pub use load::{
     load, load_judging, load_judging_within, load_policy, load_policy_within, load_toolchains, load_within,
 };
+pub use model::is_python_name;
 pub use parse::parse;
 pub use policy_changes::policy_changes;
 pub use problems::{ConfigError, ConfigProblems, Problem};

@@ -206,7 +206,7 @@ fn source(
         return Some(ModelSource::Zoo(key.to_owned()));
     }
     if let Some(name) = text.strip_prefix("torchbench:") {
-        if !is_identifier(name) {
+        if !is_python_name(name) {
             problems.add(view.at(), format!("`source`: `{}` is not the name of a model", shown(name)));
         }
         let Some(checkout) = torchbench else {
@@ -216,7 +216,7 @@ fn source(
         return Some(ModelSource::Torchbench { name: name.to_owned(), checkout: checkout.to_owned() });
     }
     if let Some((path, symbol)) = text.split_once(".py:") {
-        if !symbol.split('.').all(is_identifier) {
+        if !symbol.split('.').all(is_python_name) {
             problems.add(view.at(), format!("`source`: `{}` is not the name of a function", shown(symbol)));
         }
         let path = format!("{path}.py");
@@ -245,8 +245,8 @@ fn source(
     None
 }
 
-/// A name in Python.
-fn is_identifier(text: &str) -> bool {
+/// Whether Python would accept the text as a name.
+pub fn is_python_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -291,11 +291,15 @@ static TARGET: Section = Section {
 
 pub(super) static BACKEND: Section = Section {
     title: "[[backend]]",
-    doc: "The same models on a backend beside IREE, for context: never judged, and a backend that fails or is not \
+    doc: "The same models on another backend than IREE, for context: never judged, and a backend that fails or is not \
           installed is a row with its reason. The axes are multiplied out; `--axis NAME=VALUE` keeps some of them. \
           They run after everything that is judged, one process at a time, on the same processors.",
     fields: &[
-        required("name", ValueKind::Choice(BackendKind::VARIANTS), "Which backend; each at most once."),
+        required(
+            "name",
+            ValueKind::Choice(BackendKind::VARIANTS),
+            "Which backend. Several tables may have the same one if their experiments differ.",
+        ),
         defaulted("models", NAMES, "[]", "Names of the models it runs; all of them when empty."),
         defaulted(
             "test",

@@ -574,3 +574,16 @@ fn levels_and_tolerances_at_which_the_gate_is_no_gate_are_refused() {
         assert_eq!(messages(&format!("{MINIMAL}[numerics.f32]\n{key} = 1e3\n")).len(), 1, "{key}");
     }
 }
+
+#[test]
+fn a_backend_may_have_several_tables_if_their_experiments_differ() {
+    let with = |tables: &str| MINIMAL.to_owned() + tables;
+    let eval = "\n[[backend]]\nname = \"eager\"\n";
+    for other in ["test = \"train\"", "dtype = \"amp\"", "batch-size = [4]", "matmul-precision = \"high\""] {
+        assert_eq!(good(&with(&format!("{eval}{eval}{other}\n"))).backends.len(), 2, "{other}");
+    }
+    for other in ["", "test = [\"train\", \"eval\"]", "models = [\"a\"]"] {
+        let said = messages(&with(&format!("{eval}{eval}{other}\n")));
+        assert!(said.iter().any(|message| message.contains("a second backend `eager`")), "{other}: {said:?}");
+    }
+}

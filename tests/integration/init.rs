@@ -138,3 +138,107 @@ fn a_build_of_ones_own_writes_the_suite_and_adds_workflows_when_the_action_is_na
     assert_eq!(world.read("benchgate.toml"), suite);
     assert!(files(&world).contains(".github/workflows/benchgate.yml"));
 }
+
+/// As PyTorch has it: lists that contain others, and lists that are empty.
+const TORCHBENCH_YAML: &str = "\
+batch_size:
+  training: { demucs: 4, densenet121: 4 }
+  inference: { efficientdet: 32, demucs: 16 }
+dont_change_batch_size: [demucs]
+tolerance:
+  higher_fp16: [maskrcnn, resnet18]
+  higher_bf16: [densenet121]
+very_slow: &VERY_SLOW
+detectron2: &DETECTRON2
+  - detectron2_a
+  - detectron2_b
+only_training:
+  - *DETECTRON2
+  - yolov3
+dtype:
+  force_amp_for_fp16_bf16_models: [super_slomo]
+  force_fp16_for_bf16_models: [maskrcnn]
+skip:
+  all: [*VERY_SLOW, tacotron2]
+  device: { cpu: [nanogpt], cuda: [] }
+  test:
+    training: [*DETECTRON2, demucs]
+  multiprocess: [simple_gpt]
+  export_not_supported: [drq]
+";
+
+fn torchbench(world: &World) {
+    let models = [
+        "demucs",
+        "densenet121",
+        "detectron2_a",
+        "drq",
+        "efficientdet",
+        "maskrcnn",
+        "nanogpt",
+        "resnet18",
+        "simple_gpt",
+        "super_slomo",
+        "tacotron2",
+        "yolov3",
+    ];
+    for model in models {
+        world.write(&format!("bench/torchbenchmark/models/{model}/__init__.py"), "");
+    }
+    // Neither is a model: one has no code, the other could not be imported.
+    world.write("bench/torchbenchmark/models/README/notes.txt", "");
+    world.write("bench/torchbenchmark/models/a-b/__init__.py", "");
+    world.write("torchbench.yaml", TORCHBENCH_YAML);
+}
+
+#[test]
+fn a_checkout_of_torchbench_becomes_a_suite_with_pytorchs_settings() {
+    let world = World::new();
+    torchbench(&world);
+    let usual = ["init", "--suite", "torchbench", "--torchbench", "bench"];
+    world.run(usual.into_iter().chain(["--torchbench-config", "torchbench.yaml"])).expect_code(0);
+    let suite = world.read("benchgate.toml");
+    insta::assert_snapshot!("torchbench_suite", suite);
+    let found = benchgate::config::parse(&suite, Path::new("benchgate.toml")).unwrap();
+    assert_eq!((found.models.len(), found.backends.len()), (6, 8));
+    assert!(!world.work().join("models").exists());
+    // It is not written a second time, nor its workflows alone.
+    world.run(usual.into_iter().chain(["--action", ACTION])).expect_code(2);
+    assert!(!world.work().join(".github").exists());
+}
+
+#[test]
+fn without_pytorchs_settings_every_model_of_the_checkout_runs_as_it_is() {
+    let world = World::new();
+    torchbench(&world);
+    world.run(["init", "suites/bench", "--torchbench", "bench"]).expect_code(0);
+    let suite = world.read("suites/bench/benchgate.toml");
+    assert!(!suite.contains("dtype") && !suite.contains("[[backend]]"), "{suite}");
+    let found = benchgate::config::parse(&suite, Path::new("suites/bench/benchgate.toml")).unwrap();
+    assert_eq!(found.models.len(), 12);
+    let benchgate::config::ModelSource::Torchbench { checkout, .. } = &found.models[0].source else {
+        panic!()
+    };
+    assert_eq!(*checkout, world.work().join("bench"));
+}
+
+#[test]
+fn what_is_not_a_checkout_or_not_its_settings_writes_nothing() {
+    let world = World::new();
+    torchbench(&world);
+    world.write("other.yaml", "skip: { all: [] }\n");
+    world.write("broken.yaml", "skip: [\n");
+    let before = files(&world);
+    for (checkout, settings, part) in [
+        ("nowhere", "torchbench.yaml", "nowhere"),
+        (".", "torchbench.yaml", "torchbenchmark"),
+        ("bench", "nothing.yaml", "nothing.yaml"),
+        ("bench", "other.yaml", "`dtype`"),
+        ("bench", "broken.yaml", "broken.yaml"),
+    ] {
+        let arguments = ["init", "--torchbench", checkout, "--torchbench-config", settings];
+        let said = world.run(arguments).expect_code(2).stderr;
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(files(&world), before);
+}

@@ -1,6 +1,7 @@
 //! `benchgate init`: a suite that runs, and the workflows that judge it.
 
 mod templates;
+mod torchbench;
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,7 @@ Examples:
   benchgate init suites/zoo --runner self-hosted,gpu
   benchgate init --shards 4            several machines measure
   benchgate init --model attention     one more model, in Python
+  benchgate init tb --torchbench DIR   PyTorch's torchbench
 
 Exit codes: 0 written, 2 usage, or a file is there already (then nothing is
 written).")]
@@ -47,8 +49,14 @@ pub struct Args {
     /// The action, pinned: `OWNER/REPO@COMMIT` with all 40 digits [default: the one of this release]
     #[arg(long, value_name = "ACTION", value_parser = action)]
     action: Option<String>,
+    /// Write a suite of the models of a checkout of PyTorch's torchbench instead of the example
+    #[arg(long, value_name = "CHECKOUT")]
+    torchbench: Option<PathBuf>,
+    /// PyTorch's torchbench.yaml: dtypes, batch sizes, tolerances and models to leave out
+    #[arg(long, value_name = "FILE", requires = "torchbench")]
+    torchbench_config: Option<PathBuf>,
     /// Write models/NAME.py, a model in Python, and nothing else
-    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with_all = ["suite", "runner", "shards", "action"])]
+    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with_all = ["suite", "runner", "shards", "action", "torchbench"])]
     model: Option<String>,
 }
 
@@ -85,11 +93,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         ));
         return Ok(ExitCode::Pass);
     }
+    // A suite that is there is kept, and gets its workflows.
+    let has_suite = args.folder.join("benchgate.toml").exists();
+    if has_suite && args.torchbench.is_some() {
+        return Err(already_there(&args.folder.join("benchgate.toml").display().to_string()));
+    }
     let answers = answers(args)?;
     let root = git::Repository::open(&existing(&args.folder)).map(|repository| repository.root().to_owned());
     let root = root.unwrap_or_else(|_| args.folder.clone());
-    // A suite that is there is kept, and gets its workflows.
-    let has_suite = args.folder.join("benchgate.toml").exists();
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     let ignore = root.join(".gitignore");
     let keeps_ignore = std::fs::symlink_metadata(&ignore).is_ok();
@@ -164,6 +175,11 @@ fn answers(args: &Args) -> Result<Answers, CliError> {
         runner: args.runner.clone(),
         shards: args.shards,
         action,
+        models: args
+            .torchbench
+            .as_deref()
+            .map(|checkout| torchbench::suite(checkout, args.torchbench_config.as_deref(), &args.folder))
+            .transpose()?,
     })
 }
 
@@ -181,13 +197,7 @@ fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliErr
         .map(|(path, _)| path.display().to_string())
         .collect();
     if !there.is_empty() {
-        return Err(CliError::Usage {
-            message: format!(
-                "failed to write {}: already there, and nothing is overwritten",
-                there.join(", ")
-            ),
-            hint: Some("move it away, or run init in another folder to compare".to_owned()),
-        });
+        return Err(already_there(&there.join(", ")));
     }
     for (path, content) in files {
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -198,6 +208,13 @@ fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliErr
         terminal.say(&format!("wrote {}\n", path.display()));
     }
     Ok(())
+}
+
+fn already_there(paths: &str) -> CliError {
+    CliError::Usage {
+        message: format!("failed to write {paths}: already there, and nothing is overwritten"),
+        hint: Some("move it away, or run init in another folder to compare".to_owned()),
+    }
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> CliError {

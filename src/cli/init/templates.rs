@@ -22,6 +22,8 @@ pub struct Answers {
     pub shards: Option<u16>,
     /// `OWNER/REPO@COMMIT`, where it is known. Without it there are no workflows.
     pub action: Option<String>,
+    /// The models, as tables; the example if there are none.
+    pub models: Option<String>,
 }
 
 /// The workflows.
@@ -87,12 +89,16 @@ impl Template {
 
 /// The files of the suite, from its folder.
 pub fn suite(answers: &Answers) -> Vec<(&'static str, Vec<u8>)> {
-    let toml = include_str!("benchgate.toml").replace("@SUITE@", &answers.suite);
-    vec![
-        ("benchgate.toml", toml.into_bytes()),
-        ("models/example.mlir", include_bytes!("example.mlir").to_vec()),
-        ("models/example.output0.npy", npy(1024, 1024.0)),
-    ]
+    let models = answers.models.as_deref();
+    let toml = include_str!("benchgate.toml")
+        .replace("@SUITE@", &answers.suite)
+        .replace("@MODELS@", models.unwrap_or(include_str!("example.toml")));
+    let mut files = vec![("benchgate.toml", toml.into_bytes())];
+    if models.is_none() {
+        files.push(("models/example.mlir", include_bytes!("example.mlir").to_vec()));
+        files.push(("models/example.output0.npy", npy(1024, 1024.0)));
+    }
+    files
 }
 
 /// `first` and the next whole numbers as a one-dimensional f32 array, as NumPy stores it.
@@ -128,6 +134,7 @@ mod tests {
                 runner: vec!["self-hosted".to_owned(), "gpu".to_owned()],
                 shards,
                 action: Some(format!("o/r@{}", "1".repeat(40))),
+                models: None,
             };
             for template in Template::ALL {
                 let text = template.fill(&answers);

@@ -1,0 +1,217 @@
+//! `benchgate init --torchbench`: a suite of the models of a torchbench checkout, with the settings that PyTorch keeps for
+//! them in `benchmarks/dynamo/torchbench.yaml` of its repository.
+//!
+//! The settings are written into the suite instead of being read in each run: dtypes and tolerances are policy, which
+//! reviewers have to see.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli::CliError;
+use crate::config::is_python_name;
+use crate::gate::NumericsPolicy;
+
+/// Lists of models that PyTorch's runner leaves out, and that can't run here either.
+const LEFT_OUT: [(&str, &str); 5] = [
+    ("/skip/all", "skip.all"),
+    ("/skip/device/cpu", "skip.device.cpu"),
+    ("/skip/multiprocess", "skip.multiprocess"),
+    ("/skip/export_not_supported", "skip.export_not_supported"),
+    ("/only_training", "only_training"),
+];
+
+/// How far the runner lets outputs of a type be off, by list.
+const TOLERANCES: [(&str, &str, f64); 2] =
+    [("/tolerance/higher_bf16", "bf16", 1e-2), ("/tolerance/higher_fp16", "f16", 1e-2)];
+
+/// Backends of the experiments that the runner has without XLA.
+const BACKENDS: [&str; 2] = ["eager", "inductor"];
+
+/// The tables of a suite that runs the models of a checkout. `file` is `torchbench.yaml`, `folder` where the suite goes.
+///
+/// # Errors
+/// A checkout without models, or a file that can't be read or is not `torchbench.yaml`.
+pub fn suite(checkout: &Path, file: Option<&Path>, folder: &Path) -> Result<String, CliError> {
+    let usage = |message: String| CliError::Usage { message, hint: None };
+    let source = checkout.join("torchbenchmark/models");
+    let models = models(&source).map_err(|error| CliError::Usage {
+        message: format!("failed to read {}: {error}", source.display()),
+        hint: Some("clone https://github.com/pytorch/benchmark and name its folder".to_owned()),
+    })?;
+    let settings = file.map(|file| {
+        let text = std::fs::read_to_string(file).map_err(|error| error.to_string());
+        let settings = text.and_then(|text| Settings::read(&text));
+        settings.map_err(|error| usage(format!("failed to read {}: {error}", file.display())))
+    });
+    // Relative paths of a suite start at its folder.
+    let path = match folder == Path::new(".") {
+        true => checkout.to_owned(),
+        false => std::path::absolute(checkout).map_err(|error| usage(error.to_string()))?,
+    };
+    let path = path.to_str().ok_or_else(|| usage(format!("{} is not valid UTF-8", path.display())))?;
+    Ok(tables(&models, path, settings.transpose()?.as_ref()))
+}
+
+/// Names of the folders that torchbench itself would import as models, sorted.
+fn models(folder: &Path) -> std::io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_model = entry.path().join("__init__.py").is_file();
+        found.extend(name.to_str().filter(|name| is_model && is_python_name(name)).map(str::to_owned));
+    }
+    found.sort_unstable();
+    if found.is_empty() {
+        return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no folder in it has an __init__.py"));
+    }
+    Ok(found)
+}
+
+/// `torchbench.yaml`.
+struct Settings(Value);
+
+impl Settings {
+    /// # Errors
+    /// Why the text is not such a file, as a fragment.
+    fn read(text: &str) -> Result<Self, String> {
+        let all: Value = serde_saphyr::from_str(text)
+            .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())?;
+        let known = ["skip", "dtype", "tolerance", "batch_size"];
+        match known.into_iter().find(|key| !all[*key].is_object()) {
+            Some(missing) => Err(format!("expected a mapping `{missing}`, as in PyTorch's torchbench.yaml")),
+            None => Ok(Self(all)),
+        }
+    }
+
+    /// Whether a list has the model. Lists contain others, through YAML's aliases.
+    fn lists(&self, pointer: &str, model: &str) -> bool {
+        fn has(value: &Value, model: &str) -> bool {
+            match value {
+                Value::Array(items) => items.iter().any(|item| has(item, model)),
+                other => other.as_str() == Some(model),
+            }
+        }
+        self.0.pointer(pointer).is_some_and(|list| has(list, model))
+    }
+
+    /// The batch size that replaces the model's own.
+    fn batch_size(&self, test: &str, model: &str) -> Option<u64> {
+        let size = self.0["batch_size"][test][model].as_u64();
+        size.filter(|_| !self.lists("/dont_change_batch_size", model))
+    }
+
+    fn left_out(&self, model: &str) -> Option<&'static str> {
+        LEFT_OUT.into_iter().find_map(|(pointer, list)| self.lists(pointer, model).then_some(list))
+    }
+
+    fn needs_amp(&self, model: &str) -> bool {
+        self.lists("/dtype/force_amp_for_fp16_bf16_models", model)
+    }
+
+    fn dtype(&self, model: &str) -> Option<&'static str> {
+        if self.needs_amp(model) {
+            None
+        } else if self.lists("/dtype/force_fp16_for_bf16_models", model) {
+            Some("f16")
+        } else {
+            Some("bf16")
+        }
+    }
+}
+
+/// `models` are valid names in Python, and `checkout` is the path as the suite should have it.
+fn tables(models: &[String], checkout: &str, settings: Option<&Settings>) -> String {
+    // Strings of JSON are strings of TOML.
+    let mut text = format!("[torchbench]\npath = {}\n", Value::from(checkout));
+    let left_out = |model: &str| settings.and_then(|settings| settings.left_out(model));
+    let kept: Vec<&str> =
+        models.iter().map(String::as_str).filter(|model| left_out(model).is_none()).collect();
+    for model in &kept {
+        let _ = write!(text, "\n[[model]]\nname = \"{model}\"\nsource = \"torchbench:{model}\"\n");
+        let Some(settings) = settings else { continue };
+        match settings.dtype(model) {
+            Some(dtype) => _ = writeln!(text, "dtype = \"{dtype}\""),
+            None => text.push_str("# Runs with automatic mixed precision elsewhere; IREE has none.\n"),
+        }
+        if let Some(size) = settings.batch_size("inference", model) {
+            let _ = writeln!(text, "options = {{ batch_size = {size} }}");
+        }
+    }
+    if let Some(settings) = settings {
+        backends(settings, &kept, &mut text);
+        tolerances(settings, &kept, &mut text);
+    }
+    let mut reasons = models.iter().filter_map(|model| Some((model, left_out(model)?))).peekable();
+    if reasons.peek().is_some() {
+        text.push_str("\n# Left out, and the list of torchbench.yaml that says so:\n");
+        for (model, list) in reasons {
+            let _ = writeln!(text, "#   {model}: {list}");
+        }
+    }
+    text
+}
+
+/// Inference in the models' own types, and training with automatic mixed precision.
+fn backends(settings: &Settings, kept: &[&str], text: &mut String) {
+    let amp: Vec<&str> = kept.iter().copied().filter(|model| settings.needs_amp(model)).collect();
+    let mut trained: BTreeMap<Option<u64>, Vec<&str>> = BTreeMap::new();
+    for model in kept {
+        let size = settings.batch_size("training", model);
+        // The batch size of a model's inference would also be that of its training.
+        let unknown = size.is_none() && settings.batch_size("inference", model).is_some();
+        if !unknown && !settings.lists("/skip/test/training", model) {
+            trained.entry(size).or_default().push(model);
+        }
+    }
+    for backend in BACKENDS {
+        let _ = write!(text, "\n[[backend]]\nname = \"{backend}\"\ntest = \"eval\"\n");
+        if !amp.is_empty() {
+            let models = list(&amp);
+            let _ = write!(
+                text,
+                "\n[[backend]]\nname = \"{backend}\"\ntest = \"eval\"\ndtype = \"amp\"\nmodels = {models}\n"
+            );
+        }
+        for (size, models) in &trained {
+            let models = list(models);
+            let _ = write!(
+                text,
+                "\n[[backend]]\nname = \"{backend}\"\ntest = \"train\"\ndtype = \"amp\"\nmodels = {models}\n"
+            );
+            if let Some(size) = size {
+                let _ = writeln!(text, "batch-size = [{size}]");
+            }
+        }
+    }
+}
+
+/// A list of names in TOML, a few on each line.
+fn list(models: &[&str]) -> String {
+    let line = |names: &[&str]| format!("\"{}\"", names.join("\", \""));
+    let lines: Vec<String> = models.chunks(6).map(line).collect();
+    match lines.as_slice() {
+        [one] => format!("[{one}]"),
+        all => format!("[\n    {},\n]", all.join(",\n    ")),
+    }
+}
+
+/// The wider of the runner's bound and benchgate's, for models that the runner has on a list.
+fn tolerances(settings: &Settings, kept: &[&str], text: &mut String) {
+    let defaults = NumericsPolicy::default();
+    for (pointer, dtype, bound) in TOLERANCES {
+        let Some(own) = defaults.types.iter().find(|own| own.dtype == dtype) else { continue };
+        let wider = |model: &&&str| settings.dtype(model) == Some(dtype) && settings.lists(pointer, model);
+        for model in kept.iter().filter(wider) {
+            let _ = write!(text, "\n[[numerics-override]]\nbenchmark = \"{model}/*\"\ntype = \"{dtype}\"\n");
+            for (key, usual) in [("atol", own.atol), ("rtol", own.rtol), ("max-error", own.max_error)] {
+                if usual < bound {
+                    let _ = writeln!(text, "{key} = {bound}");
+                }
+            }
+        }
+    }
+}
