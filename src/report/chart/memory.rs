@@ -1,17 +1,16 @@
 //! Memory over the run: each process as a hill, where it stood in time.
 //!
-//! A process that noted its memory stage by stage is drawn so; of the others the peak is known, and drawn as a
+//! A process that noted its memory stage by stage is drawn in steps; of the others the peak is known, and drawn as a
 //! plateau for as long as they ran. Colours tell backends apart or, where there is only one, a few models; models whose
 //! processes follow one another are named below the axis too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::record::RunFile;
 use crate::report::DrawnRun;
 
-use super::super::backends::IREE;
 use super::super::human::quantity;
 use super::Theme;
+use super::hills::{Hill, Span, envelopes, hills_of, model_of, spans};
 use super::svg::{Anchor, Svg, WIDTH, fitted, width_of};
 use crate::model::Unit;
 
@@ -20,22 +19,10 @@ const MARGIN: f64 = 20.0;
 const LEFT: f64 = 84.0;
 const TOP: f64 = 96.0;
 const BOTTOM: f64 = 46.0;
-/// Seconds without a process that are drawn as such.
-const LONGEST_GAP: f64 = 10.0;
-/// Columns that hold an outline, one for about two pixels.
-const COLUMNS: usize = 400;
 /// Processes that are drawn singly; of more only the outline can be seen.
 const MOST_HILLS: usize = 400;
 /// Processes from which on lines are thin.
 const MANY: usize = 40;
-
-/// One process in time: seconds since the first began, and bytes.
-struct Hill {
-    who: String,
-    model: String,
-    host: Vec<(f64, f64)>,
-    device: Vec<(f64, f64)>,
-}
 
 pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     let palette = Svg::new(HEIGHT, theme).palette;
@@ -69,8 +56,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     }
     let mut svg = Svg::new(HEIGHT, theme);
     let title = "Memory over the run";
-    let subtitle =
-        "of each process in turn, by its stages where it noted them, else its peak where that is known";
+    let subtitle = "of each process in turn: measured at the end of each stage and held until the next; otherwise its peak";
     svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, title);
     svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, subtitle);
     let step = round_step(most / 4.0);
@@ -139,167 +125,6 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     Some(svg.finish(&format!("{title}: {subtitle}")))
 }
 
-/// The first part of `model/target/function`.
-fn model_of(benchmark: &str) -> &str {
-    benchmark.split('/').next().unwrap_or(benchmark)
-}
-
-/// Processes of one model, one after the other.
-struct Span {
-    model: String,
-    from: f64,
-    to: f64,
-}
-
-/// Where the processes of each model stand in time; the hills are in their order.
-fn spans(hills: &[Hill]) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
-    for hill in hills {
-        let points = || hill.host.iter().chain(&hill.device).map(|(at, _)| *at);
-        let (from, to) = (points().fold(f64::INFINITY, f64::min), points().fold(0.0, f64::max));
-        match spans.last_mut() {
-            Some(last) if last.model == hill.model => last.to = last.to.max(to),
-            _ => spans.push(Span { model: hill.model.clone(), from, to }),
-        }
-    }
-    spans
-}
-
-/// The highest of each kind in every column of the picture: more processes than that are not seen singly.
-fn envelopes(hills: &[Hill], end: f64) -> Vec<Hill> {
-    let mut kinds: Vec<(&str, Vec<f64>, Vec<f64>)> = Vec::new();
-    #[expect(clippy::cast_precision_loss, reason = "columns are counted in hundreds")]
-    let width = end / COLUMNS as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "seconds since the first process, over those of a column"
-    )]
-    let column = |second: f64| ((second / width) as usize).min(COLUMNS - 1);
-    let raise = |levels: &mut Vec<f64>, points: &[(f64, f64)]| {
-        for pair in points.windows(2) {
-            for level in &mut levels[column(pair[0].0)..=column(pair[1].0)] {
-                *level = level.max(pair[0].1).max(pair[1].1);
-            }
-        }
-    };
-    for hill in hills {
-        let at = kinds.iter().position(|(who, ..)| *who == hill.who).unwrap_or_else(|| {
-            kinds.push((&hill.who, vec![0.0; COLUMNS], vec![0.0; COLUMNS]));
-            kinds.len() - 1
-        });
-        raise(&mut kinds[at].1, &hill.host);
-        raise(&mut kinds[at].2, &hill.device);
-    }
-    #[expect(clippy::cast_precision_loss, reason = "columns are counted in hundreds")]
-    let outline = |levels: Vec<f64>| -> Vec<(f64, f64)> {
-        if levels.iter().all(|level| *level <= 0.0) {
-            return Vec::new();
-        }
-        let steps = levels.into_iter().enumerate();
-        steps.flat_map(|(at, level)| [at, at + 1].map(|edge| (edge as f64 * width, level))).collect()
-    };
-    let hill = |(who, host, device): (&str, Vec<f64>, Vec<f64>)| Hill {
-        who: who.to_owned(),
-        model: String::new(),
-        host: outline(host),
-        device: outline(device),
-    };
-    kinds.into_iter().map(hill).collect()
-}
-
-fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> {
-    let seconds = |text: &str| {
-        text.parse::<jiff::Timestamp>()
-            .ok()
-            .map(|at| at.duration_since(jiff::Timestamp::UNIX_EPOCH).as_secs_f64())
-    };
-    let mut found: Vec<Found> = Vec::new();
-    #[expect(clippy::cast_precision_loss, reason = "bytes of memory are below 2^53")]
-    let float = |bytes: u64| bytes as f64;
-    for side in &run.sides {
-        let processes = side
-            .benchmarks
-            .iter()
-            .flat_map(|benchmark| benchmark.processes.iter().map(move |p| (benchmark, p)));
-        for (benchmark, process) in processes {
-            let Some(began) = seconds(&process.started) else { continue };
-            let model = model_of(&benchmark.name);
-            let gpus = process.telemetry.iter().flat_map(|telemetry| &telemetry.gpus);
-            found.push(Found {
-                began,
-                lasted: process.seconds.0,
-                who: if by_model { model } else { IREE },
-                model,
-                host_peak: process.peak_memory_bytes.map(float),
-                device_peak: gpus.filter_map(|gpu| gpu.memory_used_bytes).max().map(float),
-                noted: Vec::new(),
-            });
-        }
-    }
-    for record in &run.backends {
-        for process in &record.processes {
-            let Some(began) = seconds(&process.started) else { continue };
-            let noted = process
-                .memory
-                .iter()
-                .map(|point| (point.seconds.0, float(point.host_bytes), point.device_bytes.map(float)));
-            found.push(Found {
-                began,
-                lasted: process.seconds.0,
-                who: &record.backend,
-                model: &record.model,
-                host_peak: process.peak_memory_bytes.map(float),
-                device_peak: None,
-                noted: noted.collect(),
-            });
-        }
-    }
-    found.sort_by(|a, b| a.began.total_cmp(&b.began));
-    let Some(first) = found.first().map(|found| found.began) else { return Vec::new() };
-    // An interrupted run that went on hours later, or a wait for the host: nothing of it happened there.
-    let (mut skipped, mut ended) = (0.0, first);
-    let hills = found.into_iter().map(|found| {
-        if found.began - ended > LONGEST_GAP {
-            skipped += found.began - ended - LONGEST_GAP;
-        }
-        ended = f64::max(ended, found.began + found.lasted);
-        found.hill(offset + found.began - first - skipped)
-    });
-    hills.filter(|hill| !hill.host.is_empty() || !hill.device.is_empty()).collect()
-}
-
-/// What a run knows of a process's memory; times are seconds, amounts bytes.
-struct Found<'a> {
-    began: f64,
-    lasted: f64,
-    who: &'a str,
-    model: &'a str,
-    host_peak: Option<f64>,
-    device_peak: Option<f64>,
-    /// By itself: when, host, device.
-    noted: Vec<(f64, f64, Option<f64>)>,
-}
-
-impl Found<'_> {
-    /// Begun at this second of the picture.
-    fn hill(&self, at: f64) -> Hill {
-        let end = at + self.lasted;
-        let plateau = |peak: Option<f64>| {
-            peak.map_or_else(Vec::new, |peak| vec![(at, 0.0), (at, peak), (end, peak), (end, 0.0)])
-        };
-        let (mut host, mut device) = (plateau(self.host_peak), plateau(self.device_peak));
-        if let Some((_, last, _)) = self.noted.last() {
-            host = vec![(at, 0.0)];
-            host.extend(self.noted.iter().map(|(seconds, bytes, _)| (at + seconds, *bytes)));
-            host.extend([(end, *last), (end, 0.0)]);
-            let noted = self.noted.iter().filter_map(|(seconds, _, bytes)| Some((at + seconds, (*bytes)?)));
-            device = noted.collect();
-        }
-        Hill { who: self.who.to_owned(), model: self.model.to_owned(), host, device }
-    }
-}
-
 /// A round number without the zeros that a measured one ends with: `256 MiB`, not `256.0 MiB`.
 pub(super) fn tick(value: f64, unit: &Unit) -> String {
     let text = quantity(value, unit);
@@ -336,7 +161,7 @@ fn round_tens(least: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{GpuTelemetryRecord, TelemetryRecord};
+    use crate::record::{GpuTelemetryRecord, RunFile, TelemetryRecord};
 
     #[test]
     fn a_gpus_memory_is_drawn_of_irees_processes_too() {
@@ -354,6 +179,26 @@ mod tests {
         process.telemetry = Some(TelemetryRecord { cpu: None, gpus: vec![gpu] });
         let svg = draw(&runs(&run), Theme::Light).unwrap();
         assert!(svg.contains("device memory") && svg.contains("3 GiB"), "{svg}");
+    }
+
+    #[test]
+    fn a_sample_holds_until_the_next() {
+        let text = include_str!("../../../tests/fixtures/record/backends-v1.json");
+        let run = RunFile::from_slice(text.as_bytes()).unwrap();
+        let svg = draw(&[DrawnRun::new("run", run, None)], Theme::Light).unwrap();
+        let lines =
+            svg.lines().filter_map(|line| line.strip_prefix("<polyline points=\"")?.split('"').next());
+        let mut longest = 0;
+        for line in lines {
+            let points: Vec<(&str, &str)> =
+                line.split(' ').filter_map(|point| point.split_once(',')).collect();
+            longest = longest.max(points.len());
+            for pair in points.windows(2) {
+                let ((x, y), (next_x, next_y)) = (pair[0], pair[1]);
+                assert!(x == next_x || y == next_y, "a slope from {x},{y} to {next_x},{next_y}");
+            }
+        }
+        assert!(longest > 6, "no process with several samples is drawn: {longest}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod alignment;
 mod bars;
 mod bisection;
 mod data;
+mod hills;
 mod memory;
 mod png;
 mod power;
