@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 
-from . import PROTOCOL, reference, timing
+from . import PROTOCOL, graphs, reference, timing
 from .memory import Memory
 from .protocol import Answers, Failed, Request, Unsupported, answer, parse_request
 
@@ -82,6 +82,8 @@ def guard_environment() -> None:
 def measure(request: Request, enter, memory: Memory) -> dict:
     enter("import")
     guard_environment()
+    if not request.measure:
+        graphs.prepare(request)
     try:
         import torch
     except Exception as e:
@@ -115,6 +117,11 @@ def measure(request: Request, enter, memory: Memory) -> dict:
     cold = not (cache and os.path.isdir(cache) and os.listdir(cache))
     begin = time.perf_counter()
     backend.build(case)
+    if not request.measure:
+        # As it is measured, and not `first`, whose inputs are copies that would be part of the graph.
+        backend.run(1)
+        enter("dump")
+        return {"versions": versions, "dumped": graphs.keep(request)}
     actual = backend.first()
     compiled = time.perf_counter() - begin if backend.compiles else None
 
@@ -137,12 +144,12 @@ def measure(request: Request, enter, memory: Memory) -> dict:
     enter("measure")
     samples, metrics = timing.repeat(backend.run, request.repetitions, iterations, around=_around(backend))
 
-    dumped = []
-    if request.dump:
+    taken = {}
+    if request.dump or request.collect:
         enter("dump")
-        from .dumps import dump
+        from . import after
 
-        dumped = dump(torch, backend, request)
+        taken = after.take(torch, backend, request, iterations)
     return {
         "samples": samples,
         "iterations": iterations,
@@ -153,7 +160,7 @@ def measure(request: Request, enter, memory: Memory) -> dict:
         "outputs": outputs,
         "references64": references64,
         "code": code,
-        "dumped": dumped,
+        **taken,
     }
 
 

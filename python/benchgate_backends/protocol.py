@@ -22,7 +22,10 @@ BACKENDS = ("eager", "torchscript", "inductor", "onnxruntime", "xla-lazy", "xla-
 TESTS = ("eval", "train")
 DTYPES = ("f64", "f32", "f16", "bf16", "amp")
 PRECISIONS = ("highest", "high", "medium")
-DUMPS = ("profile", "trace", "dynamo-counters", "xla-metrics")
+# The last four are taken while XLA compiles, in a process that measures nothing.
+DUMPS = ("profile", "trace", "dynamo-counters", "xla-metrics", "xla-ir", "xla-hlo", "xla-stablehlo", "xla-compiled-hlo")
+COMPILER_DUMPS = DUMPS[4:]
+COLLECTED = ("dynamo-counters", "profile", "operators")
 
 ERROR_LIMIT = 2_000
 TRACEBACK_LIMIT = 20_000
@@ -64,6 +67,8 @@ class Request:
     dtype: str | None = None
     matmul_precision: str | None = None
     seed: int = 0
+    # False for a process that only compiles, for a dump of COMPILER_DUMPS.
+    measure: bool = True
     verify: bool = True
     warmup_seconds: float = 0.02
     repetitions: int = 8
@@ -72,6 +77,7 @@ class Request:
     min_time_seconds: float = 0.04
     dump: list[str] = field(default_factory=list)
     dump_dir: str | None = None
+    collect: list[str] = field(default_factory=list)
     label: str = "model"
 
 
@@ -96,6 +102,7 @@ def parse_request(text: str) -> Request:
         (request.dtype, (None, *DTYPES), "dtype"),
         (request.matmul_precision, (None, *PRECISIONS), "matmul precision"),
         *((dump, DUMPS, "dump") for dump in request.dump),
+        *((what, COLLECTED, "collect") for what in request.collect),
     ):
         if value not in choices:
             raise ValueError(f"{what} {value!r} is none of {', '.join(str(c) for c in choices if c)}")
@@ -103,6 +110,11 @@ def parse_request(text: str) -> Request:
         raise ValueError("nothing is measured by no repetition")
     if request.dump and not request.dump_dir:
         raise ValueError("'dump-dir' is missing")
+    of_compiler = [dump for dump in request.dump if dump in COMPILER_DUMPS]
+    if request.measure and of_compiler:
+        raise ValueError(f"a process that measures can't dump {of_compiler[0]}: it would change what is timed")
+    if not request.measure and (len(of_compiler), len(request.dump), len(request.collect)) != (1, 1, 0):
+        raise ValueError(f"a process that does not measure takes one dump of {', '.join(COMPILER_DUMPS)}")
     return request
 
 
@@ -130,6 +142,8 @@ def answer(status: str, **given: Any) -> dict[str, Any]:
         # [[seconds since start, host bytes, device bytes | null, stage]]
         "memory": [],
         "dumped": [],
+        # What was asked for by `collect`, under the field names of run.json; null if nothing was.
+        "collected": None,
     }
     unknown = set(given) - {key.replace("-", "_") for key in body}
     assert not unknown, unknown

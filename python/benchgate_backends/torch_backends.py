@@ -55,6 +55,10 @@ class Eager:
     def counters(self) -> dict:
         return {}
 
+    def fallback_operators(self) -> set[str] | None:
+        """The operators that the backend left to eager, by name; `None` where that is not a question."""
+        return None
+
 
 class TorchScript(Eager):
     compiles = True

@@ -79,6 +79,12 @@ class XlaLazy(Eager):
 
         return after
 
+    def fallback_operators(self) -> set[str]:
+        import torch_xla.debug.metrics as metrics
+
+        # torch_xla counts an operator by its name only where it has no lowering for it.
+        return {name for name in metrics.counter_names() if name.startswith("aten::")}
+
 
 class XlaDynamo(XlaLazy):
     def build(self, case) -> None:

@@ -1,12 +1,14 @@
 //! Options of what is measured in addition to IREE: axes, repetitions, dumps, files that are appended to.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use strum::VariantNames;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use strum::{EnumMessage, VariantArray, VariantNames};
 
 use crate::config::{Backend, BackendKind, Config};
 use crate::ingest;
-use crate::pipeline::{Axes, Dumps};
+use crate::pipeline::{Axes, CollectKind, DumpKind, Extras};
 use crate::record::RunFile;
 
 use super::{CliError, Terminal};
@@ -28,15 +30,31 @@ pub struct BackendArgs {
     /// Iterations of one repetition, instead of as many as fill min-time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations_per_run: Option<u32>,
-    /// Leave profiles of the other backends: profile, trace, dynamo-counters, xla-metrics
-    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = ["profile", "trace", "dynamo-counters", "xla-metrics"])]
-    dump: Vec<String>,
-    /// Where they go [default: dumps in the working folder]
+    /// Write profiles, counters and compiler IR of the other backends; repeatable, or separated by commas
+    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = kinds::<DumpKind>())]
+    dump: Vec<DumpKind>,
+    /// Folder for what --dump writes [default: dumps in the working folder]
     #[arg(long, value_name = "FOLDER", requires = "dump")]
     dump_dir: Option<PathBuf>,
+    /// Add numbers to the other backends' metrics in run.json and results.jsonl; repeatable, or separated by commas
+    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = kinds::<CollectKind>())]
+    collect: Vec<CollectKind>,
     /// Append to results.jsonl, latency.csv and iree_latency.csv in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "until")]
     append_results: Option<PathBuf>,
+}
+
+/// The kinds of an enum by name, each described by its own documentation.
+fn kinds<T>() -> impl TypedValueParser<Value = T>
+where
+    T: Copy + EnumMessage + FromStr + Into<&'static str> + VariantArray + Send + Sync + 'static,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let described = T::VARIANTS.iter().map(|kind| {
+        let name: &'static str = (*kind).into();
+        PossibleValue::new(name).help(kind.get_documentation().unwrap_or_default())
+    });
+    PossibleValuesParser::new(described).try_map(|name| name.parse())
 }
 
 fn parse_backend(text: &str) -> Result<BackendKind, String> {
@@ -71,14 +89,14 @@ impl BackendArgs {
     }
 
     /// `work` is the working folder.
-    pub fn dumps(&self, work: &Path) -> Result<Dumps, CliError> {
+    pub fn extras(&self, work: &Path) -> Result<Extras, CliError> {
         let folder = self.dump_dir.clone().unwrap_or_else(|| work.join("dumps"));
         // The processes that write there run in other folders.
         let folder = std::path::absolute(&folder).map_err(|error| CliError::Usage {
             message: format!("failed to find the folder {}: {error}", folder.display()),
             hint: None,
         })?;
-        Ok(Dumps { what: self.dump.clone(), folder })
+        Ok(Extras { dump: self.dump.clone(), folder, collect: self.collect.clone() })
     }
 
     /// Appends the run to the files that data frames and dashboards already read.

@@ -252,7 +252,7 @@ impl MeasureArgs {
         Ok(pipeline::Options {
             cache: super::paths::cache_dir(self.cache_dir.as_deref())?,
             axes: Some(backends.axes()?),
-            dumps: backends.dumps(&work)?,
+            extras: backends.extras(&work)?,
             work,
             output: output.to_owned(),
             filter: Filter::new(&self.filter),

@@ -45,7 +45,7 @@ mod trials;
 mod unchanged;
 mod verify;
 
-pub use backends::{Axes, BackendsSource, Dumps};
+pub use backends::{Axes, BackendsSource, CollectKind, DumpKind, Extras};
 pub use bundle::{OpenBundle, PackedBundle, open_bundle};
 pub use cache::Cache;
 pub use calibration::{CalibrationSource, keep_calibration};

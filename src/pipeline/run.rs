@@ -19,7 +19,7 @@ use crate::toolchain::{self, Environment, Installed, Lock};
 
 use super::argv::InputArg;
 use super::assemble::{self, Frame};
-use super::backends::{self, Axes, Dumps, Experiment};
+use super::backends::{self, Axes, Experiment, Extras};
 use super::bundle::{self, OpenBundle, PackedBundle};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
@@ -62,7 +62,8 @@ pub struct Options {
     pub keep_modules: Option<PathBuf>,
     /// Which experiments on other backends are run; `None` is none.
     pub axes: Option<Axes>,
-    pub dumps: Dumps,
+    /// What is taken of other backends in addition to times.
+    pub extras: Extras,
 }
 
 /// What a run begins with.
@@ -169,6 +170,7 @@ impl<'a> SuiteRun<'a> {
                 if let Some(axes) = &options.axes {
                     let backends = &lead.config.backends;
                     run.experiments = backends::experiments(&run.plans[lead_at], backends, axes)?;
+                    options.extras.check(&run.experiments)?;
                 }
                 let models = exported_models(&run.plans);
                 let mut needed: BTreeSet<Environment> = models.keys().copied().collect();
@@ -401,7 +403,7 @@ impl<'a> PreparedRun<'a> {
             lead: self.lead,
             experiments: &self.experiments,
             interpreters: &self.interpreters,
-            dumps: &options.dumps,
+            extras: &options.extras,
         };
         file.backends = others.run(&journal, frame.relative_to).await?;
         if let PrepareFrom::Bundle(bundle) = self.from {

@@ -79,6 +79,47 @@ pub struct BackendProcessRecord {
     /// Memory at the edges of its stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryRecord>,
+    /// What `--collect` asked for, taken after the last repetition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collected: Option<CollectedRecord>,
+}
+
+/// Numbers that are taken after the measurement. What was not asked for is absent; what was asked for and did not
+/// happen is empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CollectedRecord {
+    /// torch.compile's counters since the process began: by group, then by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dynamo_counters: Option<BTreeMap<String, BTreeMap<String, u64>>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfiledTimesRecord>,
+    /// By aten operator; on PyTorch/XLA only those that it has no lowering for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operators: Option<BTreeMap<String, OperatorTimesRecord>>,
+}
+
+/// What torch's profiler adds up over all operators.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfiledTimesRecord {
+    /// Iterations that were profiled; the times are of all of them.
+    pub iterations: u32,
+    pub cpu_seconds: Number,
+    pub cuda_seconds: Number,
+}
+
+/// One operator over all profiled iterations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorTimesRecord {
+    pub calls: u64,
+    /// Without the operators that it calls.
+    pub self_cpu_seconds: Number,
+    pub cpu_seconds: Number,
+    /// Without the operators that it calls.
+    pub self_cuda_seconds: Number,
+    pub cuda_seconds: Number,
 }
 
 /// Memory held at one moment.

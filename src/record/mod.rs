@@ -32,7 +32,10 @@ mod tests;
 mod weight;
 
 pub use crate::model::Number;
-pub use backend_v1::{BackendProcessRecord, BackendRecord, MemoryRecord};
+pub use backend_v1::{
+    BackendProcessRecord, BackendRecord, CollectedRecord, MemoryRecord, OperatorTimesRecord,
+    ProfiledTimesRecord,
+};
 pub use baseline_v1::{
     AcceptanceFile, AnchoredRecord, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause,
     QuarantineRecord, SummaryRecord,

@@ -9,6 +9,8 @@ use crate::record::{
     ProcessRecord, RunFile,
 };
 
+use super::collected;
+
 const SECONDS: f64 = 1e-9;
 const MILLISECONDS: f64 = 1e-6;
 
@@ -277,6 +279,9 @@ fn backend_lines(file: &RunFile, record: &BackendRecord, lines: &mut Vec<Value>)
         let iterations = process.iterations.unwrap_or(1);
         let mut metrics = times(&process.latency, float(iterations));
         metrics.extend(own_metrics(process));
+        metrics.extend(
+            process.collected.iter().flat_map(|collected| collected::metrics(&record.backend, collected)),
+        );
         lines.push(line(process.latency.len(), iterations, metrics, &process.started));
     }
 }

@@ -1,6 +1,7 @@
 //! The way back: a run as a file other tools read.
 
 mod appended;
+mod collected;
 mod csv;
 mod google_benchmark;
 mod results_jsonl;

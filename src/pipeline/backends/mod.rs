@@ -4,15 +4,17 @@
 //! all experiments, so that an hour's drift reaches every row alike. Each finished process is on disk before
 //! the next one starts.
 
+mod answer;
 mod axes;
 mod environment;
+mod extras;
 mod package;
 mod plan;
 mod process;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use crate::model::{Event, Outcome, Stage};
@@ -25,17 +27,10 @@ use super::plan::SideInput;
 
 pub use axes::Axes;
 pub(super) use environment::{BackendInterpreters, interpreters, needed};
+pub use extras::{CollectKind, DumpKind, Extras};
 pub use package::BackendsSource;
 pub(super) use plan::{Experiment, experiments};
 use process::{BackendProcess, Kept};
-
-/// What a person may want to look at afterwards, and where it goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Dumps {
-    /// `profile`, `trace`, `dynamo-counters`, `xla-metrics`.
-    pub what: Vec<String>,
-    pub folder: PathBuf,
-}
 
 /// The experiments of a run, and what runs them.
 pub(super) struct Experiments<'a, 'b> {
@@ -43,7 +38,7 @@ pub(super) struct Experiments<'a, 'b> {
     pub(super) lead: &'a SideInput,
     pub(super) experiments: &'a [Experiment<'a>],
     pub(super) interpreters: &'a BackendInterpreters,
-    pub(super) dumps: &'a Dumps,
+    pub(super) extras: &'a Extras,
 }
 
 impl Experiments<'_, '_> {
@@ -58,10 +53,21 @@ impl Experiments<'_, '_> {
             return Ok(Vec::new());
         }
         let stage = Stage::Benchmark;
-        let steps = experiments.iter().map(|experiment| experiment.backend.processes as usize).sum();
-        host.progress.on(Event::StageStarted { stage, steps });
+        let of_each = |experiment: &Experiment<'_>| {
+            experiment.backend.processes as usize + self.extras.of_compiler(experiment).len()
+        };
+        host.progress.on(Event::StageStarted { stage, steps: experiments.iter().map(of_each).sum() });
         // The compilers' own caches live as long as the run: the first process of an experiment compiles.
         let caches = host.scratch()?;
+        let process = |at: usize, number: u32, compiler_dump: Option<DumpKind>| BackendProcess {
+            host,
+            lead: self.lead,
+            experiment: &experiments[at],
+            number,
+            compiler_cache: caches.path().join(at.to_string()),
+            extras: self.extras,
+            compiler_dump,
+        };
         let mut kept: Vec<Vec<Kept>> = vec![Vec::new(); experiments.len()];
         let most = experiments.iter().map(|experiment| experiment.backend.processes).max().unwrap_or(0);
         for number in 0..most {
@@ -70,28 +76,43 @@ impl Experiments<'_, '_> {
                     continue;
                 }
                 let what = format!("{experiment} process {}", number + 1);
-                host.progress.on(Event::StepStarted { stage, what: &what });
-                let started = Instant::now();
-                let process = BackendProcess {
-                    host,
-                    lead: self.lead,
-                    experiment,
-                    number,
-                    compiler_cache: caches.path().join(at.to_string()),
-                    dumps: self.dumps,
-                };
-                let one = process::once(&process, self.interpreters, journal).await?;
-                let (note, took) = (&one.note(), started.elapsed());
-                host.progress.on(Event::StepFinished { stage, what: &what, note, took });
-                done.push(one);
+                done.push(self.step(&what, &process(at, number, None), journal).await?);
+            }
+        }
+        for ((at, experiment), done) in experiments.iter().enumerate().zip(&kept) {
+            if done.iter().any(|kept| !kept.outcome().is_ok()) {
+                continue;
+            }
+            for kind in self.extras.of_compiler(experiment) {
+                let what = format!("{experiment} {kind}");
+                let ended = self.step(&what, &process(at, 0, Some(kind)), journal).await?;
+                if !ended.outcome().is_ok() {
+                    let why = format!("no {kind} of {experiment}: {}", ended.note());
+                    host.progress.on(Event::Warning(&why));
+                }
             }
         }
         host.progress.on(Event::StageFinished { stage });
         let records = experiments.iter().zip(kept).map(|(experiment, kept)| {
-            process::join_profiles(experiment, self.dumps, kept.len())?;
+            self.extras.join_profiles(experiment, kept.len())?;
             Ok(record(experiment, kept, relative_to))
         });
         records.collect()
+    }
+
+    async fn step(
+        &self,
+        what: &str,
+        process: &BackendProcess<'_, '_>,
+        journal: &Journal,
+    ) -> Result<Kept, PipelineError> {
+        let (stage, progress) = (Stage::Benchmark, self.host.progress);
+        progress.on(Event::StepStarted { stage, what });
+        let started = Instant::now();
+        let ended = process::once(process, self.interpreters, journal).await?;
+        let (note, took) = (&ended.note(), started.elapsed());
+        progress.on(Event::StepFinished { stage, what, note, took });
+        Ok(ended)
     }
 }
 

@@ -10,22 +10,21 @@ use serde::{Deserialize, Serialize};
 use crate::config::ModelSource;
 use crate::model::{BenchmarkName, Outcome, Stage, Verification, VerifyCode};
 use crate::numerics::{self, TensorFile};
-use crate::process::{Command, Exit, Finished};
+use crate::process::Command;
 use crate::record::{BackendProcessRecord, MemoryRecord, Number, OutcomeRecord};
 
 use super::super::PipelineError;
-use super::super::cache::{KeyBuilder, write_atomically, write_json};
+use super::super::cache::{KeyBuilder, write_json};
 use super::super::divergence::tensors;
 use super::super::host::Host;
 use super::super::interpreters::ExporterSource;
 use super::super::journal::Journal;
 use super::super::plan::SideInput;
 use super::super::stage::StageError;
+use super::answer::{BackendAnswer, BackendStatus};
 use super::environment::{BackendInterpreter, BackendInterpreters, unsupported};
-use super::{BackendsSource, Dumps, Experiment};
-
-/// What the package says first.
-const PROTOCOL: &str = "benchgate-backends/1";
+use super::extras::{CollectKind, DumpKind, Extras};
+use super::{BackendsSource, Experiment};
 
 /// What is measured of another backend unless the configuration says otherwise. Backends are context: one fixed
 /// timing is comparable at a glance, and no verdict depends on it.
@@ -41,7 +40,25 @@ pub(super) struct BackendProcess<'a, 'b> {
     pub(super) number: u32,
     /// Shared by the processes of an experiment, and by nothing else.
     pub(super) compiler_cache: PathBuf,
-    pub(super) dumps: &'a Dumps,
+    pub(super) extras: &'a Extras,
+    /// Takes this while it compiles, and measures nothing.
+    pub(super) compiler_dump: Option<DumpKind>,
+}
+
+impl BackendProcess<'_, '_> {
+    fn dumps(&self) -> Vec<DumpKind> {
+        self.compiler_dump.map_or_else(|| self.extras.measured(), |kind| vec![kind])
+    }
+
+    fn collected(&self) -> Vec<CollectKind> {
+        if self.compiler_dump.is_some() { Vec::new() } else { self.extras.collect.clone() }
+    }
+
+    /// A folder for each measured process. What the compiler makes is the same in all of them.
+    fn dump_folder(&self) -> PathBuf {
+        let folder = self.extras.folder_of(self.experiment);
+        if self.compiler_dump.is_some() { folder } else { folder.join(self.number.to_string()) }
+    }
 }
 
 /// A process that ended, as it is kept on disk.
@@ -159,15 +176,21 @@ fn request(job: &BackendProcess<'_, '_>) -> Result<serde_json::Value, PipelineEr
         "dtype": experiment.dtype.as_ref().or(model.dtype.as_ref()),
         "matmul-precision": experiment.matmul_precision,
         "seed": 0,
+        "measure": job.compiler_dump.is_none(),
         // Once: the program is the same in every process.
-        "verify": job.number == 0,
+        "verify": job.number == 0 && job.compiler_dump.is_none(),
         "warmup-seconds": measure.warmup.unwrap_or(WARMUP).as_secs_f64(),
         "repetitions": backend.repetitions.or(measure.repetitions).unwrap_or(REPETITIONS),
         "iterations": backend.iterations.or(measure.iterations),
         "min-time-seconds": measure.min_time.unwrap_or(MIN_TIME).as_secs_f64(),
         "label": model.name,
-        "dump": job.dumps.what,
+        "dump": words(job.dumps()),
+        "collect": words(job.collected()),
     }))
+}
+
+fn words<T: Into<&'static str>>(kinds: Vec<T>) -> Vec<&'static str> {
+    kinds.into_iter().map(Into::into).collect()
 }
 
 async fn started(
@@ -183,9 +206,8 @@ async fn started(
     let out = staged.path();
     fs::create_dir_all(&job.compiler_cache).map_err(PipelineError::io("create", &job.compiler_cache))?;
     request["out"] = serde_json::json!(out);
-    if !job.dumps.what.is_empty() {
-        request["dump-dir"] =
-            serde_json::json!(dump_folder(job.experiment, job.dumps).join(job.number.to_string()));
+    if !job.dumps().is_empty() {
+        request["dump-dir"] = serde_json::json!(job.dump_folder());
     }
     let (asked, answered) = (out.join("request.json"), out.join("answer.jsonl"));
     fs::write(&asked, request.to_string()).map_err(PipelineError::io("write", &asked))?;
@@ -224,7 +246,7 @@ async fn started(
     };
     host.fail_on_full_disk(&finished, out)?;
     let text = fs::read_to_string(&answered).unwrap_or_default();
-    let answer = BackendAnswer::read(&text, &finished);
+    let answer = BackendAnswer::read(&text, &finished, job.compiler_dump.is_none());
     let verification = verification(job, &answer, out)?;
     let failure = (answer.status == BackendStatus::Failed).then(|| answer.why());
     let process = BackendProcessRecord {
@@ -243,6 +265,7 @@ async fn started(
             .map(|(name, values)| (name.clone(), values.iter().copied().map(Number).collect()))
             .collect(),
         memory: answer.memory.iter().map(MemoryRecord::from).collect(),
+        collected: answer.collected.clone(),
     };
     Ok(Kept {
         outcome: OutcomeRecord::from(&answer.outcome()),
@@ -250,144 +273,6 @@ async fn started(
         versions: answer.versions,
         process: Some(process),
     })
-}
-
-/// How the request was answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum BackendStatus {
-    Ok,
-    Unsupported,
-    Failed,
-}
-
-/// The last line of the answer.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct BackendAnswer {
-    status: BackendStatus,
-    stage: Option<String>,
-    error: Option<String>,
-    code: Option<String>,
-    #[serde(default)]
-    samples: Vec<f64>,
-    iterations: Option<u64>,
-    compile_seconds: Option<f64>,
-    #[serde(default)]
-    cold: bool,
-    #[serde(default)]
-    metrics: BTreeMap<String, Vec<f64>>,
-    #[serde(default)]
-    versions: BTreeMap<String, String>,
-    /// Tensors that were written for comparison.
-    outputs: Option<usize>,
-    #[serde(default)]
-    references64: usize,
-    #[serde(default)]
-    memory: Vec<(f64, u64, Option<u64>, String)>,
-}
-
-impl From<&(f64, u64, Option<u64>, String)> for MemoryRecord {
-    fn from((seconds, host_bytes, device_bytes, stage): &(f64, u64, Option<u64>, String)) -> Self {
-        Self {
-            seconds: Number(*seconds),
-            host_bytes: *host_bytes,
-            device_bytes: *device_bytes,
-            stage: stage.clone(),
-        }
-    }
-}
-
-impl BackendAnswer {
-    fn failed(stage: Option<String>, error: String) -> Self {
-        Self {
-            status: BackendStatus::Failed,
-            stage,
-            error: Some(error),
-            code: None,
-            samples: Vec::new(),
-            iterations: None,
-            compile_seconds: None,
-            cold: false,
-            metrics: BTreeMap::new(),
-            versions: BTreeMap::new(),
-            outputs: None,
-            references64: 0,
-            memory: Vec::new(),
-        }
-    }
-
-    /// The last line, or what the lines before it and the process's end say where there is none.
-    fn read(text: &str, finished: &Finished) -> Self {
-        let mut stage = None;
-        for line in text.lines() {
-            let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-            if let Some(hello) = message["hello"].as_str().filter(|hello| *hello != PROTOCOL) {
-                return Self::failed(None, format!("the package speaks {hello}, not {PROTOCOL}"));
-            }
-            if message["status"].is_string() {
-                let answer = serde_json::from_value::<Self>(message);
-                return answer.map(Self::checked).unwrap_or_else(|error| {
-                    Self::failed(None, format!("the answer can't be read: {error}"))
-                });
-            }
-            stage = message["stage"].as_str().map(str::to_owned).or(stage);
-        }
-        let last =
-            finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let how = match finished.exit {
-            Exit::Success => "ended without an answer".to_owned(),
-            exit => exit.to_string(),
-        };
-        let separator = if last.is_empty() { "" } else { ": " };
-        Self::failed(stage, format!("the backend {how}{separator}{last}"))
-    }
-
-    /// An answer without a time, or with one that is none, is no measurement.
-    fn checked(self) -> Self {
-        let timed =
-            !self.samples.is_empty() && self.samples.iter().all(|value| value.is_finite() && *value > 0.0);
-        if self.status == BackendStatus::Ok && !timed {
-            return Self::failed(Some("measure".to_owned()), "the backend measured no time".to_owned());
-        }
-        self
-    }
-
-    fn why(&self) -> String {
-        let error = self.error.as_deref().unwrap_or("the backend gave no reason");
-        // Compilers explain themselves over pages; the log has them.
-        const LONGEST: usize = 300;
-        let line: String = error
-            .lines()
-            .find(|line| !line.trim().is_empty())
-            .unwrap_or_default()
-            .chars()
-            .take(LONGEST)
-            .collect();
-        match (&self.stage, self.status) {
-            (Some(stage), BackendStatus::Failed) => format!("{stage}: {line}"),
-            _ => line,
-        }
-    }
-
-    fn outcome(&self) -> Outcome {
-        let why = self.why();
-        match self.status {
-            BackendStatus::Ok => Outcome::Ok,
-            BackendStatus::Unsupported => Outcome::Unsupported { reason: why },
-            BackendStatus::Failed => {
-                let stage = match self.stage.as_deref() {
-                    Some("compile") => Stage::Compile,
-                    Some("verify") => Stage::Verify,
-                    Some("warmup" | "measure" | "dump") => Stage::Benchmark,
-                    Some("import") => Stage::Toolchain,
-                    // Making the model and running it eagerly is what an export begins with.
-                    _ => Stage::Export,
-                };
-                Outcome::Failed { stage, why }
-            }
-        }
-    }
 }
 
 /// The written tensors against eager's, under the suite's own tolerances.
@@ -430,26 +315,4 @@ fn verification(
         Err(StageError::Benchmark(failure)) => Ok(with(VerifyCode::VerifierDidntRun, failure.why)),
         Err(StageError::Run(error)) => Err(error),
     }
-}
-
-fn dump_folder(experiment: &Experiment<'_>, dumps: &Dumps) -> PathBuf {
-    dumps.folder.join(&experiment.model.name).join(experiment.slug())
-}
-
-/// One table for all processes of an experiment, one after another, as the torchbench runner leaves it.
-pub(super) fn join_profiles(
-    experiment: &Experiment<'_>,
-    dumps: &Dumps,
-    processes: usize,
-) -> Result<(), PipelineError> {
-    if !dumps.what.iter().any(|what| what == "profile") {
-        return Ok(());
-    }
-    let folder = dump_folder(experiment, dumps);
-    let name = format!("pytorch-profile-{}.txt", experiment.model.name);
-    let mut all = String::new();
-    for number in 0..processes {
-        all.push_str(&fs::read_to_string(folder.join(number.to_string()).join(&name)).unwrap_or_default());
-    }
-    if all.is_empty() { Ok(()) } else { write_atomically(&folder.join(&name), all.as_bytes()) }
 }

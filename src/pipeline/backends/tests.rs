@@ -1,12 +1,14 @@
 //! Experiments with a fake interpreter: real processes, no torch.
 
+mod extras;
+
 use std::path::Path;
 use std::time::Duration;
 
 use strum::VariantNames;
 
 use crate::config::{self, BackendKind, ModelSource};
-use crate::model::{Outcome, SideName, VerifyCode};
+use crate::model::{Outcome, Progress, SideName, VerifyCode};
 use crate::process::{Cancel, Command};
 use crate::record::BackendRecord;
 use crate::toolchain::{Environment, Lock, PythonEnv};
@@ -41,11 +43,13 @@ if what == "raises": send(status="failed", stage="compile", error="ValueError: n
 if what == "eager": send(status="failed", stage="eager", error="it raises", code="EAGER_FAILED"); sys.exit()
 if what == "silent": sys.exit()
 if what == "zero": send(status="ok", samples=[0.0]); sys.exit()
+if not request["measure"]: send(status="ok" if what == "works" else "failed", stage="dump", error="no graph"); sys.exit()
 if request["verify"]:
     npy("expected0.npy", [1, 2, 3]); npy("actual0.npy", [1, 2, 4] if what == "wrong" else [1, 2, 3])
 send(status="ok", samples=[1000.0, 1200.0], iterations=request["iterations"] or 7, compile_seconds=2.5, cold=request["verify"],
      outputs=1 if request["verify"] else None, references64=0, versions={"torch": "9"}, metrics={"xla_CompileTime_number": [0, 0]},
-     memory=[[0.1, 5000, None, "import"]])
+     memory=[[0.1, 5000, None, "import"]],
+     collected={"dynamo_counters": {"stats": {"unique_graphs": 1}}} if request["collect"] else None)
 "#;
 
 fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
@@ -83,14 +87,37 @@ fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord>
     records_in(folder, side, axes, &Environments::new())
 }
 
+/// What is said to the person, in order.
+#[derive(Default)]
+struct Warnings(std::sync::Mutex<Vec<String>>);
+
+impl Progress for Warnings {
+    fn on(&self, event: Event<'_>) {
+        if let Event::Warning(text) = event {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+    }
+}
+
 fn records_in(
     folder: &Path,
     side: &SideInput,
     axes: &[&str],
     environments: &Environments,
 ) -> Vec<BackendRecord> {
-    let cancel = Cancel::new();
-    let host = Host::in_folder(folder, &cancel);
+    records_with(folder, side, axes, environments, &Extras::default()).0
+}
+
+/// With the warnings of the run.
+fn records_with(
+    folder: &Path,
+    side: &SideInput,
+    axes: &[&str],
+    environments: &Environments,
+    extras: &Extras,
+) -> (Vec<BackendRecord>, Vec<String>) {
+    let (cancel, warnings) = (Cancel::new(), Warnings::default());
+    let host = Host { progress: &warnings, ..Host::in_folder(folder, &cancel) };
     let axes: Vec<String> = axes.iter().map(|&axis| axis.to_owned()).collect();
     let planned: Vec<PlannedBenchmark<'_>> = plan(side, &Filter::default());
     let experiments = experiments(&planned, &side.config.backends, &Axes::new(&axes).unwrap()).unwrap();
@@ -101,18 +128,13 @@ fn records_in(
         panic!("nothing else holds it")
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    let records = runtime.block_on(async {
         let found = interpreters(&experiments, environments);
-        let dumps = Dumps::default();
-        let all = Experiments {
-            host: &host,
-            lead: side,
-            experiments: &experiments,
-            interpreters: &found,
-            dumps: &dumps,
-        };
+        let all =
+            Experiments { host: &host, lead: side, experiments: &experiments, interpreters: &found, extras };
         all.run(&journal, folder).await.unwrap()
-    })
+    });
+    (records, warnings.0.into_inner().unwrap())
 }
 
 fn one(symbol: &str) -> BackendRecord {

@@ -1,0 +1,155 @@
+//! What a process answers, and what is left of it where it crashes.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::model::{Outcome, Stage};
+use crate::process::{Exit, Finished};
+use crate::record::{CollectedRecord, MemoryRecord, Number};
+
+/// What the package says first.
+const PROTOCOL: &str = "benchgate-backends/1";
+
+/// How the request was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum BackendStatus {
+    Ok,
+    Unsupported,
+    Failed,
+}
+
+/// The last line of the answer.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct BackendAnswer {
+    pub(super) status: BackendStatus,
+    pub(super) stage: Option<String>,
+    pub(super) error: Option<String>,
+    pub(super) code: Option<String>,
+    #[serde(default)]
+    pub(super) samples: Vec<f64>,
+    pub(super) iterations: Option<u64>,
+    pub(super) compile_seconds: Option<f64>,
+    #[serde(default)]
+    pub(super) cold: bool,
+    #[serde(default)]
+    pub(super) metrics: BTreeMap<String, Vec<f64>>,
+    #[serde(default)]
+    pub(super) versions: BTreeMap<String, String>,
+    /// Tensors that were written for comparison.
+    pub(super) outputs: Option<usize>,
+    #[serde(default)]
+    pub(super) references64: usize,
+    #[serde(default)]
+    pub(super) memory: Vec<(f64, u64, Option<u64>, String)>,
+    pub(super) collected: Option<CollectedRecord>,
+}
+
+impl From<&(f64, u64, Option<u64>, String)> for MemoryRecord {
+    fn from((seconds, host_bytes, device_bytes, stage): &(f64, u64, Option<u64>, String)) -> Self {
+        Self {
+            seconds: Number(*seconds),
+            host_bytes: *host_bytes,
+            device_bytes: *device_bytes,
+            stage: stage.clone(),
+        }
+    }
+}
+
+impl BackendAnswer {
+    fn failed(stage: Option<String>, error: String) -> Self {
+        Self {
+            status: BackendStatus::Failed,
+            stage,
+            error: Some(error),
+            code: None,
+            samples: Vec::new(),
+            iterations: None,
+            compile_seconds: None,
+            cold: false,
+            metrics: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            outputs: None,
+            references64: 0,
+            memory: Vec::new(),
+            collected: None,
+        }
+    }
+
+    /// The last line, or what the lines before it and the process's end say where there is none. `measured`: times
+    /// were asked for.
+    pub(super) fn read(text: &str, finished: &Finished, measured: bool) -> Self {
+        let mut stage = None;
+        for line in text.lines() {
+            let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+            if let Some(hello) = message["hello"].as_str().filter(|hello| *hello != PROTOCOL) {
+                return Self::failed(None, format!("the package speaks {hello}, not {PROTOCOL}"));
+            }
+            if message["status"].is_string() {
+                let answer = serde_json::from_value::<Self>(message);
+                return match answer {
+                    Ok(answer) if measured => answer.checked(),
+                    Ok(answer) => answer,
+                    Err(error) => Self::failed(None, format!("the answer can't be read: {error}")),
+                };
+            }
+            stage = message["stage"].as_str().map(str::to_owned).or(stage);
+        }
+        let last =
+            finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let how = match finished.exit {
+            Exit::Success => "ended without an answer".to_owned(),
+            exit => exit.to_string(),
+        };
+        let separator = if last.is_empty() { "" } else { ": " };
+        Self::failed(stage, format!("the backend {how}{separator}{last}"))
+    }
+
+    /// An answer without a time, or with one that is none, is no measurement.
+    fn checked(self) -> Self {
+        let timed =
+            !self.samples.is_empty() && self.samples.iter().all(|value| value.is_finite() && *value > 0.0);
+        if self.status == BackendStatus::Ok && !timed {
+            return Self::failed(Some("measure".to_owned()), "the backend measured no time".to_owned());
+        }
+        self
+    }
+
+    pub(super) fn why(&self) -> String {
+        let error = self.error.as_deref().unwrap_or("the backend gave no reason");
+        // Compilers explain themselves over pages; the log has them.
+        const LONGEST: usize = 300;
+        let line: String = error
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default()
+            .chars()
+            .take(LONGEST)
+            .collect();
+        match (&self.stage, self.status) {
+            (Some(stage), BackendStatus::Failed) => format!("{stage}: {line}"),
+            _ => line,
+        }
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        let why = self.why();
+        match self.status {
+            BackendStatus::Ok => Outcome::Ok,
+            BackendStatus::Unsupported => Outcome::Unsupported { reason: why },
+            BackendStatus::Failed => {
+                let stage = match self.stage.as_deref() {
+                    Some("compile") => Stage::Compile,
+                    Some("verify") => Stage::Verify,
+                    Some("warmup" | "measure" | "dump") => Stage::Benchmark,
+                    Some("import") => Stage::Toolchain,
+                    // Making the model and running it eagerly is what an export begins with.
+                    _ => Stage::Export,
+                };
+                Outcome::Failed { stage, why }
+            }
+        }
+    }
+}

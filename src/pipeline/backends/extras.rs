@@ -1,0 +1,153 @@
+//! `--dump` and `--collect`: what is taken of an experiment in addition to its times.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::config::BackendKind;
+
+use super::super::PipelineError;
+use super::super::cache::write_atomically;
+use super::Experiment;
+
+/// What `--dump` writes of each experiment. The first four are taken by the measured processes, after their last
+/// repetition; each of the others by a process of its own, because PyTorch/XLA takes it while it compiles.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::Display,
+    strum::EnumMessage,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum DumpKind {
+    /// Time in each operator, as a table of torch's profiler
+    Profile,
+    /// The same profile as a timeline for chrome://tracing
+    Trace,
+    /// Counters of torch.compile
+    DynamoCounters,
+    /// PyTorch/XLA's metrics report
+    XlaMetrics,
+    /// PyTorch/XLA's lazy IR of each graph that it compiles
+    XlaIr,
+    /// The same graphs as HLO, before XLA's passes
+    XlaHlo,
+    /// The same graphs as StableHLO
+    XlaStablehlo,
+    /// XLA's own dump of each module that it compiles: HLO before and after its passes, generated code, buffers
+    XlaCompiledHlo,
+}
+
+impl DumpKind {
+    const fn is_of_xla(self) -> bool {
+        matches!(self, Self::XlaMetrics) || self.is_compiler_dump()
+    }
+
+    /// Whether it is taken while XLA compiles, and so in a process that is not measured.
+    pub(super) const fn is_compiler_dump(self) -> bool {
+        matches!(self, Self::XlaIr | Self::XlaHlo | Self::XlaStablehlo | Self::XlaCompiledHlo)
+    }
+}
+
+/// What `--collect` adds to the metrics of each measured process.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::Display,
+    strum::EnumMessage,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum CollectKind {
+    /// Counters of torch.compile
+    DynamoCounters,
+    /// CPU and CUDA time of all operators, by torch's profiler
+    Profile,
+    /// CPU and CUDA time and calls of each aten operator; on PyTorch/XLA, of those that it has no lowering for
+    Operators,
+}
+
+/// What a person may want to look at afterwards, and where it goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extras {
+    pub dump: Vec<DumpKind>,
+    /// Of the dumps.
+    pub folder: PathBuf,
+    pub collect: Vec<CollectKind>,
+}
+
+impl Extras {
+    /// # Errors
+    /// A dump that no experiment can leave: the folder would be empty without a reason.
+    pub(in crate::pipeline) fn check(&self, experiments: &[Experiment<'_>]) -> Result<(), PipelineError> {
+        if self.dump.is_empty() && self.collect.is_empty() {
+            return Ok(());
+        }
+        if experiments.is_empty() {
+            let why = "--dump and --collect are for other backends, and this run has none";
+            return Err(PipelineError::Selection(why.to_owned()));
+        }
+        match self.dump.iter().find(|kind| kind.is_of_xla()) {
+            Some(kind) if !experiments.iter().any(is_xla) => {
+                let why = format!("--dump {kind} needs an experiment on xla-lazy or xla-dynamo");
+                Err(PipelineError::Selection(why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The dumps of the measured processes.
+    pub(super) fn measured(&self) -> Vec<DumpKind> {
+        self.dump.iter().copied().filter(|kind| !kind.is_compiler_dump()).collect()
+    }
+
+    /// The dumps that have a process of their own.
+    pub(super) fn of_compiler(&self, experiment: &Experiment<'_>) -> Vec<DumpKind> {
+        let kinds = self.dump.iter().copied().filter(|kind| kind.is_compiler_dump() && is_xla(experiment));
+        let mut unique = Vec::new();
+        for kind in kinds {
+            if !unique.contains(&kind) {
+                unique.push(kind);
+            }
+        }
+        unique
+    }
+
+    pub(super) fn folder_of(&self, experiment: &Experiment<'_>) -> PathBuf {
+        self.folder.join(&experiment.model.name).join(experiment.slug())
+    }
+
+    /// One table for all processes of an experiment, one after another, as the torchbench runner leaves it.
+    pub(super) fn join_profiles(
+        &self,
+        experiment: &Experiment<'_>,
+        processes: usize,
+    ) -> Result<(), PipelineError> {
+        if !self.dump.contains(&DumpKind::Profile) {
+            return Ok(());
+        }
+        let folder = self.folder_of(experiment);
+        let name = format!("pytorch-profile-{}.txt", experiment.model.name);
+        let mut all = String::new();
+        for number in 0..processes {
+            all.push_str(
+                &fs::read_to_string(folder.join(number.to_string()).join(&name)).unwrap_or_default(),
+            );
+        }
+        if all.is_empty() { Ok(()) } else { write_atomically(&folder.join(&name), all.as_bytes()) }
+    }
+}
+
+fn is_xla(experiment: &Experiment<'_>) -> bool {
+    matches!(experiment.backend.kind, BackendKind::XlaLazy | BackendKind::XlaDynamo)
+}
