@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 from types import SimpleNamespace
 
@@ -126,7 +127,7 @@ def construct(torch, request: Request) -> Case:
         inputs = _exported(torch, request.inputs, inputs)
     model = model.cpu()
     if request.dtype == "amp":
-        model = _autocast(torch, model, request.device)
+        model = autocast(torch, model, request.device)
     elif request.dtype is not None:
         dtype = torch_dtype(torch, request.dtype)
         model = model.to(dtype)
@@ -140,10 +141,9 @@ def construct(torch, request: Request) -> Case:
     return Case(torch, model, inputs, request.test, request.seed)
 
 
-def _autocast(torch, model, device: str):
+def autocast(torch, model, device: str):
     """The model under automatic mixed precision, which covers the forward and so the loss's inputs, as torchbench runs it."""
-    kind = "cuda" if device.startswith("cuda") else "cpu"
-    dtype = torch.float16 if kind == "cuda" else torch.bfloat16
+    dtype = torch.float16 if device.startswith("cuda") else torch.bfloat16
 
     class Amp(torch.nn.Module):
         def __init__(self):
@@ -151,6 +151,8 @@ def _autocast(torch, model, device: str):
             self.model = model
 
         def forward(self, *inputs):
+            # Of the tensors: the reference runs on the CPU, and under the CPU's autocast XLA's tensors stay as they are.
+            kind = next(itertools.chain(inputs, self.parameters())).device.type
             with torch.autocast(kind, dtype=dtype):
                 return self.model(*inputs)
 

@@ -1,5 +1,6 @@
 """The backends' package without torch: its protocol, its clock, its memory."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ from types import SimpleNamespace
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PACKAGE))
 
-from benchgate_backends import after, graphs, protocol, timing  # noqa: E402
+from benchgate_backends import after, case, graphs, protocol, timing  # noqa: E402
 from benchgate_backends.memory import Memory, resident  # noqa: E402
 from benchgate_backends.profiling import Profile  # noqa: E402
 from benchgate_backends.torch_backends import cxx_compiler  # noqa: E402
@@ -167,6 +168,26 @@ class Graphs(unittest.TestCase):
         for kind in protocol.COMPILER_DUMPS:
             with self.subTest(kind), self.assertRaisesRegex(protocol.Failed, "wrote no"):
                 graphs.keep(self.request(kind))
+
+
+class MixedPrecision(unittest.TestCase):
+    def test_autocast_is_that_of_the_tensors_device(self):
+        used = []
+
+        @contextlib.contextmanager
+        def autocast(kind, dtype):
+            used.append((kind, dtype))
+            yield
+
+        class Module:
+            def parameters(self):
+                return iter(())
+
+        torch = SimpleNamespace(autocast=autocast, bfloat16="bf16", float16="f16", nn=SimpleNamespace(Module=Module))
+        tensor = lambda kind: SimpleNamespace(device=SimpleNamespace(type=kind))  # noqa: E731
+        for device, kind in [("cpu", "cpu"), ("cpu", "xla"), ("cuda", "cuda"), ("cuda", "xla")]:
+            case.autocast(torch, lambda value: value, device).forward(tensor(kind))
+        self.assertEqual(used, [("cpu", "bf16"), ("xla", "bf16"), ("cuda", "f16"), ("xla", "f16")])
 
 
 class TheRest(unittest.TestCase):
