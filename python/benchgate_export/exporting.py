@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
 import random
 import time
@@ -14,10 +13,6 @@ from .parameters import SCOPE, write_archive
 from .parameters import raw as raw_bytes
 from .protocol import OUTPUT_TYPES, ZOO, Failure, Request, Unsupported
 from .tensors import flatten, raw_type, to_numpy, write_atomically
-
-
-# Parameters of the largest model that also runs in fp64: 8 bytes for each, in addition to the model itself.
-MOST_IN_FP64 = 750_000_000
 
 
 def export(request: Request, enter) -> dict:
@@ -204,13 +199,13 @@ def _eager(torch, model, inputs) -> tuple[list, str | None]:
 
 def _eager64(torch, model, inputs, expected):
     """The same in fp64, if the model can: what base's and head's own errors are measured against. Never fatal."""
-    parameters = sum(p.numel() for p in model.parameters())
-    if parameters > MOST_IN_FP64:
-        return None, f"{parameters / 1e6:.0f} million parameters are too many to hold twice"
     try:
-        doubled = copy.deepcopy(model).double()
+        # Here, because it imports torch, which may be missing.
+        from .reference64 import widened
+
         wide = tuple(_double(torch, t) for t in inputs)
-        outputs = _run(doubled, wide)
+        with widened(model) as doubled:
+            outputs = _run(doubled, wide)
     except Failure as e:
         return None, str(e)[:500]
     except KeyboardInterrupt:
