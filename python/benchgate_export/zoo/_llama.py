@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from . import _weights
@@ -40,6 +41,16 @@ SMALL = {
 def model(preset: str, weights: str, hub: str, revision: str | None):
     config = LlamaConfig(**(SMALL if preset == "small" else FULL), use_cache=False, attn_implementation="eager")
     return _weights.transformers(LlamaForCausalLM, config, weights, hub, revision)
+
+
+def half(preset: str, weights: str):
+    """The model to be quantised: at full size in bf16, as it was published, because fp32 would take 13 GB."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16 if preset == "full" else default)
+    try:
+        return model(preset, weights, "", None).eval()
+    finally:
+        torch.set_default_dtype(default)
 
 
 def inputs(preset: str, length: int | None):
