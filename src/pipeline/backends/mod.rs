@@ -11,6 +11,7 @@ mod extras;
 mod package;
 mod plan;
 mod process;
+mod request;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +31,8 @@ pub(super) use environment::{BackendInterpreters, interpreters, needed};
 pub use extras::{CollectKind, DumpKind, Extras};
 pub use package::BackendsSource;
 pub(super) use plan::{Experiment, experiments};
-use process::{BackendProcess, Kept};
+use process::Kept;
+use request::BackendProcess;
 
 /// The experiments of a run, and what runs them.
 pub(super) struct Experiments<'a, 'b> {

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::ModelSource;
 use crate::model::{BenchmarkName, Outcome, Stage, Verification, VerifyCode};
 use crate::numerics::{self, TensorFile};
 use crate::process::Command;
@@ -16,50 +14,13 @@ use crate::record::{BackendProcessRecord, MemoryRecord, Number, OutcomeRecord};
 use super::super::PipelineError;
 use super::super::cache::{KeyBuilder, write_json};
 use super::super::divergence::tensors;
-use super::super::host::Host;
 use super::super::interpreters::ExporterSource;
 use super::super::journal::Journal;
-use super::super::plan::SideInput;
 use super::super::stage::StageError;
+use super::BackendsSource;
 use super::answer::{BackendAnswer, BackendStatus};
 use super::environment::{BackendInterpreter, BackendInterpreters, unsupported};
-use super::extras::{CollectKind, DumpKind, Extras};
-use super::{BackendsSource, Experiment};
-
-/// What is measured of another backend unless the configuration says otherwise. Backends are context: one fixed
-/// timing is comparable at a glance, and no verdict depends on it.
-const REPETITIONS: u32 = 8;
-const MIN_TIME: Duration = Duration::from_millis(40);
-const WARMUP: Duration = Duration::from_millis(20);
-
-/// One process to run.
-pub(super) struct BackendProcess<'a, 'b> {
-    pub(super) host: &'a Host<'b>,
-    pub(super) lead: &'a SideInput,
-    pub(super) experiment: &'a Experiment<'a>,
-    pub(super) number: u32,
-    /// Shared by the processes of an experiment, and by nothing else.
-    pub(super) compiler_cache: PathBuf,
-    pub(super) extras: &'a Extras,
-    /// Takes this while it compiles, and measures nothing.
-    pub(super) compiler_dump: Option<DumpKind>,
-}
-
-impl BackendProcess<'_, '_> {
-    fn dumps(&self) -> Vec<DumpKind> {
-        self.compiler_dump.map_or_else(|| self.extras.measured(), |kind| vec![kind])
-    }
-
-    fn collected(&self) -> Vec<CollectKind> {
-        if self.compiler_dump.is_some() { Vec::new() } else { self.extras.collect.clone() }
-    }
-
-    /// A folder for each measured process. What the compiler makes is the same in all of them.
-    fn dump_folder(&self) -> PathBuf {
-        let folder = self.extras.folder_of(self.experiment);
-        if self.compiler_dump.is_some() { folder } else { folder.join(self.number.to_string()) }
-    }
-}
+use super::request::BackendProcess;
 
 /// A process that ended, as it is kept on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,7 +78,7 @@ pub(super) async fn once(
         Ok(interpreter) => interpreter,
         Err(reason) => return Ok(Kept::ended(&Outcome::Unsupported { reason })),
     };
-    let request = request(job)?;
+    let request = job.request()?;
     let key = KeyBuilder::new("backend/1")
         .text("package", &BackendsSource::digest())
         .text("python", &interpreter.python.to_string_lossy())
@@ -134,63 +95,6 @@ pub(super) async fn once(
     let kept = started(job, interpreter, request, &log).await?;
     write_json(&file, &kept)?;
     Ok(kept)
-}
-
-/// The request without the folders, which differ from process to process.
-fn request(job: &BackendProcess<'_, '_>) -> Result<serde_json::Value, PipelineError> {
-    let (experiment, measure) = (job.experiment, &job.lead.config.measure);
-    let model = experiment.model;
-    let sources = &job.lead.side.sources;
-    let (source, symbol) = match &model.source {
-        ModelSource::Python { file, symbol } => {
-            (sources.join(file).to_string_lossy().into_owned(), Some(symbol))
-        }
-        ModelSource::Zoo(key) => (format!("zoo:{key}"), None),
-        ModelSource::Torchbench { name, .. } => (format!("torchbench:{name}"), None),
-        ModelSource::Mlir(path) | ModelSource::Onnx(path) | ModelSource::Pt2(path) => {
-            (sources.join(path).to_string_lossy().into_owned(), None)
-        }
-    };
-    let torchbench = match &model.source {
-        // It is started in another folder.
-        ModelSource::Torchbench { checkout, .. } => {
-            Some(std::path::absolute(checkout).map_err(PipelineError::io("find", checkout))?)
-        }
-        _ => None,
-    };
-    let options =
-        model.options.iter().map(|(name, value)| (name.clone(), super::super::export::typed(value)));
-    let backend = experiment.backend;
-    Ok(serde_json::json!({
-        "source": source,
-        "symbol": symbol,
-        "torchbench": torchbench,
-        "folder": sources,
-        "backend": backend.kind.into_str(),
-        "device": experiment.device,
-        "test": experiment.test.into_str(),
-        "preset": model.preset,
-        "options": options.collect::<serde_json::Map<_, _>>(),
-        "inputs": experiment.inputs,
-        "batch-size": experiment.batch_size,
-        "dtype": experiment.dtype.as_ref().or(model.dtype.as_ref()),
-        "matmul-precision": experiment.matmul_precision,
-        "seed": 0,
-        "measure": job.compiler_dump.is_none(),
-        // Once: the program is the same in every process.
-        "verify": job.number == 0 && job.compiler_dump.is_none(),
-        "warmup-seconds": measure.warmup.unwrap_or(WARMUP).as_secs_f64(),
-        "repetitions": backend.repetitions.or(measure.repetitions).unwrap_or(REPETITIONS),
-        "iterations": backend.iterations.or(measure.iterations),
-        "min-time-seconds": measure.min_time.unwrap_or(MIN_TIME).as_secs_f64(),
-        "label": model.name,
-        "dump": words(job.dumps()),
-        "collect": words(job.collected()),
-    }))
-}
-
-fn words<T: Into<&'static str>>(kinds: Vec<T>) -> Vec<&'static str> {
-    kinds.into_iter().map(Into::into).collect()
 }
 
 async fn started(
