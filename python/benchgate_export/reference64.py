@@ -54,7 +54,7 @@ class _Parameter(torch.Tensor):
 
 class _Widening(TorchDispatchMode):
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        if any(kind is not _Parameter for kind in types):
+        if not {torch.Tensor, torch.nn.Parameter, _Parameter}.issuperset(types):
             # A tensor of a library's own type (torchao's quantised weights) first splits the operator into operators on plain tensors.
             return NotImplemented
         return _call(operator, args, kwargs or {})
