@@ -192,7 +192,7 @@ fn backends(settings: &Settings, kept: &[&str], text: &mut String) {
 /// A list of names in TOML, a few on each line.
 fn list(models: &[&str]) -> String {
     let line = |names: &[&str]| format!("\"{}\"", names.join("\", \""));
-    let lines: Vec<String> = models.chunks(6).map(line).collect();
+    let lines: Vec<String> = models.chunks(4).map(line).collect();
     match lines.as_slice() {
         [one] => format!("[{one}]"),
         all => format!("[\n    {},\n]", all.join(",\n    ")),
