@@ -74,8 +74,10 @@ PYTHON
 }
 gate() { # WHO BINARY WHAT ARGUMENTS
   local code=0
+  local run=--run # Versions before the vocabulary was unified say --run-output.
+  if "$2" gate --help | grep -q -- --run-output; then run=--run-output; fi
   rm -f "$work/run.json"
-  "$2" gate "${@:4}" --run "$work/run.json" --format json --output "$work/out.json" >/dev/null 2>"$work/log" || code=$?
+  "$2" gate "${@:4}" "$run" "$work/run.json" --format json --output "$work/out.json" >/dev/null 2>"$work/log" || code=$?
   [ -f "$work/run.json" ] || { tail -5 "$work/log" >&2; exit 1; }
   summary "$1" "$3" "$code"
 }
