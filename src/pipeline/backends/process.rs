@@ -212,8 +212,8 @@ fn verification(
     })();
     match sets {
         Ok((actual, expected, wide)) => {
-            let beside = job.experiment.beside.first().map(String::as_str).unwrap_or_default();
-            let tolerances = job.lead.config.numerics.for_benchmark(&BenchmarkName::new(beside));
+            let benchmark = job.experiment.benchmarks.first().map(String::as_str).unwrap_or_default();
+            let tolerances = job.lead.config.numerics.for_benchmark(&BenchmarkName::new(benchmark));
             Ok(Some(numerics::verify(&actual, &expected, &wide, &tolerances)))
         }
         Err(StageError::Benchmark(failure)) => Ok(with(VerifyCode::VerifierDidntRun, failure.why)),
