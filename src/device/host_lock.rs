@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::libc::O_NOFOLLOW;
 
-use crate::model::{Event, Progress};
+use crate::model::{Event, Progress, clean};
 use crate::process::Cancel;
 
 /// Folders that every user of a machine shares, the proper one first. Containers have their own, so jobs
@@ -153,7 +153,7 @@ pub fn measuring_now() -> Option<String> {
 fn described(pid: u32) -> String {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let name = std::fs::read_to_string(proc.join("comm")).unwrap_or_default();
-    let name: String = name.trim().chars().filter(|letter| !letter.is_control()).collect();
+    let name = clean(name.trim());
     match std::fs::metadata(&proc) {
         Ok(found) if !name.is_empty() => format!("process {pid} ({name}, user {})", found.uid()),
         _ => format!("process {pid}"),

@@ -22,6 +22,7 @@ mod telemetry;
 mod toolchain;
 mod verdict;
 mod verification;
+mod visible;
 
 pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries, Workload};
 pub use count::counted;
@@ -40,3 +41,4 @@ pub use telemetry::Telemetry;
 pub use toolchain::Toolchain;
 pub use verdict::Verdict;
 pub use verification::{Divergence, OutputCheck, Verification, VerifyCode};
+pub use visible::{clean, excerpt, is_hidden, without_commands};

@@ -10,8 +10,8 @@ use crate::gate::{Comparison, Method, Row};
 use crate::model::Verdict;
 
 use super::grid::{Column, Grid, GridCell, RULED};
-use super::terminal::{Page, TerminalOptions, clean};
-use super::{Order, RowView, View, markdown_cell, markdown_code, quantity, words};
+use super::terminal::{Page, TerminalOptions};
+use super::{Order, RowView, View, clean, markdown_cell, markdown_code, quantity, words};
 
 /// One result that was compared with the first.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::gate::noise::{NoiseReport, PowerPoint, Share};
 
 use super::grid::{Column, Grid, GridCell, RULED};
+use super::markup::json_for_logs;
 use super::{clean, percent};
 
 /// Renders a calibration as a table of benchmarks and the error rates of the suite.
@@ -92,8 +93,8 @@ pub fn noise_json(report: &NoiseReport) -> String {
         "blocks": report.blocks,
         "power": report.power.iter().map(power).collect::<Vec<_>>(),
     });
-    // The alternate form is the indented one. A log of GitHub Actions obeys `##[` anywhere in a line.
-    format!("{whole:#}\n").replace("##[", "#\\u0023[")
+    // The alternate form is the indented one.
+    json_for_logs(&format!("{whole:#}\n"))
 }
 
 fn power(point: &PowerPoint) -> Value {

@@ -8,6 +8,7 @@ use crate::record::Number;
 
 use super::drawn::shown_latencies;
 use super::grid::{Column, Grid, GridCell, PLAIN};
+use super::markup::json_for_logs;
 use super::terminal::Page;
 use super::{TerminalOptions, clean, percent, quantity};
 
@@ -253,7 +254,7 @@ pub fn outcomes_json(outcomes: &Outcomes) -> String {
     // Strings and numbers only: there is nothing that JSON can't hold.
     let mut text = serde_json::to_string_pretty(outcomes).unwrap_or_default();
     text.push('\n');
-    text
+    json_for_logs(&text)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::ToolchainError;
+use crate::model::excerpt;
 use crate::process::{self, Cancel, Command, Exit, Finished};
 
 /// Variables that say where packages come from and how to get there. Everything else of pip's (a target,
@@ -154,8 +155,8 @@ fn detail(stderr: &str) -> String {
     } else {
         marked.join("; ")
     };
-    // Names of an index may stand here, so nothing that moves a cursor may pass.
-    text.chars().filter(|c| !c.is_control()).take(400).collect()
+    // The names of an index may be part of it.
+    excerpt(&text, 400)
 }
 
 /// A requirements file that admits exactly these files.
@@ -203,7 +204,7 @@ mod tests {
         let other = failure("Traceback …\nRuntimeError: \u{1b}[31mboom\n");
         assert_eq!(
             other.to_string(),
-            "install IREE 3.13.0: pip ended with exit code 1: RuntimeError: [31mboom"
+            "install IREE 3.13.0: pip ended with exit code 1: RuntimeError: \u{fffd}[31mboom"
         );
     }
 }
