@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::model::Testbed;
+use crate::model::{Testbed, hex};
 use crate::process::containment;
 
 use super::governance::boost;
@@ -105,7 +105,7 @@ fn id_of(facts: &BTreeMap<String, String>) -> String {
         hash.update(value);
         hash.update([0]);
     }
-    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..6])
 }
 
 /// A file of the kernel that holds one line.

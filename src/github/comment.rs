@@ -4,6 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::model::hex;
+
 use super::client::{Client, Created};
 use super::{Attempt, GitHubError};
 
@@ -24,8 +26,7 @@ const KEY_DIGITS: usize = 16;
 impl Marker {
     pub fn new(suite: &str, attempt: Attempt) -> Self {
         let digest = Sha256::digest(suite.as_bytes());
-        let key = digest.iter().take(KEY_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
-        Self { key, attempt }
+        Self { key: hex(&digest[..KEY_DIGITS / 2]), attempt }
     }
 
     /// The same as the external id of a check run.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::model::hex;
+
 use super::GitHubError;
 use super::retry::{NextStep, RetryPolicy, TryOutcome, next_step};
 
@@ -97,8 +99,7 @@ impl Webhook {
 /// As GitHub signs its own: `sha256=` and the digits of HMAC-SHA256 over the bytes of the body.
 fn signature(key: &hmac::Key, body: &[u8]) -> String {
     let tag = hmac::sign(key, body);
-    let digits: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256={digits}")
+    format!("sha256={}", hex(tag.as_ref()))
 }
 
 #[cfg(test)]

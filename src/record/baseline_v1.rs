@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::{Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
+use crate::model::{Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode, hex};
 
 use super::{
     AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord, check,
@@ -256,5 +256,5 @@ impl AcceptanceFile {
 /// Over the content and not the bytes: another line ending is no edit.
 pub(super) fn hash(content: &impl Serialize) -> String {
     let bytes = serde_json::to_vec(content).unwrap_or_default();
-    Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(&bytes))
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::files;
+use crate::model::hex;
 
 /// Names what the site wrote.
 const MANIFEST: &str = "benchgate-site.json";
@@ -80,7 +81,7 @@ impl Folder {
     /// # Errors
     /// It can't be written.
     pub fn write(&mut self, path: &str, content: &[u8]) -> Result<(), FolderError> {
-        let digest: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex(&Sha256::digest(content));
         let file = self.root.join(path);
         // The size on disk notices what was cut or edited without reading hundreds of megabytes again.
         let same = self.old.files.get(path) == Some(&digest)

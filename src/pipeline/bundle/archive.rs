@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::device;
-use crate::files::{Draft, hex};
+use crate::files::Draft;
+use crate::model::hex;
 use crate::process::Cancel;
 use crate::record::{BundleFile, BundledFile};
 
