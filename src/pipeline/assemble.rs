@@ -9,6 +9,7 @@ use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
     RunFile, RunSchema, SideRecord, StageRecord, ValueRecord,
 };
+use crate::stats::describe;
 
 use super::journal::{Journal, JournalEntry};
 use super::recorded_policy;
@@ -126,14 +127,7 @@ fn typical_load<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<f64>
             window.push(load.0);
         }
     }
-    by_window
-        .into_iter()
-        .filter(|loads| !loads.is_empty())
-        .map(|mut loads| {
-            loads.sort_by(f64::total_cmp);
-            loads[loads.len() / 2]
-        })
-        .collect()
+    by_window.iter().filter_map(|loads| describe::median(loads)).collect()
 }
 
 fn benchmark(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::device::Watch;
 use crate::files;
+use crate::gate;
 use crate::ingest;
 use crate::model::{Consequence, Context, Metric, Outcome, Run, Series};
 use crate::process::{Command, Exit, Finished};
@@ -84,6 +85,14 @@ pub(super) struct MeasuredProcess {
     pub(super) context: Option<Context>,
     /// Of one repetition.
     pub(super) iterations: Option<u64>,
+}
+
+/// A process's latency as reports show it, for the person who waits.
+pub(super) fn latency_in_words(samples: &[Number]) -> Option<String> {
+    const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
+    let samples: Vec<f64> = samples.iter().map(|sample| sample.0).collect();
+    let latency = gate::location(&samples, Metric::LATENCY.better)?;
+    Some(format!("{:.3} ms", latency / NANOSECONDS_PER_MILLISECOND))
 }
 
 /// What the tool was asked to measure.
