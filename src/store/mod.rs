@@ -44,7 +44,7 @@ pub use encoding::Encoding;
 pub use error::StoreError;
 pub use export::{Exported, export};
 pub use files::{Change, Files};
-pub use folder::{BaselineFolder, Fault, Stored, baseline_folders};
+pub use folder::{BaselineFolder, Fault, Loaded, Stored, baseline_folders};
 pub use listing::{Newest, Runs};
 pub use name::{RunName, folder_name};
 pub use objects::Objects;
