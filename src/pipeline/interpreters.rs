@@ -192,16 +192,16 @@ pub(super) async fn crashed(session: Session, reply: Reply, stage: &str) -> Stag
         session.finish(Duration::from_secs(5)).await
     };
     let mut killed = false;
-    let how = match (&reply, ended) {
-        (Reply::TimedOut, _) => "took too long and was stopped".to_owned(),
-        (_, Ok(finished)) => {
+    let how = match ended {
+        Ok(finished) if reply == Reply::TimedOut => finished.exit.to_string(),
+        Ok(finished) => {
             let last = finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty());
             let cause = finished.ended_from_outside();
             killed = cause.is_some();
             let why = cause.or(last).map(|why| format!(": {why}")).unwrap_or_default();
             format!("{}{why}", finished.exit)
         }
-        (_, Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
     };
     StageFailure { killed, ..StageFailure::new(format!("{stage}: the exporter {how}")) }
 }

@@ -241,7 +241,7 @@ mod tests {
             (Exit::Code(1), "a.c:1: INTERNAL; CUDA driver error 'CUDA_ERROR_SYSTEM_DRIVER_MISMATCH' (803)"),
             (Exit::Code(1), "a.c:1: UNKNOWN; CUDA_ERROR_ECC_UNCORRECTABLE"),
             (Exit::Signal(11), ""),
-            (Exit::TimedOut, "CUDA driver library 'libcuda.so' is slow today"),
+            (Exit::TimedOut(Duration::ZERO), "CUDA driver library 'libcuda.so' is slow today"),
         ] {
             let found = read(&finished(exit, "", stderr), "cuda");
             assert!(matches!(found, Presence::Broken { .. }), "{stderr}: {found:?}");

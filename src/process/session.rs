@@ -106,7 +106,7 @@ impl Session {
                 reply.map_err(|source| ProcessError::Output { program: self.command.program.clone(), source })
             }
             Err(_elapsed) => {
-                self.stopped = Some(Exit::TimedOut);
+                self.stopped = Some(Exit::TimedOut(limit));
                 Ok(Reply::TimedOut)
             }
         }
@@ -126,7 +126,7 @@ impl Session {
             Some(_) => None,
         };
         if report.is_none() {
-            self.stopped = self.stopped.or(Some(Exit::TimedOut));
+            self.stopped = self.stopped.or(Some(Exit::TimedOut(limit)));
             self.child.terminate();
             report = wait(&mut ended, GRACE * 4).await;
         }
