@@ -18,7 +18,8 @@ use crate::process::{self, Cancel, Command, Exit};
 
 /// A set of wheels that exporters and backends share. Another copy of torch only where versions exclude each
 /// other: each costs gigabytes. Ordered so that an overlay comes after what it lies over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Environment {
     /// torch-mlir, iree-turbine and ONNX.
     Torch,
@@ -26,6 +27,7 @@ pub enum Environment {
     /// iree-import-onnx and ONNX Runtime: what a saved ONNX model needs, without torch.
     Onnx,
     /// A runtime, laid over [`Self::Torch`].
+    #[strum(serialize = "onnxruntime")]
     OnnxRuntime,
 }
 
@@ -81,12 +83,7 @@ impl Environment {
 
     /// As `benchgate.lock` names it.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Torch => "torch",
-            Self::TorchXla => "torch-xla",
-            Self::Onnx => "onnx",
-            Self::OnnxRuntime => "onnxruntime",
-        }
+        self.into_str()
     }
 
     /// What it is made of, top level only.
