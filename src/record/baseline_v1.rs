@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -229,6 +230,18 @@ impl AcceptanceFile {
         }
         check::hash(&file.sha256, &file.hash())?;
         Ok(file)
+    }
+
+    /// Whether it covers this benchmark; `None` is the whole run. An invalid glob matches nothing, so that it accepts
+    /// nothing.
+    pub fn covers(&self, benchmark: Option<&str>) -> bool {
+        match (&self.benchmark, benchmark) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(glob), Some(name)) => {
+                Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(name))
+            }
+        }
     }
 
     /// The file's bytes: the same value gives the same bytes.

@@ -10,7 +10,7 @@ use crate::model::{BenchmarkName, Lint, LintCode, Run, Testbed};
 use crate::record::{AcceptanceFile, OutcomeStatus};
 
 use super::name;
-use super::quarantine::{covers, is_released};
+use super::quarantine::is_released;
 use super::similar::{self, SimilarTestbed};
 use super::{BaselineFolder, Fault, Files, Loaded, RunName, StoreError, Stored};
 
@@ -236,15 +236,15 @@ fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[Ac
     let is_past = |name: &str| {
         acceptances
             .iter()
-            .any(|(_, accepted)| covers(accepted, Some(name)) && *stored.name.as_str() < *accepted.from)
+            .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() < *accepted.from)
     };
     let names = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
     let was_tolerated = |name: &str| {
-        let covered = |acceptance: &&AcceptanceFile| covers(acceptance, Some(name));
+        let covered = |acceptance: &&AcceptanceFile| acceptance.covers(Some(name));
         ended.iter().filter(covered).any(|acceptance| was_stored_under(&stored.name, acceptance))
             && !acceptances
                 .iter()
-                .any(|(_, accepted)| covers(accepted, Some(name)) && *stored.name.as_str() >= *accepted.from)
+                .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() >= *accepted.from)
     };
     names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
 }
