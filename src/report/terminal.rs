@@ -9,7 +9,7 @@ use comfy_table::Color;
 use crate::exit_code::ExitCode;
 use crate::model::{Consequence, Verdict, clean, counted};
 
-use super::grid::{Column, Grid, GridCell, RULED};
+use super::grid::{Column, Grid, GridCell, RULED, verdict_color};
 use super::markup::first_lines;
 use super::wrap::paragraph;
 use super::{Cause, LintGroup, RowView, View};
@@ -380,13 +380,7 @@ fn verdict_cell(row: &RowView<'_>) -> GridCell {
     let reason = if row.waived() { "waived".to_owned() } else { row.words().short };
     // A number and its unit stay on one line.
     let text = two(row.row.verdict.as_str(), &clean(&reason).replace(" %", "\u{a0}%"));
-    let (color, bold) = match row.row.verdict {
-        Verdict::Pass => (None, false),
-        Verdict::Improved => (Some(Color::Green), false),
-        Verdict::Inconclusive | Verdict::Missing => (Some(Color::Yellow), false),
-        Verdict::Regressed | Verdict::Diverged | Verdict::Error => (Some(Color::Red), true),
-    };
-    GridCell { text, color, bold }
+    GridCell::judged(text, row.row.verdict)
 }
 
 fn two(first: &str, second: &str) -> String {
@@ -410,10 +404,10 @@ fn subject(row: &RowView<'_>) -> String {
 }
 
 fn style_of(verdict: Verdict) -> Style {
-    let color = match verdict {
-        Verdict::Pass | Verdict::Improved => AnsiColor::Green,
-        Verdict::Inconclusive | Verdict::Missing => AnsiColor::Yellow,
-        Verdict::Regressed | Verdict::Diverged | Verdict::Error => AnsiColor::Red,
+    let color = match verdict_color(verdict) {
+        Some(Color::Red) => AnsiColor::Red,
+        Some(Color::Yellow) => AnsiColor::Yellow,
+        _ => AnsiColor::Green,
     };
     Style::new().fg_color(Some(color.into()))
 }

@@ -40,9 +40,8 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     let mut svg = Svg::new(height, theme);
     let palette = svg.palette;
     const TITLE: &str = "How base and head align";
-    svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, TITLE);
     let subtitle = "Density of all repetitions on a log scale. If the estimate is right, the curves on the right coincide.";
-    svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, subtitle);
+    svg.title(MARGIN, TITLE, subtitle);
     let captions = ["as measured", "head moved back by the estimated change"];
     for (left, caption) in PANELS.into_iter().zip(captions) {
         svg.text((left, 76.0), 12.5, Anchor::Start, palette.ink, caption);

@@ -3,6 +3,7 @@
 
 use super::Theme;
 use super::data::{Bar, Chart, Group, Who};
+use super::scale::round_step;
 use super::svg::{Anchor, Palette, Svg, WIDTH, fitted, width_of};
 use crate::model::Unit;
 
@@ -35,8 +36,7 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
         + if left_out > 0 { ROW } else { 0.0 };
     let mut svg = Svg::new(height, theme);
     let palette = svg.palette;
-    svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, chart.title);
-    svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, chart.subtitle);
+    svg.title(MARGIN, chart.title, chart.subtitle);
     let widest = groups
         .iter()
         .flat_map(|group| &group.bars)
@@ -158,15 +158,6 @@ fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
         y += ROW;
     }
     svg.line((left, top - 3.0), (left, bottom + 3.0), palette.muted, 1.0);
-}
-
-/// 1, 2 or 5 of a power of ten: the first that is at least this.
-pub(super) fn round_step(least: f64) -> f64 {
-    if !least.is_finite() || least <= 0.0 {
-        return 0.0;
-    }
-    let power = 10_f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|step| step * power).into_iter().find(|step| *step >= least).unwrap_or(least)
 }
 
 fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {

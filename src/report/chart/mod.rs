@@ -12,6 +12,7 @@ mod hills;
 mod memory;
 mod png;
 mod power;
+mod scale;
 mod svg;
 
 use super::DrawnRun;
@@ -19,6 +20,7 @@ use super::DrawnRun;
 pub(super) use bisection::bisection_svg;
 pub use png::png;
 pub use power::power_curve;
+pub use scale::round_step;
 
 /// Light or dark, as the page around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

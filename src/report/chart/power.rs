@@ -4,7 +4,7 @@ use crate::gate::noise::{NoiseReport, PowerPoint};
 use crate::report::percent;
 
 use super::Theme;
-use super::bars::round_step;
+use super::scale::round_step;
 use super::svg::{Anchor, Svg, WIDTH};
 
 const HEIGHT: f64 = 480.0;
@@ -29,8 +29,7 @@ pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
 
     let title = "What this machine can detect";
     let subtitle = "Share of sessions that turn red, by the slowdown of one benchmark; at 0: false reds";
-    svg.text((24.0, 30.0), 20.0, Anchor::Start, palette.ink, title);
-    svg.text((24.0, 50.0), 12.5, Anchor::Start, palette.muted, subtitle);
+    svg.title(24.0, title, subtitle);
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
         svg.line((LEFT, y(share)), (RIGHT, y(share)), palette.grid, 1.0);
         svg.text((LEFT - 8.0, y(share) + 4.0), 12.0, Anchor::End, palette.muted, &percent(share));
