@@ -1,7 +1,6 @@
 //! The fingerprint of the machine. Facts decide whether two runs may be compared; notes are only kept.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -13,6 +12,7 @@ use super::governance::boost;
 use super::gpu::Gpu;
 use super::load::counters;
 use super::processors::parse_list;
+use super::sysfs::read_line;
 
 /// Looks at the machine, and at the GPUs that are measured on. What it does not tell is left out, so a
 /// machine that tells less has another fingerprint.
@@ -20,7 +20,7 @@ use super::processors::parse_list;
 /// Which chip of its kind a GPU is, is a note: chips of one kind differ by up to a tenth, and a fleet of
 /// them still has one baseline, whose spread between sessions holds that difference.
 pub fn testbed(gpus: &[&Gpu]) -> Testbed {
-    let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    let cpuinfo = read_line("/proc/cpuinfo").unwrap_or_default();
     let mut facts = processor_facts(&cpuinfo);
     let note = |map: &mut BTreeMap<String, String>, name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -29,22 +29,22 @@ pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     };
     note(&mut facts, "os", Some(std::env::consts::OS.to_owned()));
     note(&mut facts, "arch", Some(std::env::consts::ARCH.to_owned()));
-    note(&mut facts, "kernel", read("/proc/sys/kernel/osrelease"));
-    note(&mut facts, "memory-gib", memory_gib(&read("/proc/meminfo").unwrap_or_default()));
-    note(&mut facts, "smt", read("/sys/devices/system/cpu/smt/active"));
-    note(&mut facts, "governor", read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    note(&mut facts, "kernel", read_line("/proc/sys/kernel/osrelease"));
+    note(&mut facts, "memory-gib", memory_gib(&read_line("/proc/meminfo").unwrap_or_default()));
+    note(&mut facts, "smt", read_line("/sys/devices/system/cpu/smt/active"));
+    note(&mut facts, "governor", read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     note(&mut facts, "turbo", turbo());
     note(&mut facts, "hypervisor", hypervisor(&cpuinfo));
     // One node is how most machines are; saying so would only make them strangers to their past.
-    let nodes = numa_nodes(&read("/sys/devices/system/node/online").unwrap_or_default());
+    let nodes = numa_nodes(&read_line("/sys/devices/system/node/online").unwrap_or_default());
     note(&mut facts, "numa-nodes", (nodes > 1).then(|| nodes.to_string()));
     facts.extend(gpu_facts(gpus));
 
     let mut notes = BTreeMap::new();
-    note(&mut notes, "host-name", read("/proc/sys/kernel/hostname"));
-    note(&mut notes, "boot-id", read("/proc/sys/kernel/random/boot_id"));
+    note(&mut notes, "host-name", read_line("/proc/sys/kernel/hostname"));
+    note(&mut notes, "boot-id", read_line("/proc/sys/kernel/random/boot_id"));
     note(&mut notes, "microcode", field(&cpuinfo, "microcode"));
-    note(&mut notes, "load-average", read(counters("loadavg")));
+    note(&mut notes, "load-average", read_line(counters("loadavg")));
     note(&mut notes, "containment", Some(containment().to_string()));
     note(&mut notes, "gpu-id", listed(gpus.iter().map(|gpu| Some(gpu.id.clone()))));
     Testbed { id: id_of(&facts), facts, notes }
@@ -106,13 +106,6 @@ fn id_of(facts: &BTreeMap<String, String>) -> String {
         hash.update([0]);
     }
     hex(&hash.finalize()[..6])
-}
-
-/// A file of the kernel that holds one line.
-fn read(path: impl AsRef<Path>) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// The value of the first line `name : value`.
@@ -200,7 +193,7 @@ fn hypervisor(cpuinfo: &str) -> Option<String> {
     if !flags.split_ascii_whitespace().any(|flag| flag == "hypervisor") {
         return None;
     }
-    let name = read("/sys/class/dmi/id/sys_vendor").or_else(|| read("/sys/hypervisor/type"));
+    let name = read_line("/sys/class/dmi/id/sys_vendor").or_else(|| read_line("/sys/hypervisor/type"));
     Some(name.unwrap_or_else(|| "virtual".to_owned()))
 }
 
