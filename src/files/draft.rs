@@ -40,6 +40,17 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     draft.commit()
 }
 
+/// Writes one of many files completely or not at all. A link is replaced and not followed. The file is not synced, so a
+/// power failure may lose it.
+///
+/// # Errors
+/// The file can't be written.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = named_file(folder_of(path))?;
+    file.write_all(content)?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
 impl Draft {
     /// Opens a draft of the file at `path`. A link is kept, and its target is written.
     ///

@@ -93,8 +93,7 @@ impl Folder {
             let io = |source| FolderError::Io { action: "write", path: file.clone(), source };
             fs::create_dir_all(file.parent().unwrap_or(&self.root)).map_err(io)?;
             // Without a sync for each of thousands of files: a site that a power cut damaged is written again.
-            let temporary = file.with_extension("benchgate-new");
-            fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, &file)).map_err(io)?;
+            files::replace(&file, content).map_err(io)?;
             self.written += 1;
         }
         self.new.files.insert(path.to_owned(), digest);
@@ -115,6 +114,12 @@ impl Folder {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(FolderError::Io { action: "remove", path: file, source }),
             }
+        }
+        // What a killed run left unfinished must not be published.
+        let folders: BTreeSet<_> =
+            self.new.files.keys().filter_map(|path| Path::new(path).parent()).collect();
+        for folder in folders {
+            files::sweep_drafts(&self.root.join(folder).join(MANIFEST));
         }
         let path = self.root.join(MANIFEST);
         let bytes = serde_json::to_vec_pretty(&self.new).unwrap_or_default();
