@@ -21,8 +21,6 @@ mod markup;
 mod noise;
 mod order;
 mod outcomes;
-#[cfg(test)]
-mod samples;
 mod sparkline;
 mod terminal;
 #[cfg(test)]

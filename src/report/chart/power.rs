@@ -72,12 +72,12 @@ fn curve(points: &[PowerPoint]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::noise::tests::sample;
+    use crate::report::tests::samples::noise_report;
 
     #[test]
     fn the_power_curve_is_labelled_and_names_are_escaped() {
         for theme in Theme::BOTH {
-            let svg = power_curve(&sample(), theme);
+            let svg = power_curve(&noise_report(), theme);
             assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
             for label in ["slowdown", "59.5 %", "90.5 %", "vit/cpu/main"] {
                 assert!(svg.contains(label), "{label} is missing:\n{svg}");
