@@ -1,7 +1,7 @@
 //! One measurement at a time on a device, across jobs and users.
 //!
 //! A lock of the kernel (`flock`), so that it is released however its holder ends. The file itself is
-//! empty: who holds it is read from the kernel's own list, which nobody can forge.
+//! empty: its holder is read from the kernel's own list, which no program can forge.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -69,7 +69,7 @@ pub async fn lock(
 
 /// The folder that every user of this machine sees.
 pub(super) fn shared_folder() -> PathBuf {
-    // A named folder that is not there fails at the lock, by its name: measuring beside another job would be worse.
+    // A named folder that is not there fails at the lock, by its name: measuring while another job runs would be worse.
     std::env::var_os(FOLDER_VARIABLE).filter(|named| !named.is_empty()).map_or_else(
         || FOLDERS.iter().map(PathBuf::from).find(|folder| folder.is_dir()).unwrap_or(PathBuf::from("/tmp")),
         PathBuf::from,

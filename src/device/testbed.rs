@@ -35,7 +35,7 @@ pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     note(&mut facts, "governor", read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     note(&mut facts, "turbo", turbo());
     note(&mut facts, "hypervisor", hypervisor(&cpuinfo));
-    // One node is how most machines are; saying so would only make them strangers to their past.
+    // Most machines have one node. It is left out, so that their fingerprint stays what it was before this fact.
     let nodes = numa_nodes(&read_line("/sys/devices/system/node/online").unwrap_or_default());
     note(&mut facts, "numa-nodes", (nodes > 1).then(|| nodes.to_string()));
     facts.extend(gpu_facts(gpus));
@@ -60,22 +60,21 @@ pub fn with_fact(testbed: &Testbed, name: &str, value: String) -> Testbed {
 
 /// What must be equal of the GPUs, each fact over all of them.
 fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
-    type Told = fn(&Gpu) -> Option<String>;
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
-    let told: [(&str, Told); 6] = [
+    let read: [(&str, fn(&Gpu) -> Option<String>); 6] = [
         ("gpu", |gpu| Some(gpu.name.clone())),
         ("gpu-driver", |gpu| gpu.driver.clone()),
         ("gpu-vbios", |gpu| gpu.vbios.clone()),
         ("gpu-memory-gib", |gpu| {
             gpu.memory_bytes.map(|bytes| format!("{:.0}", bytes as f64 / f64::from(1u32 << 30)))
         }),
-        // A limit that somebody lowered makes another machine of it.
+        // With a lowered limit it is another machine.
         ("gpu-power-limit-watts", |gpu| gpu.power_limit_watts.map(|watts| format!("{watts:.0}"))),
         ("gpu-max-clock-mhz", |gpu| gpu.max_clock_mhz.map(|clock| clock.to_string())),
     ];
-    let mut facts: BTreeMap<String, String> = told
+    let mut facts: BTreeMap<String, String> = read
         .into_iter()
-        .filter_map(|(name, told)| Some((name.to_owned(), listed(gpus.iter().map(|gpu| told(gpu)))?)))
+        .filter_map(|(name, read)| Some((name.to_owned(), listed(gpus.iter().map(|gpu| read(gpu)))?)))
         .collect();
     for (name, modes) in [
         ("gpu-mig", listed(gpus.iter().map(|gpu| gpu.mig.map(on_off)))),
@@ -265,7 +264,7 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
         assert!(!testbeds[0].facts.contains_key("gpu-vbios"));
     }
 
-    /// `lscpu -J`, where there is one: the same machine, read by somebody else.
+    /// `lscpu -J`, where there is one: the same machine, read by another program.
     #[test]
     fn the_facts_are_what_lscpu_says() {
         let Ok(asked) = std::process::Command::new("lscpu").args(["-J"]).env("LC_ALL", "C").output() else {

@@ -52,7 +52,7 @@ pub struct Seen {
     pub cpu: Option<Usage>,
     /// Times that a watched processor lowered its clock because of heat. `None` where it is not counted.
     pub cpu_throttled: Option<u64>,
-    /// Who used the watched processors beside us, where somebody did.
+    /// Another process that used the watched processors.
     pub on_cpus: Option<ForeignProcess>,
     pub gpus: Vec<GpuSeen>,
 }

@@ -15,7 +15,7 @@ use super::journal::{Journal, JournalEntry};
 use super::recorded_policy;
 use super::stage::{Prepared, PreparedSide, StageReport};
 
-/// What a run is about, beside its sides.
+/// A run without its sides.
 pub(super) struct Frame<'a> {
     pub(super) suite: &'a str,
     pub(super) measure: &'a Measure,

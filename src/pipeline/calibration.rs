@@ -97,8 +97,10 @@ fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord
             file.testbed.id, testbed.id
         ));
     }
-    let created: jiff::Timestamp =
-        file.created.parse().map_err(|_| format!("{:?} is no time", file.created))?;
+    let created: jiff::Timestamp = file
+        .created
+        .parse()
+        .map_err(|_| format!("expected a time in `created`, found {:?}", file.created))?;
     let days = jiff::Timestamp::now().duration_since(created).as_hours() / 24;
     if days > OLDEST_DAYS {
         return Err(format!("it is {days} days old, and {OLDEST_DAYS} is the most"));

@@ -152,14 +152,14 @@ impl Lease<'_> {
         let temporary = host.scratch()?;
         let command = Command::new(&self.python.python, timeout)
             .args(["-m", "benchgate_export"])
-            // `-m` looks in the current folder first: a torch.py beside a model must not shadow torch.
+            // `-m` looks in the current folder first: a torch.py next to a model must not shadow torch.
             .cwd(&package)
-            // torch-mlir leaves reproducers here; nobody else's.
+            // torch-mlir leaves reproducers here.
             .env("TMPDIR", temporary.path())
             .env("PYTHONDONTWRITEBYTECODE", "1")
             // Hash order decides the order of some passes' output; one order for one content.
             .env("PYTHONHASHSEED", "0")
-            // One processor an interpreter: several work side by side, and beside the compiler.
+            // One processor per interpreter: several run at once, and the compiler runs too.
             .env("OMP_NUM_THREADS", "1")
             .env("MKL_NUM_THREADS", "1")
             // What torch-xla traces for; it looks for a TPU otherwise.

@@ -81,7 +81,7 @@ impl Measuring<'_, '_> {
             return Ok(());
         }
         self.set_cut_blocks_aside()?;
-        // What an interrupted run measured is not measured again, so it is no step of this one.
+        // What an interrupted run measured is not measured again and is not a step of this one.
         let steps = self.expected_processes().saturating_sub(self.journal.len());
         self.host.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
         self.choose_timings().await?;

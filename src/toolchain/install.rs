@@ -18,7 +18,7 @@ use crate::process::Cancel;
 /// How often a waiting installation looks whether the other one is done.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A staging folder that nobody touched for this long belongs to an installation that was given up.
+/// A staging folder that was not touched for this long belongs to an installation that was given up.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Where one tree is installed, and the right to do so.
@@ -153,7 +153,7 @@ fn sweep(kind: &Path) {
         if !is_part || age.is_none_or(|age| age < STALE) {
             continue;
         }
-        // Whoever still stages there holds the lock.
+        // An installation that is still staging there holds the lock.
         if let Ok(lock) = File::open(part.with_extension("lock"))
             && lock.try_lock().is_ok()
         {

@@ -76,7 +76,7 @@ pub async fn ensure(
     if let ToolSource::Path(root) = &pin.source {
         let what = format!("IREE {}", pin.version);
         progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &what });
-        let installed = local::tools(pin, &beside(lock, root), progress, cancel).await?;
+        let installed = local::tools(pin, &resolved(lock, root), progress, cancel).await?;
         let note = "a local build, verified";
         let took = started.elapsed();
         progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &what, note, took });
@@ -140,7 +140,7 @@ pub async fn verify(
     cancel: &Cancel,
 ) -> Result<Installed, ToolchainError> {
     if let ToolSource::Path(root) = &pin.source {
-        return local::tools(pin, &beside(lock, root), progress, cancel).await;
+        return local::tools(pin, &resolved(lock, root), progress, cancel).await;
     }
     let wanted = Wanted::of(pin, lock)?;
     let place = ToolPlace::new(cache, "tools", &wanted.digest());
@@ -150,8 +150,8 @@ pub async fn verify(
     check(pin, &wanted, &place).await
 }
 
-/// A relative path starts at the configuration, which the lock lies beside.
-fn beside(lock: &Lock, path: &Path) -> PathBuf {
+/// A relative path starts at the folder of the configuration, which is the lock's folder too.
+fn resolved(lock: &Lock, path: &Path) -> PathBuf {
     lock.file.parent().map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 

@@ -182,7 +182,7 @@ pub async fn pin_python(
                 requirements_sha256: environment.requirements_digest(),
                 wheels,
             }),
-            // A Python that torch does not serve (yet) is no reason to leave the others unlocked.
+            // A Python that torch does not support (yet) must not leave the others unlocked.
             Err(error @ (ToolchainError::NotFound { .. } | ToolchainError::Pip { .. })) => last = Some(error),
             Err(error) => return Err(error),
         }

@@ -72,7 +72,7 @@ impl Pip {
     /// Runs pip to a good end.
     ///
     /// # Errors
-    /// Why it failed, told apart as far as pip's words allow. `what` names the goal.
+    /// Why it failed, distinguished as far as pip's words allow. `what` names the goal.
     pub(super) async fn run(
         &self,
         what: &str,
@@ -151,7 +151,7 @@ fn detail(stderr: &str) -> String {
     let marked: Vec<&str> =
         stderr.lines().filter_map(|line| line.trim().strip_prefix("ERROR: ")).take(2).collect();
     let text = if marked.is_empty() {
-        stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
+        stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").to_owned()
     } else {
         marked.join("; ")
     };
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_network_and_no_such_version_are_told_apart() {
+    fn no_network_and_no_such_version_are_distinguished() {
         let no_network = "WARNING: Retrying … NewConnectionError('…: [Errno 101] Network is unreachable')': /simple/\n\
                           ERROR: No matching distribution found for iree-base-runtime==3.13.0\n";
         assert!(matches!(failure(no_network), ToolchainError::Offline { .. }));

@@ -49,7 +49,7 @@ impl Environment {
     }
 
     /// The one that has a backend's packages.
-    pub const fn beside(backend: BackendKind) -> Self {
+    pub const fn for_backend(backend: BackendKind) -> Self {
         match backend {
             BackendKind::OnnxRuntime => Self::OnnxRuntime,
             BackendKind::XlaLazy | BackendKind::XlaDynamo => Self::TorchXla,
@@ -76,9 +76,9 @@ impl Environment {
     pub fn needed(config: &Config) -> BTreeSet<Self> {
         let exporters = config.models.iter().filter_map(Self::for_model);
         let own = |backend: &&Backend| backend.python.is_none();
-        let beside = config.backends.iter().filter(own);
-        let beside = beside.flat_map(|backend| Self::beside(backend.kind).with_under());
-        exporters.chain(beside).collect()
+        let backends = config.backends.iter().filter(own);
+        let backends = backends.flat_map(|backend| Self::for_backend(backend.kind).with_under());
+        exporters.chain(backends).collect()
     }
 
     /// As `benchgate.lock` names it.
@@ -237,7 +237,7 @@ async fn stage(
         ["install", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:"]
             .map(Into::into)
             .into();
-    // The pip that runs may be that of another Python and sees what is installed beside it: without this
+    // The pip that runs may be that of another Python and sees what is installed next to it: without this
     // it would leave out what that Python already has.
     arguments.extend(["--ignore-installed".into(), "--requirement".into()]);
     arguments.push(requirements.into());

@@ -27,7 +27,7 @@ pub(super) fn cards(sysfs: &Path) -> Vec<(Card, Gpu)> {
     let Ok(entries) = fs::read_dir(sysfs.join("class/drm")) else { return Vec::new() };
     let mut numbered: Vec<(u32, PathBuf)> = entries
         .flatten()
-        // Beside the cards lie their connectors (`card0-DP-1`).
+        // The cards' connectors (`card0-DP-1`) are in the same folder.
         .filter_map(|entry| {
             let number = entry.file_name().to_str()?.strip_prefix("card")?.parse().ok()?;
             Some((number, entry.path().join("device")))
