@@ -55,9 +55,6 @@ pub async fn lock_host(
 }
 
 /// Waits for the right to measure on a device, saying whom it waits for.
-///
-/// # Errors
-/// As [`lock_host`].
 pub async fn lock(
     device: &str,
     limit: Option<Duration>,

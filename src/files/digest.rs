@@ -9,9 +9,6 @@ use sha2::{Digest, Sha256};
 use crate::model::hex;
 
 /// SHA-256 of a file's content, read in pieces.
-///
-/// # Errors
-/// The file can't be opened or read.
 pub fn sha256_of(path: &Path) -> io::Result<String> {
     struct Hashing(Sha256);
     impl io::Write for Hashing {

@@ -141,9 +141,6 @@ const ROUNDS: u32 = 20;
 
 impl Client {
     /// Creates or updates the suite's comment, removes duplicates, and leaves a newer one alone.
-    ///
-    /// # Errors
-    /// GitHub rejects a request, or it keeps failing.
     pub async fn comment(&self, wanted: &CommentRequest<'_>) -> Result<Posted, GitHubError> {
         let mut author = self.me().await?.unwrap_or_else(|| wanted.author.to_owned());
         let (mut posts, mut looks) = (0, 0);

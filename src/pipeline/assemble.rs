@@ -187,7 +187,6 @@ fn described(frame: &Frame<'_>) -> Vec<Metric> {
     metrics
 }
 
-#[expect(clippy::cast_precision_loss, reason = "no device has 2^53 bytes")]
 fn values(prepared: &Prepared<'_>) -> Vec<ValueRecord> {
     let value = |bytes: u64| ValueRecord {
         metric: Metric::PEAK_DEVICE_MEMORY.name.into_owned(),

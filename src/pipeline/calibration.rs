@@ -33,9 +33,6 @@ pub enum CalibrationSource {
 }
 
 /// Keeps `file`, which holds a calibration, for later runs of its suite on its testbed.
-///
-/// # Errors
-/// The cache can't be written to.
 pub fn keep_calibration(cache: &Path, file: &RunFile) -> Result<PathBuf, PipelineError> {
     let path = kept(cache, &file.suite, &file.testbed.id);
     let folder = path.parent().unwrap_or(cache);

@@ -77,9 +77,6 @@ impl Folder {
     }
 
     /// Writes one file, unless it is there as it should be.
-    ///
-    /// # Errors
-    /// It can't be written.
     pub fn write(&mut self, path: &str, content: &[u8]) -> Result<(), FolderError> {
         let digest = hex(&Sha256::digest(content));
         let file = self.root.join(path);
@@ -101,9 +98,6 @@ impl Folder {
     }
 
     /// Removes what the site no longer has, and writes down what it has.
-    ///
-    /// # Errors
-    /// A file can't be removed or written.
     pub fn finish(&mut self) -> Result<(), FolderError> {
         let gone: BTreeSet<String> =
             self.old.files.keys().filter(|path| !self.new.files.contains_key(*path)).cloned().collect();

@@ -20,9 +20,6 @@ pub struct Exported {
 const AT_ONCE: usize = 64;
 
 /// Copies every session and acceptance that `to` lacks, under the same names. An interrupted copy is finished by the next.
-///
-/// # Errors
-/// One of the places can't be read or written.
 pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<Exported, StoreError> {
     let mut exported = Exported::default();
     for (suite, testbed) in baseline_folders(from)? {

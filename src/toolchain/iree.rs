@@ -62,9 +62,6 @@ impl Wanted {
 }
 
 /// The tools of a pin, installing them first where they are not. Warm, it touches no network.
-///
-/// # Errors
-/// See [`ToolchainError`]: anything short of verified tools is one.
 pub async fn ensure(
     pin: &Pin,
     lock: &Lock,
@@ -129,9 +126,6 @@ pub async fn release(
 }
 
 /// As [`ensure`], but what is not installed stays so.
-///
-/// # Errors
-/// As [`ensure`].
 pub async fn verify(
     pin: &Pin,
     lock: &Lock,

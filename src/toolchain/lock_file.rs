@@ -60,9 +60,6 @@ impl Lock {
     }
 
     /// Writes the lock to its file, whole or not at all.
-    ///
-    /// # Errors
-    /// The file can't be written.
     pub fn write(&self) -> Result<(), ToolchainError> {
         files::sweep_drafts(&self.file);
         let text = render(self);

@@ -28,7 +28,6 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
     let head = SCALE_HEAD;
     let (groups, left_out) = shown(&chart.groups, head);
     let rows: usize = groups.iter().map(|group| group.bars.len()).sum();
-    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
     let height = HEAD
         + rows as f64 * ROW
         + groups.len() as f64 * (head + GROUP_GAP)
@@ -86,7 +85,6 @@ fn shown(groups: &[Group], head: f64) -> (Vec<Group>, usize) {
             reason = "rows of a picture are counted in hundreds"
         )]
         let rows = ((room / ROW) as usize).min(group.bars.len());
-        #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
         let height = rows as f64 * ROW;
         room -= height;
         kept.push(Group { title: group.title.clone(), bars: group.bars[..rows].to_vec() });
@@ -129,7 +127,6 @@ fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     let room = WIDTH - left - MARGIN - VALUE;
     let scale = |value: f64| if most > 0.0 { value / most * room } else { 0.0 };
     let palette = svg.palette;
-    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
     let bottom = top + group.bars.len() as f64 * ROW - (ROW - BAR);
     let step = round_step(most / 4.0);
     let mut amount = 0.0;
@@ -174,7 +171,6 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     let (middle, room) = (left + half, half - 64.0);
     let x = |ratio: f64| middle + (ratio.log2() / farthest).clamp(-1.0, 1.0) * room;
     let palette = svg.palette;
-    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
     let bottom = top + group.bars.len() as f64 * ROW - (ROW - BAR);
     for ratio in ticks(farthest) {
         let at = x(ratio);
