@@ -61,7 +61,8 @@ pub fn with_fact(testbed: &Testbed, name: &str, value: String) -> Testbed {
 /// What must be equal of the GPUs, each fact over all of them.
 fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
-    let read: [(&str, fn(&Gpu) -> Option<String>); 6] = [
+    type GpuFact = fn(&Gpu) -> Option<String>;
+    let read: [(&str, GpuFact); 6] = [
         ("gpu", |gpu| Some(gpu.name.clone())),
         ("gpu-driver", |gpu| gpu.driver.clone()),
         ("gpu-vbios", |gpu| gpu.vbios.clone()),

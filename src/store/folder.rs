@@ -22,6 +22,7 @@ pub struct Stored {
 
 /// What a file of a run holds.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "it is matched where it is made, and never kept")]
 pub enum Loaded {
     Run(Stored),
     Unusable(Fault),

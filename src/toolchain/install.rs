@@ -65,11 +65,11 @@ impl ToolPlace {
         if self.is_installed() {
             return Ok(());
         }
-        let staged = async {
-            self.begin(&turn)?;
-            staging.await
+        let staged = match self.begin(&turn) {
+            Ok(()) => staging.await,
+            begun => begun,
         };
-        match staged.await {
+        match staged {
             Ok(()) => self.commit(turn),
             Err(error) => {
                 self.abandon(&error);

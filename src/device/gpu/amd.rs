@@ -32,7 +32,7 @@ pub(super) fn cards(sysfs: &Path) -> Vec<(Card, Gpu)> {
             let number = entry.file_name().to_str()?.strip_prefix("card")?.parse().ok()?;
             Some((number, entry.path().join("device")))
         })
-        .filter(|(_, device)| read_line(&device.join("vendor")).as_deref() == Some(AMD))
+        .filter(|(_, device)| read_line(device.join("vendor")).as_deref() == Some(AMD))
         .collect();
     numbered.sort();
     numbered
@@ -53,7 +53,7 @@ fn hwmon(device: &Path) -> Option<PathBuf> {
 
 impl Card {
     fn describe(&self, sysfs: &Path) -> Gpu {
-        let says = |name: &str| read_line(&self.device.join(name));
+        let says = |name: &str| read_line(self.device.join(name));
         let uevent = says("uevent").unwrap_or_default();
         let pci = uevent.lines().find_map(|line| line.strip_prefix("PCI_SLOT_NAME=")).unwrap_or_default();
         // The driver knows the product's name for accelerators only.
@@ -67,7 +67,7 @@ impl Card {
             id: says("unique_id").unwrap_or_else(|| pci.to_owned()),
             pci: pci.to_owned(),
             // The kernel's own driver has no version but the kernel's.
-            driver: read_line(&sysfs.join("module/amdgpu/version")),
+            driver: read_line(sysfs.join("module/amdgpu/version")),
             vbios: says("vbios_version"),
             memory_bytes: says("mem_info_vram_total").and_then(|bytes| bytes.parse().ok()),
             mig: says("current_compute_partition").map(|partition| partition != "SPX"),
@@ -79,11 +79,11 @@ impl Card {
 
     /// A number of the card's sensors.
     fn sensor(&self, name: &str) -> Option<f64> {
-        read_line(&self.hwmon.as_ref()?.join(name))?.parse().ok()
+        read_line(self.hwmon.as_ref()?.join(name))?.parse().ok()
     }
 
     pub(super) fn read(&self) -> GpuReading {
-        let says = |name: &str| read_line(&self.device.join(name));
+        let says = |name: &str| read_line(self.device.join(name));
         let metrics = fs::read(self.device.join("gpu_metrics")).unwrap_or_default();
         let level = says("power_dpm_force_performance_level");
         GpuReading {
@@ -109,7 +109,7 @@ impl Card {
     fn temperature(&self) -> Option<f64> {
         let hwmon = self.hwmon.as_ref()?;
         let junction = (1..=4).find(|number| {
-            read_line(&hwmon.join(format!("temp{number}_label"))).as_deref() == Some("junction")
+            read_line(hwmon.join(format!("temp{number}_label"))).as_deref() == Some("junction")
         });
         let number = junction.unwrap_or(1);
         self.sensor(&format!("temp{number}_input")).map(|degrees| degrees / MILLIDEGREES)

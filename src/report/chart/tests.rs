@@ -18,10 +18,10 @@ fn every_picture_is_drawn_light_and_dark_and_renders_with_the_embedded_font() {
     for &which in Picture::VARIANTS {
         let runs = if which == Picture::Alignment { vec![drawn(paired(1))] } else { sample() };
         let [light, dark] = Theme::BOTH.map(|theme| picture(&runs, which, theme).unwrap());
-        assert_ne!(light, dark, "{}", which);
+        assert_ne!(light, dark, "{which}");
         assert!(light.contains("fill=\"#ffffff\"") && dark.contains("fill=\"#0d1117\""));
         let bytes = png(&light).unwrap();
-        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 4_000, "{}", which);
+        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 4_000, "{which}");
     }
 }
 
@@ -100,7 +100,7 @@ fn a_run_without_a_time_has_no_picture() {
         benchmark.stages.clear();
     }
     for &which in Picture::VARIANTS {
-        assert_eq!(picture(&runs, which, Theme::Light), None, "{}", which);
+        assert_eq!(picture(&runs, which, Theme::Light), None, "{which}");
     }
 }
 
@@ -205,8 +205,8 @@ fn pictures_of_thousands_of_rows_stay_pictures() {
     for &which in Picture::VARIANTS {
         let svg = picture(&runs, which, Theme::Light).unwrap();
         let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-        assert!(height.parse::<u32>().unwrap() < 3_000, "{}: {height}", which);
-        assert!(svg.len() < 200_000, "{}: {} bytes", which, svg.len());
+        assert!(height.parse::<u32>().unwrap() < 3_000, "{which}: {height}");
+        assert!(svg.len() < 200_000, "{which}: {} bytes", svg.len());
     }
     let page = html(&runs).len();
     assert!(page < 600 * 1_000 + 1_000_000, "{page} bytes");
