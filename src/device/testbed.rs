@@ -60,8 +60,8 @@ pub fn with_fact(testbed: &Testbed, name: &str, value: String) -> Testbed {
 
 /// What must be equal of the GPUs, each fact over all of them.
 fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
-    let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
     type GpuFact = fn(&Gpu) -> Option<String>;
+    let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
     let read: [(&str, GpuFact); 6] = [
         ("gpu", |gpu| Some(gpu.name.clone())),
         ("gpu-driver", |gpu| gpu.driver.clone()),
