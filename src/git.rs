@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid};
 
+use crate::model::is_commit;
+
 mod ancestry;
 mod data_branch;
 mod line;
@@ -296,8 +298,7 @@ fn fetch_advice(reference: &str) -> String {
     let is_plain = !branch.is_empty()
         && !branch.starts_with('-')
         && branch.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
-    let is_commit = branch.len() >= 7 && branch.chars().all(|c| c.is_ascii_hexdigit());
-    if is_plain && is_commit {
+    if is_plain && is_commit(branch) {
         format!("run `git fetch origin {branch}`")
     } else if is_plain {
         format!("run `git fetch origin {branch}:refs/remotes/origin/{branch}`")

@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &["model", "numerics", "gate", "files"]),
     ("report", &["model", "exit_code", "gate", "record"]),
     ("site", &["model", "stats", "record", "report", "files"]),
-    ("files", &[]),
+    ("files", &["model"]),
     ("process", &["model"]),
     ("device", &["model", "process", "files"]),
     ("toolchain", &["model", "config", "process", "files"]),

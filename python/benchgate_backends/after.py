@@ -23,7 +23,7 @@ def take(torch, backend, request, iterations: int) -> dict:
 def collect(backend, request, profile, counters: dict) -> dict:
     collected = {}
     if "dynamo-counters" in request.collect:
-        # A counter that is no number has nothing to be added up.
+        # A counter that is not a number can't be added up.
         collected["dynamo_counters"] = {
             group: {str(name): count for name, count in values.items() if isinstance(count, int)}
             for group, values in counters.items()

@@ -36,7 +36,7 @@ class XlaLazy(Eager):
 
         self.xla, self.case, self.tracing = torch_xla, case, 0.0
         case.to(torch_xla.device())
-        # Before the clock of the first call: moving the weights is no compiling.
+        # Before the clock of the first call: moving the weights is not part of compiling.
         torch_xla.sync(wait=True)
         self.call = case.model
 

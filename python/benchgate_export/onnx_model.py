@@ -199,7 +199,7 @@ def session(onnxruntime, path: str):
 
 
 def _reference(np, onnxruntime, path: str, inputs: dict):
-    """The outputs of ONNX Runtime, and why they are no reference where two runs differ in a bit."""
+    """The outputs of ONNX Runtime, and why they can't be the reference where two runs differ in a bit."""
     try:
         made = session(onnxruntime, path)
         first, second = made.run(None, inputs), made.run(None, inputs)

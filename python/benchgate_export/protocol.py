@@ -24,7 +24,7 @@ after a crash the last line shows what the process was doing:
 The `trace` of an export says what it may be reused for: the files that it read and the folders that it listed, without those
 of the environment, and in `opaque` what it did that leaves no trace.
 
-End of input ends the process with exit 0. A line that is no request is answered with stage "request".
+End of input ends the process with exit 0. A line that is not a request is answered with stage "request".
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Protocol(unittest.TestCase):
             ({"dtype": "int4"}, "dtype 'int4'"),
             ({"colour": 1}, "unknown key 'colour'"),
             ({"symbol": ""}, "'symbol' is missing"),
-            ({"repetitions": 0}, "no repetition"),
+            ({"repetitions": 0}, "must be at least 1"),
             ({"dump": ["profile"]}, "'dump-dir' is missing"),
             ({"dump": ["secrets"], "dump-dir": "/d"}, "dump 'secrets'"),
             ({"collect": ["secrets"]}, "collect 'secrets'"),

@@ -10,7 +10,7 @@ use crate::config::GitHub;
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
 use crate::github::{Client, GitHubError, Issue, IssueChange, RetryPolicy, Token, Webhook};
-use crate::model::counted;
+use crate::model::{counted, hex};
 use crate::site::{
     self, Action, AlertPolicy, Cause, IssueContext, Known, Owner, Plan, Silence, Timeline, Trace,
 };
@@ -185,8 +185,7 @@ impl Night<'_> {
             let body = json!({ "schema": "benchgate/alert/v1", "time": self.now.to_string(), "issues": news,
                 "missing": missing, "waiting": plan.waiting });
             let body = body.to_string().into_bytes();
-            let delivery: String =
-                Sha256::digest(&body).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+            let delivery = hex(&Sha256::digest(&body)[..16]);
             hook.send(&delivery, &body).await?;
         }
         Ok(said)

@@ -10,7 +10,7 @@ use crate::model::{SideName, counted};
 use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View};
 use crate::store::{
-    self, Acceptance, BaselineFolder, Files, Lineage, StoreError, Stored, UpdateOptions, Updated,
+    self, Acceptance, BaselineFolder, Files, Lineage, Loaded, StoreError, Stored, UpdateOptions, Updated,
 };
 
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
@@ -266,12 +266,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     let shelf = args.shelf.open(files)?;
     let load = |wanted: &str| -> Result<crate::model::Run, CliError> {
         let name = shelf.find(files, wanted)?;
-        let stored = shelf.load(files, &name)?;
-        let stored = stored.map_err(|fault| CliError::Input {
-            message: format!("failed to read {}: {}", fault.path, fault.why),
-            hint: None,
-        })?;
-        Ok(stored.file.run(name.as_str()))
+        Ok(loaded(&shelf, files, &name)?.file.run(name.as_str()))
     };
     let (base, head) = (load(&args.base)?, load(&args.head)?);
     let options = CompareOptions { seed: 0, today: invocation::today(), ..CompareOptions::default() };
@@ -326,6 +321,16 @@ fn accept(
     Ok(ExitCode::Pass)
 }
 
+fn loaded(shelf: &BaselineFolder, files: &dyn Files, name: &store::RunName) -> Result<Stored, CliError> {
+    match shelf.load(files, name)? {
+        Loaded::Run(stored) => Ok(stored),
+        Loaded::Unusable(fault) => Err(CliError::Input {
+            message: format!("failed to read {}: {}", fault.path, fault.why),
+            hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
+        }),
+    }
+}
+
 /// Sessions that are searched for a benchmark that is accepted by name.
 const RECENT: usize = 100;
 
@@ -337,10 +342,7 @@ fn identity(
     name: &store::RunName,
     benchmark: Option<&str>,
 ) -> Result<(String, String), CliError> {
-    let stored = shelf.load(files, name)?.map_err(|fault| CliError::Input {
-        message: format!("failed to read {}: {}", fault.path, fault.why),
-        hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
-    })?;
+    let stored = loaded(shelf, files, name)?;
     if let Some(pattern) = benchmark
         && let Ok(glob) = globset::Glob::new(pattern)
     {
@@ -354,7 +356,7 @@ fn identity(
             if found {
                 break;
             }
-            found = shelf.load(files, &older?)?.is_ok_and(|older| has(&older));
+            found = matches!(shelf.load(files, &older?)?, Loaded::Run(older) if has(&older));
         }
         if !found {
             return Err(no_match(pattern, &shelf.folder));

@@ -10,7 +10,7 @@ use crate::pipeline::Filter;
 use crate::report::{percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
-use crate::store::{self, BaselineFolder, Files, StoreError, Stored};
+use crate::store::{self, BaselineFolder, Files, Loaded, StoreError, Stored};
 
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::rendering::{Format, OutputArgs};
@@ -185,8 +185,8 @@ fn load(
         shelf.prefetch(files, batch)?;
         for name in batch {
             match shelf.load(files, name)? {
-                Ok(stored) => sessions.push(stored),
-                Err(fault) => say_faults(&[fault], terminal),
+                Loaded::Run(stored) => sessions.push(stored),
+                Loaded::Unusable(fault) => say_faults(&[fault], terminal),
             }
         }
     }

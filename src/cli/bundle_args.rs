@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
-use crate::model::{Outcome, Unit, counted};
+use crate::model::{Outcome, Unit, counted, is_sha256};
 use crate::pipeline::{OpenBundle, PackedBundle, SideInput};
 use crate::report::{clean, quantity};
 
@@ -43,8 +43,8 @@ enum From {
 }
 
 fn sha256(text: &str) -> Result<String, String> {
-    let whole = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if whole { Ok(text.to_ascii_lowercase()) } else { Err("expected 64 hexadecimal digits".to_owned()) }
+    let digits = text.to_ascii_lowercase();
+    if is_sha256(&digits) { Ok(digits) } else { Err("expected 64 hexadecimal digits".to_owned()) }
 }
 
 /// Which stages a command runs.

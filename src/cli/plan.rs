@@ -12,6 +12,7 @@ use crate::model::{BenchmarkName, SideName};
 use crate::pipeline::{self, Filter, SideInput};
 use crate::record::PlannedSideRecord;
 use crate::record::{PlanFile, RunFile};
+use crate::stats::describe;
 
 use super::rendering::Destination;
 use super::session::side;
@@ -218,11 +219,7 @@ fn durations(names: &[String]) -> Result<BTreeMap<String, f64>, CliError> {
             all.entry(name).or_default().push(seconds);
         }
     }
-    let median = |(name, mut seconds): (String, Vec<f64>)| {
-        seconds.sort_by(f64::total_cmp);
-        seconds.get(seconds.len() / 2).map(|middle| (name, *middle))
-    };
-    Ok(all.into_iter().filter_map(median).collect())
+    Ok(all.into_iter().filter_map(|(name, seconds)| Some((name, describe::median(&seconds)?))).collect())
 }
 
 /// How long the processes of each benchmark took, on all sides together.

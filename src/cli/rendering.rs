@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use strum::VariantNames;
 
 use crate::files::Draft;
 use crate::gate::Comparison;
@@ -87,8 +88,7 @@ pub struct ReportArgs {
 
 fn order_parser() -> impl TypedValueParser<Value = Order> {
     // Every possible value is one of the words.
-    PossibleValuesParser::new(Order::ALL.map(Order::as_str))
-        .try_map(|word| Order::parse(&word).ok_or("no such order"))
+    PossibleValuesParser::new(Order::VARIANTS).try_map(|word| word.parse::<Order>())
 }
 
 pub fn disclose_parser() -> impl TypedValueParser<Value = Disclose> {

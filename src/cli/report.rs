@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use strum::VariantArray;
+
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::gate::{self, CompareOptions, Comparison};
@@ -133,7 +135,7 @@ fn load(input: &Input) -> Result<Option<RunFile>, CliError> {
 fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<PathBuf>, CliError> {
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error.to_string()))?;
     let mut drawn = Vec::new();
-    for picture in Picture::ALL {
+    for &picture in Picture::VARIANTS {
         for theme in Theme::BOTH {
             let Some(svg) = report::picture(runs, picture, theme) else { continue };
             for image in images {
@@ -141,7 +143,7 @@ fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<Pa
                     Image::Svg => ("svg", svg.clone().into_bytes()),
                     Image::Png => ("png", report::png(&svg).map_err(|why| failed(folder, &why))?),
                 };
-                let path = folder.join(format!("{}{}.{ending}", picture.as_str(), theme.suffix()));
+                let path = folder.join(format!("{picture}{}.{ending}", theme.suffix()));
                 write(&path, &bytes)?;
                 drawn.push(path);
             }

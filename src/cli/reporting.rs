@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files;
 use crate::github::{self, Check};
+use crate::model::hex;
 
 use super::announce::Texts;
 use super::{CliError, Terminal, job};
@@ -121,5 +122,5 @@ fn delimiter() -> Result<String, CliError> {
     getrandom::fill(&mut bytes).map_err(|error| CliError::Internal {
         message: format!("failed to get random numbers from the system: {error}"),
     })?;
-    Ok(bytes.iter().fold("benchgate-".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+    Ok(format!("benchgate-{}", hex(&bytes)))
 }

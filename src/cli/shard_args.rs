@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::Config;
 use crate::files;
-use crate::model::{BenchmarkName, SideName};
+use crate::model::{BenchmarkName, SideName, hex};
 use crate::pipeline::{self, Shard, SideInput};
 use crate::record::PlanFile;
 use crate::toolchain::Lock;
@@ -144,7 +144,7 @@ pub fn suite_digest(sides: &[SideInput], names: &[BenchmarkName]) -> Result<Stri
     for name in names {
         hash.update(format!("{name:?}\n"));
     }
-    Ok(files::hex(&hash.finalize()))
+    Ok(hex(&hash.finalize()))
 }
 
 fn sha256(path: &Path) -> Result<String, CliError> {

@@ -3,7 +3,7 @@
 use toml_span::Value;
 use toml_span::value::ValueInner;
 
-use crate::model::StoreUrl;
+use crate::model::{StoreUrl, is_hex, is_sha256};
 
 use super::fields::{Section, ValueKind};
 use super::problems::{Collector, did_you_mean, shown};
@@ -72,11 +72,9 @@ pub(super) fn check(value: &Value<'_>, kind: &'static ValueKind, key: &str, prob
         ValueKind::Name => text("a name of letters, digits, `.`, `_` and `-`", values::is_name, problems),
         ValueKind::Version => text("a version such as `3.13.0`", values::is_version, problems),
         ValueKind::Commit => {
-            text("a commit of 40 lowercase hexadecimal digits", |t| values::is_hex(t, 40), problems)
+            text("a commit of 40 lowercase hexadecimal digits", |t| t.len() == 40 && is_hex(t), problems)
         }
-        ValueKind::Sha256 => {
-            text("a SHA-256 of 64 lowercase hexadecimal digits", |t| values::is_hex(t, 64), problems)
-        }
+        ValueKind::Sha256 => text("a SHA-256 of 64 lowercase hexadecimal digits", is_sha256, problems),
         ValueKind::Url => text("an http(s) address without credentials", values::is_url, problems),
         ValueKind::StoreUrl => match value.as_str().map(str::parse::<StoreUrl>) {
             Some(Ok(_)) => {}

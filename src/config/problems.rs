@@ -1,8 +1,9 @@
 //! What is wrong with a configuration: every problem at once, each with its place.
 
-use crate::model::counted;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use crate::model::{counted, is_hidden, without_commands};
 
 /// One problem and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub struct Problem {
     pub line: usize,
     /// In characters, counted from 1.
     pub column: usize,
-    /// A lowercase fragment without control characters, whatever the file contained.
+    /// A lowercase fragment without control or hidden characters, whatever the file contained.
     pub message: String,
 }
 
@@ -95,15 +96,13 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// Text from the file as it may appear in a message: no control characters, and not endless.
+/// Text from the file as it may appear in a message: hidden characters are escaped, workflow commands do nothing, and
+/// it is not endless.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
     let mut out = String::new();
     for c in text.chars().take(LONGEST) {
-        // Directional marks reorder what a terminal shows, so they are escaped like control characters.
-        if c.is_control()
-            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        {
+        if is_hidden(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -112,7 +111,7 @@ pub(super) fn shown(text: &str) -> String {
     if text.chars().nth(LONGEST).is_some() {
         out.push('…');
     }
-    out
+    without_commands(&out)
 }
 
 /// The known word that was most likely meant.

@@ -68,11 +68,6 @@ pub(super) fn is_version(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '+'))
 }
 
-/// `digits` lowercase hexadecimal digits.
-pub(super) fn is_hex(text: &str, digits: usize) -> bool {
-    text.len() == digits && text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
-}
-
 /// Text for one argument of a tool: not empty, one line, not endless.
 pub(super) fn is_line(text: &str) -> bool {
     const LONGEST: usize = 4096;

@@ -19,7 +19,7 @@ pub(super) struct Busy {
     processors: u32,
     /// Ticks in which anybody ran.
     busy: u64,
-    /// Ticks in which the hypervisor ran somebody else.
+    /// Ticks in which the hypervisor ran another machine.
     stolen: u64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What is changed is written down first, in a file that every later start can see. A run that ends, fails,
 //! panics or is asked to stop lets go itself. One that is killed can't, and leaves the file: the next
-//! start, once it holds the lock of the host (so that nobody else measures), undoes what the file says.
+//! start, once it holds the lock of the host (so that no other run measures), undoes what the file says.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -177,15 +177,15 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
     let Some(index) = gpus.list().iter().position(|known| known.id == *gpu) else {
         return format!("{what}, which was killed; that GPU is not here now, so the lock can't be undone");
     };
-    // NVML can't be asked for a lock. A clock above what we set is proof that somebody else has changed
-    // the setting since, and what somebody else has set is not ours to undo.
+    // NVML can't be asked for a lock. A clock above what we set proves that another program has changed
+    // the setting since, and such a setting is not ours to undo.
     let now = gpus.read(index).clock_mhz;
     if let (GpuClock::Mhz(mhz), Some(now)) = (clock, now)
         && now > mhz.saturating_add(STEP_MHZ)
     {
         drop(fs::remove_file(&leftover.file));
         return format!(
-            "{what}, which was killed; it runs at {now} MHz now, so somebody else has set it since"
+            "{what}, which was killed; it runs at {now} MHz now, so another program has set it since"
         );
     }
     match gpus.unlock_clock(index) {

@@ -1,10 +1,10 @@
 //! Who decides about the processors' clock and memory: governor, boost, NUMA nodes.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use super::processors::parse_list;
+use super::sysfs::read_line;
 
 /// The settings of some processors. What the kernel does not show (most virtual machines show nothing) is
 /// absent.
@@ -24,7 +24,7 @@ pub fn governance(cpus: &[usize]) -> Governance {
 }
 
 fn of(system: &Path, cpus: &[usize]) -> Governance {
-    let text = |path: &str| fs::read_to_string(system.join(path)).ok().map(|text| text.trim().to_owned());
+    let text = |path: &str| read_line(system.join(path));
     let mut governors = BTreeMap::new();
     for cpu in cpus {
         if let Some(governor) = text(&format!("cpu/cpu{cpu}/cpufreq/scaling_governor")) {
@@ -41,13 +41,14 @@ fn of(system: &Path, cpus: &[usize]) -> Governance {
 
 /// Whether the clock may rise above its nominal value, as the two kinds of driver say it.
 pub(super) fn boost(system: &Path) -> Option<bool> {
-    let says =
-        |path: &str, on: &str| fs::read_to_string(system.join(path)).ok().map(|text| text.trim() == on);
+    let says = |path: &str, on: &str| read_line(system.join(path)).map(|text| text == on);
     says("cpu/intel_pstate/no_turbo", "0").or_else(|| says("cpu/cpufreq/boost", "1"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn write(system: &Path, path: &str, text: &str) {

@@ -1,7 +1,7 @@
 //! One measurement at a time on a device, across jobs and users.
 //!
 //! A lock of the kernel (`flock`), so that it is released however its holder ends. The file itself is
-//! empty: who holds it is read from the kernel's own list, which nobody can forge.
+//! empty: its holder is read from the kernel's own list, which no program can forge.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::libc::O_NOFOLLOW;
 
-use crate::model::{Event, Progress};
+use crate::model::{Event, Progress, clean};
 use crate::process::Cancel;
 
 /// Folders that every user of a machine shares, the proper one first. Containers have their own, so jobs
@@ -55,9 +55,6 @@ pub async fn lock_host(
 }
 
 /// Waits for the right to measure on a device, saying whom it waits for.
-///
-/// # Errors
-/// As [`lock_host`].
 pub async fn lock(
     device: &str,
     limit: Option<Duration>,
@@ -69,7 +66,7 @@ pub async fn lock(
 
 /// The folder that every user of this machine sees.
 pub(super) fn shared_folder() -> PathBuf {
-    // A named folder that is not there fails at the lock, by its name: measuring beside another job would be worse.
+    // A named folder that is not there fails at the lock, by its name: measuring while another job runs would be worse.
     std::env::var_os(FOLDER_VARIABLE).filter(|named| !named.is_empty()).map_or_else(
         || FOLDERS.iter().map(PathBuf::from).find(|folder| folder.is_dir()).unwrap_or(PathBuf::from("/tmp")),
         PathBuf::from,
@@ -153,7 +150,7 @@ pub fn measuring_now() -> Option<String> {
 fn described(pid: u32) -> String {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let name = std::fs::read_to_string(proc.join("comm")).unwrap_or_default();
-    let name: String = name.trim().chars().filter(|letter| !letter.is_control()).collect();
+    let name = clean(name.trim());
     match std::fs::metadata(&proc) {
         Ok(found) if !name.is_empty() => format!("process {pid} ({name}, user {})", found.uid()),
         _ => format!("process {pid}"),

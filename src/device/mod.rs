@@ -11,6 +11,7 @@ mod load;
 mod processes;
 mod processors;
 mod room;
+mod sysfs;
 mod testbed;
 mod watch;
 
@@ -21,7 +22,7 @@ pub use governance::{Governance, governance};
 pub use gpu::{Choice, Gpu, GpuReading, Gpus, Limit, Vendor, choose, visible};
 pub use host_lock::{DeviceError, HostLock, lock, lock_host, measuring_now};
 pub use load::{idle_time, load_average};
-pub use processes::{Foreign, foreign};
+pub use processes::foreign;
 pub use processors::{default_cpus, pinnable, ranges};
 pub use room::free_bytes;
 pub use testbed::{testbed, with_fact};

@@ -1,33 +1,15 @@
 //! Other programs on this machine: whose a process is, and who disturbs.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Somebody else's process.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Foreign {
-    pub pid: u32,
-    /// The kernel's short name of it, where it can be seen.
-    pub name: Option<String>,
-}
+use crate::model::ForeignProcess;
 
-/// `process 4711 (python3)`.
-impl fmt::Display for Foreign {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.name {
-            Some(name) => write!(f, "process {} ({name})", self.pid),
-            None => write!(f, "process {}", self.pid),
-        }
-    }
-}
+use super::sysfs::read_line;
 
-impl Foreign {
-    fn new(pid: u32) -> Self {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-        Self { pid, name: name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) }
-    }
+fn process(pid: u32) -> ForeignProcess {
+    ForeignProcess { pid, name: read_line(format!("/proc/{pid}/comm")) }
 }
 
 /// What `/proc/PID/stat` tells that is needed here.
@@ -117,17 +99,17 @@ pub(super) fn marked(pids: &[u32]) -> Vec<(u32, Option<bool>)> {
 }
 
 /// Those of these processes that are not this one's, for `doctor`.
-pub fn foreign(pids: &[u32]) -> Vec<Foreign> {
+pub fn foreign(pids: &[u32]) -> Vec<ForeignProcess> {
     named(marked(pids).into_iter().filter(|(_, ours)| *ours != Some(true)).map(|(pid, _)| pid))
 }
 
-pub(super) fn named(pids: impl IntoIterator<Item = u32>) -> Vec<Foreign> {
-    pids.into_iter().map(Foreign::new).collect()
+pub(super) fn named(pids: impl IntoIterator<Item = u32>) -> Vec<ForeignProcess> {
+    pids.into_iter().map(process).collect()
 }
 
 /// Who, most likely, uses these processors now: of the programs that are running there and are not ours,
 /// the one with the most time behind it. Reads all of `/proc`, so it is asked only once something was seen.
-pub(super) fn busiest_on(cpus: Option<&[usize]>) -> Option<Foreign> {
+pub(super) fn busiest_on(cpus: Option<&[usize]>) -> Option<ForeignProcess> {
     let proc = Path::new("/proc");
     let own = std::process::id();
     let (_, pid) = fs::read_dir(proc)
@@ -139,7 +121,7 @@ pub(super) fn busiest_on(cpus: Option<&[usize]>) -> Option<Foreign> {
         .filter(|(_, pid)| is_ours(proc, *pid, own) == Some(false))
         .map(|(stat, pid)| (stat.ticks, pid))
         .max()?;
-    Some(Foreign::new(pid))
+    Some(process(pid))
 }
 
 #[cfg(test)]

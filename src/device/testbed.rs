@@ -1,18 +1,18 @@
 //! The fingerprint of the machine. Facts decide whether two runs may be compared; notes are only kept.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::model::Testbed;
+use crate::model::{Testbed, hex};
 use crate::process::containment;
 
 use super::governance::boost;
 use super::gpu::Gpu;
 use super::load::counters;
 use super::processors::parse_list;
+use super::sysfs::read_line;
 
 /// Looks at the machine, and at the GPUs that are measured on. What it does not tell is left out, so a
 /// machine that tells less has another fingerprint.
@@ -20,7 +20,7 @@ use super::processors::parse_list;
 /// Which chip of its kind a GPU is, is a note: chips of one kind differ by up to a tenth, and a fleet of
 /// them still has one baseline, whose spread between sessions holds that difference.
 pub fn testbed(gpus: &[&Gpu]) -> Testbed {
-    let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    let cpuinfo = read_line("/proc/cpuinfo").unwrap_or_default();
     let mut facts = processor_facts(&cpuinfo);
     let note = |map: &mut BTreeMap<String, String>, name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -29,22 +29,22 @@ pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     };
     note(&mut facts, "os", Some(std::env::consts::OS.to_owned()));
     note(&mut facts, "arch", Some(std::env::consts::ARCH.to_owned()));
-    note(&mut facts, "kernel", read("/proc/sys/kernel/osrelease"));
-    note(&mut facts, "memory-gib", memory_gib(&read("/proc/meminfo").unwrap_or_default()));
-    note(&mut facts, "smt", read("/sys/devices/system/cpu/smt/active"));
-    note(&mut facts, "governor", read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    note(&mut facts, "kernel", read_line("/proc/sys/kernel/osrelease"));
+    note(&mut facts, "memory-gib", memory_gib(&read_line("/proc/meminfo").unwrap_or_default()));
+    note(&mut facts, "smt", read_line("/sys/devices/system/cpu/smt/active"));
+    note(&mut facts, "governor", read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     note(&mut facts, "turbo", turbo());
     note(&mut facts, "hypervisor", hypervisor(&cpuinfo));
-    // One node is how most machines are; saying so would only make them strangers to their past.
-    let nodes = numa_nodes(&read("/sys/devices/system/node/online").unwrap_or_default());
+    // Most machines have one node. It is left out, so that their fingerprint stays what it was before this fact.
+    let nodes = numa_nodes(&read_line("/sys/devices/system/node/online").unwrap_or_default());
     note(&mut facts, "numa-nodes", (nodes > 1).then(|| nodes.to_string()));
     facts.extend(gpu_facts(gpus));
 
     let mut notes = BTreeMap::new();
-    note(&mut notes, "host-name", read("/proc/sys/kernel/hostname"));
-    note(&mut notes, "boot-id", read("/proc/sys/kernel/random/boot_id"));
+    note(&mut notes, "host-name", read_line("/proc/sys/kernel/hostname"));
+    note(&mut notes, "boot-id", read_line("/proc/sys/kernel/random/boot_id"));
     note(&mut notes, "microcode", field(&cpuinfo, "microcode"));
-    note(&mut notes, "load-average", read(counters("loadavg")));
+    note(&mut notes, "load-average", read_line(counters("loadavg")));
     note(&mut notes, "containment", Some(containment().to_string()));
     note(&mut notes, "gpu-id", listed(gpus.iter().map(|gpu| Some(gpu.id.clone()))));
     Testbed { id: id_of(&facts), facts, notes }
@@ -60,22 +60,22 @@ pub fn with_fact(testbed: &Testbed, name: &str, value: String) -> Testbed {
 
 /// What must be equal of the GPUs, each fact over all of them.
 fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
-    type Told = fn(&Gpu) -> Option<String>;
+    type GpuFact = fn(&Gpu) -> Option<String>;
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
-    let told: [(&str, Told); 6] = [
+    let read: [(&str, GpuFact); 6] = [
         ("gpu", |gpu| Some(gpu.name.clone())),
         ("gpu-driver", |gpu| gpu.driver.clone()),
         ("gpu-vbios", |gpu| gpu.vbios.clone()),
         ("gpu-memory-gib", |gpu| {
             gpu.memory_bytes.map(|bytes| format!("{:.0}", bytes as f64 / f64::from(1u32 << 30)))
         }),
-        // A limit that somebody lowered makes another machine of it.
+        // With a lowered limit it is another machine.
         ("gpu-power-limit-watts", |gpu| gpu.power_limit_watts.map(|watts| format!("{watts:.0}"))),
         ("gpu-max-clock-mhz", |gpu| gpu.max_clock_mhz.map(|clock| clock.to_string())),
     ];
-    let mut facts: BTreeMap<String, String> = told
+    let mut facts: BTreeMap<String, String> = read
         .into_iter()
-        .filter_map(|(name, told)| Some((name.to_owned(), listed(gpus.iter().map(|gpu| told(gpu)))?)))
+        .filter_map(|(name, read)| Some((name.to_owned(), listed(gpus.iter().map(|gpu| read(gpu)))?)))
         .collect();
     for (name, modes) in [
         ("gpu-mig", listed(gpus.iter().map(|gpu| gpu.mig.map(on_off)))),
@@ -105,14 +105,7 @@ fn id_of(facts: &BTreeMap<String, String>) -> String {
         hash.update(value);
         hash.update([0]);
     }
-    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A file of the kernel that holds one line.
-fn read(path: impl AsRef<Path>) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
+    hex(&hash.finalize()[..6])
 }
 
 /// The value of the first line `name : value`.
@@ -200,7 +193,7 @@ fn hypervisor(cpuinfo: &str) -> Option<String> {
     if !flags.split_ascii_whitespace().any(|flag| flag == "hypervisor") {
         return None;
     }
-    let name = read("/sys/class/dmi/id/sys_vendor").or_else(|| read("/sys/hypervisor/type"));
+    let name = read_line("/sys/class/dmi/id/sys_vendor").or_else(|| read_line("/sys/hypervisor/type"));
     Some(name.unwrap_or_else(|| "virtual".to_owned()))
 }
 
@@ -272,7 +265,7 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
         assert!(!testbeds[0].facts.contains_key("gpu-vbios"));
     }
 
-    /// `lscpu -J`, where there is one: the same machine, read by somebody else.
+    /// `lscpu -J`, where there is one: the same machine, read by another program.
     #[test]
     fn the_facts_are_what_lscpu_says() {
         let Ok(asked) = std::process::Command::new("lscpu").args(["-J"]).env("LC_ALL", "C").output() else {

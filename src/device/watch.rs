@@ -11,9 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::model::ForeignProcess;
+
 use super::busy::{Busy, Usage, own_time};
 use super::gpu::{GpuReading, Gpus};
-use super::processes::{Foreign, busiest_on, foreign_on_gpu, marked, named};
+use super::processes::{busiest_on, foreign_on_gpu, marked, named};
 use super::processors::stay_with_the_host;
 
 /// Between two readings of a GPU. Its sensors renew their values about ten times a second, and heat and
@@ -41,7 +43,7 @@ pub struct GpuSeen {
     pub before: GpuReading,
     pub during: Vec<GpuReading>,
     pub after: GpuReading,
-    pub foreign: Vec<Foreign>,
+    pub foreign: Vec<ForeignProcess>,
 }
 
 /// What was seen.
@@ -50,8 +52,8 @@ pub struct Seen {
     pub cpu: Option<Usage>,
     /// Times that a watched processor lowered its clock because of heat. `None` where it is not counted.
     pub cpu_throttled: Option<u64>,
-    /// Who used the watched processors beside us, where somebody did.
-    pub on_cpus: Option<Foreign>,
+    /// Another process that used the watched processors.
+    pub on_cpus: Option<ForeignProcess>,
     pub gpus: Vec<GpuSeen>,
 }
 

@@ -1,4 +1,4 @@
-//! SHA-256 of a file, and how a digest is written.
+//! SHA-256 of a file.
 
 use std::fs::File;
 use std::io;
@@ -6,15 +6,9 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// Lowercase hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+use crate::model::hex;
 
 /// SHA-256 of a file's content, read in pieces.
-///
-/// # Errors
-/// The file can't be opened or read.
 pub fn sha256_of(path: &Path) -> io::Result<String> {
     struct Hashing(Sha256);
     impl io::Write for Hashing {

@@ -31,13 +31,18 @@ enum To {
 }
 
 /// Writes a file completely or not at all, even if the power fails.
-///
-/// # Errors
-/// The file can't be written.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut draft = Draft::open(path)?;
     draft.write_all(content)?;
     draft.commit()
+}
+
+/// Writes one of many files completely or not at all. A link is replaced and not followed. The file is not synced, so a
+/// power failure may lose it.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = named_file(folder_of(path))?;
+    file.write_all(content)?;
+    file.persist(path).map(drop).map_err(|error| error.error)
 }
 
 impl Draft {

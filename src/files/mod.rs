@@ -14,8 +14,8 @@ mod scratch;
 mod stamp;
 
 pub use bounded::{open_bounded, read_bounded};
-pub use digest::{hex, sha256_of};
-pub use draft::{Draft, sweep_drafts, write};
+pub use digest::sha256_of;
+pub use draft::{Draft, replace, sweep_drafts, write};
 pub use lock::{Attempt, LockFile};
 pub use owner::Owner;
 pub use scratch::{Scratch, sweep_scratch};

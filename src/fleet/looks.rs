@@ -116,7 +116,6 @@ pub(super) fn time_left<'a>(
     plan: &PlanFile,
     processes: impl Iterator<Item = &'a ProcessRecord>,
 ) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "no budget has 2^53 nanoseconds, a hundred days")]
     let budget = plan.time_budget_ns? as f64 / 1e9;
     Some(budget - processes.map(|process| process.seconds.0).sum::<f64>() - ROUNDING_SECONDS)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
 
-use crate::model::{Context, Lint, LintCode, Testbed};
+use crate::model::{Context, Lint, LintCode, Testbed, hex};
 use crate::record::{PlanFile, RunFile};
 
 /// The targets that a shard measures.
@@ -54,8 +54,7 @@ pub fn testbed(plan: &PlanFile, files: &[RunFile]) -> Result<Testbed, String> {
     for (key, value) in &facts {
         hash.update(format!("{key}={value}\n"));
     }
-    let id: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    Ok(Testbed { id, facts, notes: BTreeMap::new() })
+    Ok(Testbed { id: hex(&hash.finalize()[..6]), facts, notes: BTreeMap::new() })
 }
 
 fn differing(a: &Testbed, b: &Testbed) -> String {

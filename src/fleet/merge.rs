@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use crate::gate::Policy;
+use crate::model::hex;
 use crate::record::{MergedShardRecord, PlanFile, RunFile};
 
 use super::{complete, join, looks};
@@ -115,6 +116,5 @@ fn session(origins: &[MergedShardRecord]) -> String {
     for origin in origins {
         hash.update(format!("{} {} {}\n", origin.plan, origin.shard, origin.session));
     }
-    let digest: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("merged-{digest}")
+    format!("merged-{}", hex(&hash.finalize()[..8]))
 }

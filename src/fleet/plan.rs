@@ -7,6 +7,7 @@ use crate::record::{
     Design, GateRecord, Number, PlanFile, PlanSchema, PlannedBenchmarkRecord, PlannedShardRecord,
     PlannedSideRecord,
 };
+use crate::stats::describe;
 
 use super::pack::{Cut, PackError, pack};
 
@@ -136,7 +137,6 @@ fn known_durations(suite: &PlannedSuite, durations: &BTreeMap<String, f64>, usua
 }
 
 fn usual(durations: &BTreeMap<String, f64>) -> f64 {
-    let mut known: Vec<f64> = durations.values().copied().collect();
-    known.sort_by(f64::total_cmp);
-    known.get(known.len() / 2).copied().unwrap_or(DEFAULT_SECONDS)
+    let known: Vec<f64> = durations.values().copied().collect();
+    describe::median(&known).unwrap_or(DEFAULT_SECONDS)
 }

@@ -51,7 +51,7 @@ pub use policy::{
     FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
 };
 pub use sequential::{IDENTICAL_BLOCKS, OpenRows, open_in, open_in_shard, open_rows};
-pub use series::described;
+pub use series::{described, location};
 pub use tolerances::NumericsPolicy;
 pub use typical::Latency;
 pub use untrusted::{Expected, compare_untrusted};

@@ -101,7 +101,7 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     }
 }
 
-/// Where one process lies, from its repetitions.
+/// Where one process lies, from its repetitions: the one definition of its value.
 pub fn location(samples: &[f64], better: Better) -> Option<f64> {
     describe::quantile_sorted(&describe::sorted(samples), location_quantile(better))
 }

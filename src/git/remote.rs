@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::process::{Command, Exit, Finished};
+use crate::process::{Command, Finished};
 
 use super::GitError;
 
@@ -124,8 +124,8 @@ impl Remote {
         let url = self.url.clone();
         let text = self.without_token(&finished.stderr_tail);
         let says = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
-        if finished.exit == Exit::TimedOut {
-            return GitError::Unreachable { verb, url, why: "no response within two minutes".to_owned() };
+        if finished.exit.is_timeout() {
+            return GitError::Unreachable { verb, url, why: finished.exit.to_string() };
         }
         let why = last_line(&text);
         if says(&[

@@ -1,7 +1,10 @@
 //! Workflow commands that GitHub shows as annotations of a job: at most ten of a kind per step.
 
-/// Severity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::model::without_commands;
+
+/// Severity, the highest first. Its word is the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Level {
     Error,
     Warning,
@@ -27,8 +30,7 @@ pub fn annotations(all: &[Annotation]) -> String {
     let mut lines: String = all.iter().take(SHOWN).map(line).collect();
     let rest = all.get(SHOWN..).unwrap_or_default();
     if let Some(first) = rest.first() {
-        let loudest = |one: Level, other: Level| if one.rank() <= other.rank() { one } else { other };
-        let level = rest.iter().map(|more| more.level).fold(first.level, loudest);
+        let level = rest.iter().map(|more| more.level).fold(first.level, Level::min);
         lines.push_str(&line(&Annotation {
             level,
             title: "benchgate".to_owned(),
@@ -38,26 +40,8 @@ pub fn annotations(all: &[Annotation]) -> String {
     lines
 }
 
-impl Level {
-    const fn rank(self) -> u8 {
-        match self {
-            Self::Error => 0,
-            Self::Warning => 1,
-            Self::Notice => 2,
-        }
-    }
-
-    const fn command(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Notice => "notice",
-        }
-    }
-}
-
 fn line(annotation: &Annotation) -> String {
-    let command = annotation.level.command();
+    let command = annotation.level;
     let title = escape(&annotation.title).replace(':', "%3A").replace(',', "%2C");
     let short: String = annotation.message.chars().take(LONGEST).collect();
     format!("::{command} title={title}::{}\n", escape(&short))
@@ -66,7 +50,7 @@ fn line(annotation: &Annotation) -> String {
 /// Escapes like GitHub's toolkit, so that the text can't end the line or the command. `##[` is the older form of a
 /// command, which works anywhere in a line.
 fn escape(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A").replace("##[", "# #[")
+    without_commands(&text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }
 
 #[cfg(test)]

@@ -1,28 +1,19 @@
 //! The check run: shows the verdict at the commit.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::client::{Client, Created};
 use super::{GitHubError, Marker, Sha};
 
 /// How a check run ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Conclusion {
     Success,
     Failure,
     /// Neither success nor failure; it does not block a merge.
     Neutral,
-}
-
-impl Conclusion {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Neutral => "neutral",
-        }
-    }
 }
 
 /// A completed check run.
@@ -46,7 +37,7 @@ impl Check {
             "name": self.name,
             "head_sha": self.head.as_str(),
             "status": "completed",
-            "conclusion": self.conclusion.as_str(),
+            "conclusion": self.conclusion,
             "external_id": self.marker.id(),
             "output": { "title": self.title, "summary": self.summary },
         });

@@ -75,9 +75,6 @@ pub(super) enum Created<T> {
 
 impl Client {
     /// `api` is GITHUB_API_URL, including `/api/v3` for GitHub Enterprise Server.
-    ///
-    /// # Errors
-    /// The URL or the TLS setup is unusable.
     pub fn new(
         api: &str,
         repository: Repository,

@@ -4,6 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::model::hex;
+
 use super::client::{Client, Created};
 use super::{Attempt, GitHubError};
 
@@ -24,8 +26,7 @@ const KEY_DIGITS: usize = 16;
 impl Marker {
     pub fn new(suite: &str, attempt: Attempt) -> Self {
         let digest = Sha256::digest(suite.as_bytes());
-        let key = digest.iter().take(KEY_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
-        Self { key, attempt }
+        Self { key: hex(&digest[..KEY_DIGITS / 2]), attempt }
     }
 
     /// The same as the external id of a check run.
@@ -140,9 +141,6 @@ const ROUNDS: u32 = 20;
 
 impl Client {
     /// Creates or updates the suite's comment, removes duplicates, and leaves a newer one alone.
-    ///
-    /// # Errors
-    /// GitHub rejects a request, or it keeps failing.
     pub async fn comment(&self, wanted: &CommentRequest<'_>) -> Result<Posted, GitHubError> {
         let mut author = self.me().await?.unwrap_or_else(|| wanted.author.to_owned());
         let (mut posts, mut looks) = (0, 0);

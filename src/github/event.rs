@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::model::is_hex;
+
 /// Why the job's event can't be determined.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EventError {
@@ -46,9 +48,7 @@ pub struct Sha(String);
 
 impl Sha {
     pub fn parse(text: &str) -> Option<Self> {
-        let whole = matches!(text.len(), 40 | 64);
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-        (whole && digits).then(|| Self(text.to_owned()))
+        (matches!(text.len(), 40 | 64) && is_hex(text)).then(|| Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {

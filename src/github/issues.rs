@@ -48,9 +48,6 @@ const LOOKS: u32 = 2;
 
 impl Client {
     /// Every issue with this label that we opened, open and closed.
-    ///
-    /// # Errors
-    /// Everything that GitHub refuses or that keeps failing.
     pub async fn issues(&self, label: &str, author: &str) -> Result<Vec<Issue>, GitHubError> {
         let author = self.me().await?.unwrap_or_else(|| author.to_owned());
         let path = self.path(&format!("issues?state=all&labels={label}"));
@@ -69,9 +66,6 @@ impl Client {
     }
 
     /// Opens an issue, exactly once: where an answer got lost, its first line tells whether it is there.
-    ///
-    /// # Errors
-    /// Everything that GitHub refuses or that keeps failing.
     pub async fn open_issue(
         &self,
         title: &str,
@@ -102,9 +96,6 @@ impl Client {
     }
 
     /// Changes an issue.
-    ///
-    /// # Errors
-    /// Everything that GitHub refuses or that keeps failing.
     pub async fn change_issue(&self, number: u64, change: IssueChange<'_>) -> Result<(), GitHubError> {
         let mut content = json!({ "body": change.body });
         if change.reopened || !change.open {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::model::hex;
+
 use super::GitHubError;
 use super::retry::{NextStep, RetryPolicy, TryOutcome, next_step};
 
@@ -27,9 +29,6 @@ impl std::fmt::Debug for Webhook {
 
 impl Webhook {
     /// `https` only, except to this machine itself. `secret` signs what is sent.
-    ///
-    /// # Errors
-    /// An address that can't be used.
     pub fn new(url: &str, secret: Option<&str>, policy: RetryPolicy) -> Result<Self, GitHubError> {
         let unusable = |why: &str| GitHubError::Setup(format!("the webhook's address {why}"));
         let parsed = reqwest::Url::parse(url.trim()).map_err(|_| unusable("can't be read"))?;
@@ -44,9 +43,6 @@ impl Webhook {
 
     /// Sends a message, again where it is not answered. `delivery` names it, so that a receiver can tell a repeated
     /// one.
-    ///
-    /// # Errors
-    /// A refusal, or no answer within the policy's tries.
     pub async fn send(&self, delivery: &str, body: &[u8]) -> Result<(), GitHubError> {
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder()
@@ -97,8 +93,7 @@ impl Webhook {
 /// As GitHub signs its own: `sha256=` and the digits of HMAC-SHA256 over the bytes of the body.
 fn signature(key: &hmac::Key, body: &[u8]) -> String {
     let tag = hmac::sign(key, body);
-    let digits: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256={digits}")
+    format!("sha256={}", hex(tag.as_ref()))
 }
 
 #[cfg(test)]

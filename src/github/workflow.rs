@@ -72,9 +72,6 @@ pub struct Step {
 
 impl Workflow {
     /// Reads a workflow file.
-    ///
-    /// # Errors
-    /// Why it is not a valid workflow file.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
         let whole: Value = serde_saphyr::from_str(text).map_err(|error| first_line(&error.to_string()))?;

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::model::{Origin, Run, SideName};
+use crate::model::{Origin, Run, SideName, excerpt};
 
 use super::error::{Fault, LineFault, line_of};
 use super::text::utf8;
@@ -13,6 +13,8 @@ use super::{
 
 /// Bytes that show a file's format.
 const HEAD: u64 = 256 << 10;
+/// Characters of a fault's description.
+const LONGEST: usize = 400;
 
 /// Reads one file of one format. `label` is how the caller names it; errors and the run carry it.
 ///
@@ -69,24 +71,14 @@ pub fn read_sides(
         label: label.to_owned(),
         format,
         line: fault.line,
-        what: printable(&fault.what),
+        // A message may quote the file.
+        what: excerpt(&fault.what, LONGEST),
     })?;
     if run.benchmarks.is_empty() {
         return Err(IngestError::NoResults { label: label.to_owned(), format });
     }
     run.origin = Origin { format: format.as_str().to_owned(), label: label.to_owned() };
     Ok(vec![(None, run)])
-}
-
-/// A message may quote the file: without what a terminal would obey, and not longer than a few lines.
-fn printable(what: &str) -> String {
-    const LONGEST: usize = 400;
-    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    let mut text: String = what.chars().take(LONGEST).map(plain).collect();
-    if text.len() < what.len() {
-        text.push('…');
-    }
-    text
 }
 
 fn detected(bytes: &[u8], label: &str) -> Result<Format, IngestError> {

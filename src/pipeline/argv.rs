@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::model::DeviceKind;
 use crate::numerics::TensorFile;
 
-/// What decides a compiled module, beside the compiler and the source.
+/// What decides a compiled module, in addition to the compiler and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CompileSpec {
     pub(super) backend: String,

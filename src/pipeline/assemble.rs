@@ -9,12 +9,13 @@ use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
     RunFile, RunSchema, SideRecord, StageRecord, ValueRecord,
 };
+use crate::stats::describe;
 
 use super::journal::{Journal, JournalEntry};
 use super::recorded_policy;
 use super::stage::{Prepared, PreparedSide, StageReport};
 
-/// What a run is about, beside its sides.
+/// A run without its sides.
 pub(super) struct Frame<'a> {
     pub(super) suite: &'a str,
     pub(super) measure: &'a Measure,
@@ -126,14 +127,7 @@ fn typical_load<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<f64>
             window.push(load.0);
         }
     }
-    by_window
-        .into_iter()
-        .filter(|loads| !loads.is_empty())
-        .map(|mut loads| {
-            loads.sort_by(f64::total_cmp);
-            loads[loads.len() / 2]
-        })
-        .collect()
+    by_window.iter().filter_map(|loads| describe::median(loads)).collect()
 }
 
 fn benchmark(
@@ -193,7 +187,6 @@ fn described(frame: &Frame<'_>) -> Vec<Metric> {
     metrics
 }
 
-#[expect(clippy::cast_precision_loss, reason = "no device has 2^53 bytes")]
 fn values(prepared: &Prepared<'_>) -> Vec<ValueRecord> {
     let value = |bytes: u64| ValueRecord {
         metric: Metric::PEAK_DEVICE_MEMORY.name.into_owned(),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::files::{self, Scratch, Stamp};
+use crate::model::hex;
 use crate::record::StageStatus;
 
 use super::PipelineError;
@@ -59,7 +60,7 @@ impl KeyBuilder {
     }
 
     pub(super) fn finish(self) -> String {
-        files::hex(&self.0.finalize())
+        hex(&self.0.finalize())
     }
 }
 

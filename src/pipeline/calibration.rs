@@ -33,9 +33,6 @@ pub enum CalibrationSource {
 }
 
 /// Keeps `file`, which holds a calibration, for later runs of its suite on its testbed.
-///
-/// # Errors
-/// The cache can't be written to.
 pub fn keep_calibration(cache: &Path, file: &RunFile) -> Result<PathBuf, PipelineError> {
     let path = kept(cache, &file.suite, &file.testbed.id);
     let folder = path.parent().unwrap_or(cache);
@@ -97,8 +94,10 @@ fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord
             file.testbed.id, testbed.id
         ));
     }
-    let created: jiff::Timestamp =
-        file.created.parse().map_err(|_| format!("{:?} is no time", file.created))?;
+    let created: jiff::Timestamp = file
+        .created
+        .parse()
+        .map_err(|_| format!("expected a time in `created`, found {:?}", file.created))?;
     let days = jiff::Timestamp::now().duration_since(created).as_hours() / 24;
     if days > OLDEST_DAYS {
         return Err(format!("it is {days} days old, and {OLDEST_DAYS} is the most"));

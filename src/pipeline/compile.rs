@@ -92,7 +92,7 @@ async fn make(host: &Host<'_>, job: &CompileJob<'_>, key: &str, staged: &Path) -
     if finished.exit != Exit::Success {
         let log = host.keep_log(&log, "compile", key)?;
         host.fail_on_full_disk(&finished, staged)?;
-        return Err(failure(&finished, job.timeout, Some(log)).into());
+        return Err(failure(&finished, Some(log)).into());
     }
     if let Some(said) = diagnostics::despite_success(&finished, &log)? {
         let log = Some(host.keep_log(&log, "compile", key)?);
@@ -154,7 +154,7 @@ fn statistics(statistics: &[u8]) -> BTreeMap<String, u64> {
 }
 
 /// A failed tool in one line: the first error it printed, or how it ended.
-pub(super) fn failure(finished: &Finished, timeout: Duration, log: Option<PathBuf>) -> StageFailure {
+pub(super) fn failure(finished: &Finished, log: Option<PathBuf>) -> StageFailure {
     let said = finished
         .stderr_tail
         .lines()
@@ -164,15 +164,14 @@ pub(super) fn failure(finished: &Finished, timeout: Duration, log: Option<PathBu
         .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| !line.is_empty()))
         .map(shorten);
     let ended = match finished.exit {
-        Exit::TimedOut => format!("timed out after {} s", timeout.as_secs_f64()),
-        Exit::Signal(_) | Exit::Code(_) => finished.exit.to_string(),
+        Exit::TimedOut(_) | Exit::Signal(_) | Exit::Code(_) => finished.exit.to_string(),
         Exit::Success | Exit::Interrupted => "did not finish".to_owned(),
     };
     let killed = finished.ended_from_outside();
     // After a timeout, or a signal from outside, the tool's own last words are rarely the reason.
     let why = match (killed, said) {
         (Some(cause), _) => format!("{ended}: {cause}"),
-        (None, Some(said)) if finished.exit != Exit::TimedOut => format!("{ended}: {said}"),
+        (None, Some(said)) if !finished.exit.is_timeout() => format!("{ended}: {said}"),
         _ => ended,
     };
     StageFailure { log, took: Some(finished.wall), killed: killed.is_some(), ..StageFailure::new(why) }
@@ -238,7 +237,7 @@ mod tests {
             leftovers: 0,
             memory_ran_out: false,
         };
-        let why = failure(&finished, Duration::from_secs(1), None).why;
+        let why = failure(&finished, None).why;
         assert!(why.ends_with("INVALID_ARGUMENT; expected 2 arguments but passed 1"), "{why}");
     }
 

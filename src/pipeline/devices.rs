@@ -4,13 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::config::Target;
-use crate::device::{
-    self, Choice, ClockHold, Foreign, GpuReading, GpuSeen, Gpus, HostLock, Limit, Seen, Vendor,
-};
+use crate::device::{self, Choice, ClockHold, GpuReading, GpuSeen, Gpus, HostLock, Limit, Seen, Vendor};
 use crate::model::{DeviceKind, Event, GpuClock, Lint, LintCode, Progress};
-use crate::record::{
-    CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, Number, RangeRecord, TelemetryRecord,
-};
+use crate::record::{CpuTelemetryRecord, GpuTelemetryRecord, Number, RangeRecord, TelemetryRecord};
 
 /// The GPUs of this machine, where a target may be one. Loading a driver's library for a suite of
 /// processors would cost its start and gain nothing.
@@ -102,7 +98,7 @@ pub(super) fn record(seen: &Seen, gpus: &Gpus, held: bool) -> Option<TelemetryRe
         stolen: rounded(usage.stolen),
         resolution: rounded(usage.resolution),
         throttled: seen.cpu_throttled,
-        by: seen.on_cpus.as_ref().map(foreign),
+        by: seen.on_cpus.clone(),
     });
     let gpus: Vec<GpuTelemetryRecord> = seen
         .gpus
@@ -143,7 +139,7 @@ fn gpu_record(seen: &GpuSeen, id: &str, held: Option<bool>) -> GpuTelemetryRecor
         power_capped_seconds: seconds(0),
         thermal_seconds: seconds(1),
         clock_held: held,
-        foreign: seen.foreign.iter().map(foreign).collect(),
+        foreign: seen.foreign.clone(),
     }
 }
 
@@ -160,8 +156,4 @@ fn range(values: impl Iterator<Item = f64>) -> Option<RangeRecord> {
 /// Four digits: the counters behind a share have no more.
 fn rounded(share: f64) -> Number {
     Number((share * 1e4).round() / 1e4)
-}
-
-fn foreign(foreign: &Foreign) -> ForeignRecord {
-    ForeignRecord { pid: foreign.pid, name: foreign.name.clone() }
 }

@@ -152,14 +152,14 @@ impl Lease<'_> {
         let temporary = host.scratch()?;
         let command = Command::new(&self.python.python, timeout)
             .args(["-m", "benchgate_export"])
-            // `-m` looks in the current folder first: a torch.py beside a model must not shadow torch.
+            // `-m` looks in the current folder first: a torch.py next to a model must not shadow torch.
             .cwd(&package)
-            // torch-mlir leaves reproducers here; nobody else's.
+            // torch-mlir leaves reproducers here.
             .env("TMPDIR", temporary.path())
             .env("PYTHONDONTWRITEBYTECODE", "1")
             // Hash order decides the order of some passes' output; one order for one content.
             .env("PYTHONHASHSEED", "0")
-            // One processor an interpreter: several work side by side, and beside the compiler.
+            // One processor per interpreter: several run at once, and the compiler runs too.
             .env("OMP_NUM_THREADS", "1")
             .env("MKL_NUM_THREADS", "1")
             // What torch-xla traces for; it looks for a TPU otherwise.
@@ -192,16 +192,16 @@ pub(super) async fn crashed(session: Session, reply: Reply, stage: &str) -> Stag
         session.finish(Duration::from_secs(5)).await
     };
     let mut killed = false;
-    let how = match (&reply, ended) {
-        (Reply::TimedOut, _) => "took too long and was stopped".to_owned(),
-        (_, Ok(finished)) => {
+    let how = match ended {
+        Ok(finished) if reply == Reply::TimedOut => finished.exit.to_string(),
+        Ok(finished) => {
             let last = finished.stderr_tail.lines().rev().find(|line| !line.trim().is_empty());
             let cause = finished.ended_from_outside();
             killed = cause.is_some();
             let why = cause.or(last).map(|why| format!(": {why}")).unwrap_or_default();
             format!("{}{why}", finished.exit)
         }
-        (_, Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
     };
     StageFailure { killed, ..StageFailure::new(format!("{stage}: the exporter {how}")) }
 }

@@ -168,31 +168,25 @@ impl Journal {
             seed: entropy()?,
         };
         write_json(&folder.join(HEAD), &head)?;
-        Ok(Self {
+        Ok(Self::new(folder, head, false, lock))
+    }
+
+    fn new(folder: PathBuf, head: SessionHead, resumed: bool, lock: LockFile) -> Self {
+        Self {
             folder,
             session: head.session,
             created: head.created,
-            resumed: false,
+            resumed,
             seed: head.seed,
             timings: Timings::default(),
             entries: BTreeMap::new(),
             next_order: 0,
             _lock: lock,
-        })
+        }
     }
 
     fn resume(folder: PathBuf, head: SessionHead, lock: LockFile) -> Result<Self, PipelineError> {
-        let mut journal = Self {
-            folder,
-            session: head.session,
-            created: head.created,
-            resumed: true,
-            seed: head.seed,
-            timings: Timings::default(),
-            entries: BTreeMap::new(),
-            next_order: 0,
-            _lock: lock,
-        };
+        let mut journal = Self::new(folder, head, true, lock);
         journal.timings = Timings::read(&journal.folder.join(TIMINGS))?;
         let processes = journal.folder.join("processes");
         files::sweep_drafts(&processes.join(HEAD));

@@ -20,7 +20,7 @@ use super::design;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
 use super::schedule::{self, ScheduledProcess};
-use super::timed::{MeasuredProcess, Start, Timed};
+use super::timed::{MeasuredProcess, Start, Timed, latency_in_words};
 use super::trials;
 use super::unchanged::Unchanged;
 
@@ -81,7 +81,7 @@ impl Measuring<'_, '_> {
             return Ok(());
         }
         self.set_cut_blocks_aside()?;
-        // What an interrupted run measured is not measured again, so it is no step of this one.
+        // What an interrupted run measured is not measured again and is not a step of this one.
         let steps = self.expected_processes().saturating_sub(self.journal.len());
         self.host.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
         self.choose_timings().await?;
@@ -362,7 +362,10 @@ impl Measuring<'_, '_> {
         let entry = self.process(&candidate.name, ready, step, paired).await?;
         let note = match &entry.process.failure {
             Some(why) => format!("failed: {why}"),
-            None => typical(&entry),
+            None => {
+                let samples = entry.process.samples.get(Metric::LATENCY.name.as_ref());
+                samples.and_then(|samples| latency_in_words(samples)).unwrap_or_default()
+            }
         };
         self.journal.add(step.side, entry)?;
         self.host.progress.on(Event::StepFinished {
@@ -395,21 +398,6 @@ impl Measuring<'_, '_> {
     fn start<'s>(&self, ready: &'s Measurable<'s>, timing: Timing, raw: PathBuf, log: PathBuf) -> Start<'s> {
         Start { ready, timing, timeout: self.settings.timeout, raw, log, clock_held: self.clock_held }
     }
-}
-
-/// The median of a process in milliseconds, for the person who waits.
-fn typical(entry: &JournalEntry) -> String {
-    let mut values: Vec<f64> = entry
-        .process
-        .samples
-        .get(Metric::LATENCY.name.as_ref())
-        .map(|values| values.iter().map(|value| value.0).collect())
-        .unwrap_or_default();
-    values.sort_by(f64::total_cmp);
-    const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
-    values
-        .get(values.len() / 2)
-        .map_or_else(String::new, |value| format!("{:.3} ms", value / NANOSECONDS_PER_MILLISECOND))
 }
 
 /// A process as the journal keeps it.

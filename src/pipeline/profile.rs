@@ -149,12 +149,12 @@ impl Profiler<'_, '_> {
         let finished = self.host.run(&profiled).await?;
         self.host.fail_on_full_disk(&finished, file)?;
         if finished.exit != Exit::Success {
-            return Err(failure(&finished, self.settings.timeout, None).into());
+            return Err(failure(&finished, None).into());
         }
         let reader = command(&iree_profile).args(["dispatch", "--format=jsonl"]).arg(file).capture_stdout();
         let finished = self.host.run(&reader).await?;
         if finished.exit != Exit::Success {
-            let why = failure(&finished, self.settings.timeout, None).why;
+            let why = failure(&finished, None).why;
             return Err(StageFailure::new(format!("iree-profile {why}")).into());
         }
         // Every dispatch of the module is repeated that often in one iteration.
@@ -181,7 +181,6 @@ fn iterations(base: &Run, head: &Run, name: &BenchmarkName) -> u32 {
         Some(gate::described(benchmark.metric(&Metric::LATENCY.name)?)?.location)
     };
     let slowest = [latency(base), latency(head)].into_iter().flatten().fold(1.0, f64::max);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
     let fitting = (WORK.as_secs_f64() * 1e9 / slowest).clamp(f64::from(FEWEST), f64::from(MOST)) as u32;
     fitting
 }

@@ -524,7 +524,6 @@ impl Effort {
         let used = process::processor_time().saturating_sub(self.processor_time).as_secs_f64();
         let processors = processors();
         let benchmarks = counted(benchmarks, "benchmark");
-        #[expect(clippy::cast_precision_loss, reason = "no machine has 2^53 processors")]
         let percent = |spent: f64| 100.0 * spent / (wall.max(f64::EPSILON) * processors as f64);
         let busy = percent(used);
         let idle = device::idle_time().zip(self.idle_time).map(|(now, then)| now.saturating_sub(then));

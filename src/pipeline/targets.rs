@@ -135,8 +135,8 @@ fn is_among(device: &str, listed: &[&str]) -> bool {
 fn complaint(stderr: &str) -> String {
     let line = stderr.lines().map(str::trim).find(|line| line.contains("; "));
     let line = line.or_else(|| stderr.lines().map(str::trim).find(|line| !line.is_empty()));
-    // `c/runtime/src/iree/hal/…:66: UNAVAILABLE; …` begins with a place in sources that nobody has here.
-    let line = line.unwrap_or("it said nothing");
+    // `c/runtime/src/iree/hal/…:66: UNAVAILABLE; …` begins with a place in sources that are not here.
+    let line = line.unwrap_or("no message");
     line.split_once(": ").filter(|(place, _)| place.contains(".c")).map_or(line, |(_, rest)| rest).to_owned()
 }
 
@@ -241,7 +241,7 @@ mod tests {
             (Exit::Code(1), "a.c:1: INTERNAL; CUDA driver error 'CUDA_ERROR_SYSTEM_DRIVER_MISMATCH' (803)"),
             (Exit::Code(1), "a.c:1: UNKNOWN; CUDA_ERROR_ECC_UNCORRECTABLE"),
             (Exit::Signal(11), ""),
-            (Exit::TimedOut, "CUDA driver library 'libcuda.so' is slow today"),
+            (Exit::TimedOut(Duration::ZERO), "CUDA driver library 'libcuda.so' is slow today"),
         ] {
             let found = read(&finished(exit, "", stderr), "cuda");
             assert!(matches!(found, Presence::Broken { .. }), "{stderr}: {found:?}");

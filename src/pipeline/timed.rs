@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::device::Watch;
 use crate::files;
+use crate::gate;
 use crate::ingest;
 use crate::model::{Consequence, Context, Metric, Outcome, Run, Series};
 use crate::process::{Command, Exit, Finished};
@@ -66,7 +67,7 @@ impl Start<'_> {
         host.fail_on_full_disk(&finished, &self.raw)?;
         let asked =
             TimedRequest { function: &ready.execution.function, repetitions: self.timing.repetitions };
-        let result = match samples(&finished, &self.raw, &self.log, self.timeout, &asked) {
+        let result = match samples(&finished, &self.raw, &self.log, &asked) {
             Ok(measured) => Ok(measured),
             Err(StageError::Benchmark(failure)) => Err(failure.why),
             Err(StageError::Run(error)) => return Err(error),
@@ -86,6 +87,14 @@ pub(super) struct MeasuredProcess {
     pub(super) iterations: Option<u64>,
 }
 
+/// A process's latency as reports show it, for the person who waits.
+pub(super) fn latency_in_words(samples: &[Number]) -> Option<String> {
+    const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
+    let samples: Vec<f64> = samples.iter().map(|sample| sample.0).collect();
+    let latency = gate::location(&samples, Metric::LATENCY.better)?;
+    Some(format!("{:.3} ms", latency / NANOSECONDS_PER_MILLISECOND))
+}
+
 /// What the tool was asked to measure.
 struct TimedRequest<'a> {
     function: &'a str,
@@ -98,18 +107,12 @@ const MOST_BYTES: u64 = 512 << 20;
 /// Reads a process's own output. The tool may exit 0 without having measured anything, so success
 /// is what the file says, not the exit code alone. A process that measured less than it was asked for, or
 /// something else, failed.
-fn samples(
-    finished: &Finished,
-    raw: &Path,
-    log: &Path,
-    timeout: Duration,
-    asked: &TimedRequest<'_>,
-) -> Staged<MeasuredProcess> {
+fn samples(finished: &Finished, raw: &Path, log: &Path, asked: &TimedRequest<'_>) -> Staged<MeasuredProcess> {
     let failed = |why: String| Err(StageFailure::new(why).into());
     if finished.exit != Exit::Success {
         // The file says more than stderr where the tool wrote one: the message of the failed row.
         let said = files::read_bounded(raw, MOST_BYTES).ok().and_then(|bytes| row_failure(&bytes));
-        let ended = failure(finished, timeout, None);
+        let ended = failure(finished, None);
         return failed(said.filter(|_| !ended.killed).unwrap_or(ended.why));
     }
     let error = diagnostics::despite_success(finished, log)?;

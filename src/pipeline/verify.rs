@@ -83,7 +83,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         let log = Some(host.keep_log(&log, "verify", &key)?);
         let failure = match said {
             Some(said) => StageFailure { took: Some(finished.wall), log, ..printed_error(&said) },
-            None => failure(&finished, call.timeout, log),
+            None => failure(&finished, log),
         };
         return Err(failure.into());
     }
@@ -170,7 +170,7 @@ async fn again(host: &Host<'_>, call: &Command, folder: &Path) -> Staged<Finishe
         return Ok(finished);
     }
     host.fail_on_full_disk(&finished, folder)?;
-    Err(failure(&finished, call.timeout, None).into())
+    Err(failure(&finished, None).into())
 }
 
 /// The outputs of a function without a reference that proves anything: as many as are known, or as its first call

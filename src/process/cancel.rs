@@ -89,9 +89,6 @@ struct Listening {
 static LISTENING: Mutex<Listening> = Mutex::new(Listening { count: 0, aside: Vec::new() });
 
 /// Listens for the signals. Must be called inside a runtime.
-///
-/// # Errors
-/// The operating system refused a signal handler.
 pub fn interrupts() -> std::io::Result<Interrupts> {
     let (cancel, mut listeners) = (Cancel::new(), JoinSet::new());
     let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);

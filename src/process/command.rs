@@ -183,8 +183,8 @@ pub enum Exit {
     Code(i32),
     /// This signal ended it, and benchgate did not send it.
     Signal(i32),
-    /// benchgate ended it after its time limit.
-    TimedOut,
+    /// benchgate ended it after this time limit.
+    TimedOut(Duration),
     /// benchgate ended it because it was itself asked to stop.
     Interrupted,
 }
@@ -192,6 +192,10 @@ pub enum Exit {
 impl Exit {
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Success)
+    }
+
+    pub const fn is_timeout(self) -> bool {
+        matches!(self, Self::TimedOut(_))
     }
 
     /// SIGBUS: usually a mapped file on a full disk.
@@ -210,7 +214,7 @@ impl fmt::Display for Exit {
                 Ok(signal) => write!(f, "was killed by signal {number} ({signal})"),
                 Err(_) => write!(f, "was killed by signal {number}"),
             },
-            Self::TimedOut => f.write_str("was stopped at its time limit"),
+            Self::TimedOut(limit) => write!(f, "timed out after {} s", limit.as_secs_f64()),
             Self::Interrupted => f.write_str("was interrupted"),
         }
     }
@@ -244,7 +248,7 @@ pub struct Finished {
 impl Finished {
     /// Why the program was ended from outside, so that its end says nothing about the program. `None` otherwise.
     pub fn ended_from_outside(&self) -> Option<&'static str> {
-        if matches!(self.exit, Exit::Success | Exit::TimedOut | Exit::Interrupted) {
+        if matches!(self.exit, Exit::Success | Exit::TimedOut(_) | Exit::Interrupted) {
             return None;
         }
         if self.memory_ran_out {

@@ -60,7 +60,7 @@ pub async fn run(command: &Command, cancel: &Cancel) -> Result<Finished, Process
             how = &mut ended, if !over => report = Some(how),
             () = sleep(DRAIN), if over => break,
             () = &mut deadline, if stopped.is_none() && !over => {
-                stopped = Some(Exit::TimedOut);
+                stopped = Some(Exit::TimedOut(command.timeout));
                 child.terminate();
             }
             () = cancel.requested(), if stopped.is_none() && !over => {

@@ -43,9 +43,6 @@ pub struct Session {
 
 impl Session {
     /// Starts the program. `command.timeout` limits each request; stdout contains the answers and is not logged.
-    ///
-    /// # Errors
-    /// The program could not be started, or the log not opened.
     pub async fn start(command: &Command) -> Result<Self, ProcessError> {
         let mut log = Log::open(command.log.as_deref())?;
         let mut child = Child::start(command, true).await?;
@@ -73,9 +70,6 @@ impl Session {
     }
 
     /// Sends a line and waits for the first line of the answer.
-    ///
-    /// # Errors
-    /// The answer could not be read, is not text, or is too long.
     pub async fn request(&mut self, line: &str, cancel: &Cancel) -> Result<Reply, ProcessError> {
         self.send(line).await;
         self.receive(cancel).await
@@ -89,9 +83,6 @@ impl Session {
     }
 
     /// Waits for the next line, for at most the command's timeout.
-    ///
-    /// # Errors
-    /// The line could not be read, is not text, or is too long.
     pub async fn receive(&mut self, cancel: &Cancel) -> Result<Reply, ProcessError> {
         let limit = self.command.timeout;
         let reply = tokio::select! {
@@ -106,7 +97,7 @@ impl Session {
                 reply.map_err(|source| ProcessError::Output { program: self.command.program.clone(), source })
             }
             Err(_elapsed) => {
-                self.stopped = Some(Exit::TimedOut);
+                self.stopped = Some(Exit::TimedOut(limit));
                 Ok(Reply::TimedOut)
             }
         }
@@ -114,9 +105,6 @@ impl Session {
 
     /// Closes the program's input and gives it `limit` to end by itself before it is ended. A session
     /// whose last request timed out or was interrupted is ended at once.
-    ///
-    /// # Errors
-    /// stderr could not be logged, or the supervisor was killed.
     pub async fn finish(mut self, limit: Duration) -> Result<Finished, ProcessError> {
         self.stdin = None;
         let ended = self.child.ended();
@@ -126,7 +114,7 @@ impl Session {
             Some(_) => None,
         };
         if report.is_none() {
-            self.stopped = self.stopped.or(Some(Exit::TimedOut));
+            self.stopped = self.stopped.or(Some(Exit::TimedOut(limit)));
             self.child.terminate();
             report = wait(&mut ended, GRACE * 4).await;
         }
@@ -134,9 +122,6 @@ impl Session {
     }
 
     /// Kills the program and everything it started.
-    ///
-    /// # Errors
-    /// stderr could not be logged, or the supervisor was killed.
     pub async fn kill(mut self) -> Result<Finished, ProcessError> {
         let ended = self.child.ended();
         self.child.kill();

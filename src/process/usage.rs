@@ -16,7 +16,6 @@ fn spent(usage: &Usage) -> Duration {
     seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a processor does not run for 2^53 seconds")]
 fn f64_of(time: TimeVal) -> f64 {
     time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::{Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
+use crate::model::{Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode, hex};
 
 use super::{
     AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord, check,
@@ -231,6 +232,18 @@ impl AcceptanceFile {
         Ok(file)
     }
 
+    /// Whether it covers this benchmark; `None` is the whole run. An invalid glob matches nothing, so that it accepts
+    /// nothing.
+    pub fn covers(&self, benchmark: Option<&str>) -> bool {
+        match (&self.benchmark, benchmark) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(glob), Some(name)) => {
+                Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(name))
+            }
+        }
+    }
+
     /// The file's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
         lines::of(self)
@@ -256,5 +269,5 @@ impl AcceptanceFile {
 /// Over the content and not the bytes: another line ending is no edit.
 pub(super) fn hash(content: &impl Serialize) -> String {
     let bytes = serde_json::to_vec(content).unwrap_or_default();
-    Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(&bytes))
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Lint, SideName, Toolchain, VerifyCode};
+use crate::model::{Lint, SideName, Toolchain, VerifyCode, is_sha256};
 
 use super::{BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, StageRecord, check, schema};
 
@@ -200,8 +200,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
         if !is_plain_path(&listed.path) {
             return Err(wrong(at, format!("{:?} is not a plain path", listed.path)));
         }
-        let digest = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        if listed.sha256.len() != 64 || !listed.sha256.bytes().all(digest) {
+        if !is_sha256(&listed.sha256) {
             return Err(wrong(at, "`sha256` is not 64 hexadecimal digits"));
         }
         if !paths.insert(listed.path.as_str()) {

@@ -67,4 +67,4 @@ pub use schema::{
     acceptance_json_schema, baseline_json_schema, bisection_json_schema, bundle_json_schema,
     comparison_json_schema, plan_json_schema, run_json_schema,
 };
-pub use telemetry_v1::{CpuTelemetryRecord, ForeignRecord, GpuTelemetryRecord, RangeRecord, TelemetryRecord};
+pub use telemetry_v1::{CpuTelemetryRecord, GpuTelemetryRecord, RangeRecord, TelemetryRecord};

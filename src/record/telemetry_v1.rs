@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Telemetry;
+use crate::model::{ForeignProcess, Telemetry};
 
 use super::{Number, ProcessRecord};
 
@@ -34,7 +34,7 @@ pub struct CpuTelemetryRecord {
     pub throttled: Option<u64>,
     /// Other programs that ran there at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<ForeignRecord>,
+    pub by: Option<ForeignProcess>,
 }
 
 /// A GPU over the time of one process. What its driver does not tell is absent.
@@ -70,7 +70,7 @@ pub struct GpuTelemetryRecord {
     pub clock_held: Option<bool>,
     /// Processes on it that are not the run's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub foreign: Vec<ForeignRecord>,
+    pub foreign: Vec<ForeignProcess>,
 }
 
 /// Least and greatest of the readings, and the last one.
@@ -80,25 +80,6 @@ pub struct RangeRecord {
     pub min: Number,
     pub max: Number,
     pub last: Number,
-}
-
-/// A process that is not the run's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ForeignRecord {
-    pub pid: u32,
-    /// The kernel's short name of it, where it could be seen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-}
-
-impl ForeignRecord {
-    fn in_words(&self) -> String {
-        match &self.name {
-            Some(name) => format!("process {} ({name})", self.pid),
-            None => format!("process {}", self.pid),
-        }
-    }
 }
 
 /// Share of a processor's time below which no result moves: a twentieth over one process of many.
@@ -112,14 +93,14 @@ pub(super) fn telemetry(process: &ProcessRecord) -> Option<Telemetry> {
         let share = cpu.foreign.0 + cpu.stolen.0;
         if share > cpu.resolution.0.max(LITTLE) {
             seen.foreign_share = Some(share);
-            seen.foreign.extend(cpu.by.as_ref().map(ForeignRecord::in_words));
+            seen.foreign.extend(cpu.by.as_ref().map(ToString::to_string));
         }
         if cpu.throttled.is_some_and(|times| times > 0) {
             seen.throttled.push("the processor's heat".to_owned());
         }
     }
     for gpu in &record.gpus {
-        seen.foreign.extend(gpu.foreign.iter().map(ForeignRecord::in_words));
+        seen.foreign.extend(gpu.foreign.iter().map(ToString::to_string));
         let counted = |seconds: Option<Number>| seconds.is_some_and(|seconds| seconds.0 > 0.0);
         let says = |reason: &str| gpu.throttled.iter().any(|said| said == reason);
         seen.power_capped |= says("power") || counted(gpu.power_capped_seconds);

@@ -7,10 +7,9 @@ use crate::gate::Latency;
 use crate::model::{SideName, Stage, Unit, Verification};
 use crate::record::{BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus, StageStatus};
 
-use super::DrawnRun;
 use super::drawn::latency_of;
 use super::human::quantity;
-use super::terminal::clean;
+use super::{DrawnRun, clean};
 
 /// What IREE's own rows are called.
 pub(super) const IREE: &str = "iree";

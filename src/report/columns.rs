@@ -3,15 +3,13 @@
 
 use std::collections::HashMap;
 
-use comfy_table::Color;
-
 use crate::exit_code::ExitCode;
 use crate::gate::{Comparison, Method, Row};
 use crate::model::Verdict;
 
 use super::grid::{Column, Grid, GridCell, RULED};
-use super::terminal::{Page, TerminalOptions, clean};
-use super::{Order, RowView, View, markdown_cell, markdown_code, quantity, words};
+use super::terminal::{Page, TerminalOptions};
+use super::{Order, RowView, View, clean, markdown_cell, markdown_code, quantity, words};
 
 /// One result that was compared with the first.
 #[derive(Debug)]
@@ -146,14 +144,8 @@ fn cell(row: &Row) -> GridCell {
     let value = value.zip(row.metric.as_ref()).map(|(value, metric)| quantity(value, &metric.unit));
     let effect = words::effect(row).map(|effect| effect.replace(' ', "\u{a0}"));
     let verdict = Some(row.verdict.to_string());
-    let color = match row.verdict {
-        Verdict::Pass => None,
-        Verdict::Improved => Some(Color::Green),
-        Verdict::Inconclusive | Verdict::Missing => Some(Color::Yellow),
-        Verdict::Regressed | Verdict::Diverged | Verdict::Error => Some(Color::Red),
-    };
     let second = [effect, verdict].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let text =
         value.map_or_else(|| second.clone(), |value| format!("{}\n{second}", value.replace(' ', "\u{a0}")));
-    GridCell { text, color, bold: row.verdict == Verdict::Regressed }
+    GridCell::judged(text, row.verdict)
 }

@@ -8,6 +8,7 @@ use crate::record::Number;
 
 use super::grid::{BARE, Column, Grid};
 use super::human::change_of;
+use super::markup::json_for_logs;
 use super::terminal::Page;
 use super::{TerminalOptions, clean, percent, quantity};
 
@@ -253,8 +254,7 @@ pub fn explanations_json(explanations: &[Explanation]) -> String {
     // Strings and numbers only: there is nothing that JSON can't hold.
     let mut text = serde_json::to_string_pretty(&all).unwrap_or_default();
     text.push('\n');
-    // As in `json`: a log of GitHub Actions obeys this anywhere in a line.
-    text.replace("##[", "#\\u0023[")
+    json_for_logs(&text)
 }
 
 fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {

@@ -4,6 +4,8 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle, presets,
 };
 
+use crate::model::Verdict;
+
 use super::wrap::{hanging, pieces, width_of, wrapped};
 
 /// A column of a grid.
@@ -31,6 +33,24 @@ pub(super) struct GridCell {
     pub(super) text: String,
     pub(super) color: Option<Color>,
     pub(super) bold: bool,
+}
+
+impl GridCell {
+    /// A cell in a verdict's colour.
+    pub(super) fn judged(text: String, verdict: Verdict) -> Self {
+        let color = verdict_color(verdict);
+        Self { text, color, bold: color == Some(Color::Red) }
+    }
+}
+
+/// The colour of a verdict. What did not change has none.
+pub(super) const fn verdict_color(verdict: Verdict) -> Option<Color> {
+    match verdict {
+        Verdict::Pass => None,
+        Verdict::Improved => Some(Color::Green),
+        Verdict::Inconclusive | Verdict::Missing => Some(Color::Yellow),
+        Verdict::Regressed | Verdict::Diverged | Verdict::Error => Some(Color::Red),
+    }
 }
 
 impl From<String> for GridCell {

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use strum::VariantArray;
+
 use crate::gate::Latency;
 use crate::record::{OutcomeStatus, RunFile};
 
@@ -37,7 +39,7 @@ pub fn html(runs: &[DrawnRun]) -> String {
         let _ = writeln!(body, "<h2>{}</h2>\n<p>{}</p>", escape(&run.name), escape(&view.headline));
         comparison(&view, &mut body);
     }
-    for which in Picture::ALL {
+    for &which in Picture::VARIANTS {
         for theme in Theme::BOTH {
             let Some(svg) = picture(runs, which, theme) else { continue };
             let class = if theme == Theme::Dark { "dark" } else { "light" };

@@ -232,7 +232,6 @@ pub(super) fn significant(value: f64, digits: i32) -> String {
     if !(-4.0..=6.0).contains(&magnitude) {
         return format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
     }
-    #[expect(clippy::cast_possible_truncation, reason = "between −4 and 6")]
     let decimals = (digits - 1 - magnitude as i32).max(0);
     format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
 }

@@ -8,6 +8,7 @@ use crate::record::{
     TypicalRecord, WaiverRecord,
 };
 
+use super::markup::json_for_logs;
 use super::{View, words};
 
 /// Renders a view as `benchgate/comparison/v1`. The same comparison gives the same bytes.
@@ -15,9 +16,7 @@ pub fn json(view: &View<'_>) -> String {
     // serde_json writes UTF-8, so nothing is lost here.
     let text = String::from_utf8(comparison_file(view).to_json())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    // A log of GitHub Actions obeys `##[` anywhere in a line. Here it can only stand inside a string,
-    // where an escape means the same.
-    if text.contains("##[") { text.replace("##[", "#\\u0023[") } else { text }
+    json_for_logs(&text)
 }
 
 /// The stored form of a comparison.

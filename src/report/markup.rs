@@ -1,4 +1,4 @@
-//! Text inside HTML, SVG and XML.
+//! Text inside HTML, SVG, XML and JSON, and the beginning of a long one.
 
 /// Text for an element or a quoted attribute of HTML, SVG or XML: never markup, and without characters that XML 1.0
 /// can't hold.
@@ -21,4 +21,20 @@ pub(super) fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// JSON that a log of GitHub Actions does not obey. `##[` can only be inside a string, where an escape means the same.
+pub(super) fn json_for_logs(json: &str) -> String {
+    json.replace("##[", "#\\u0023[")
+}
+
+/// The beginning of a message that may be a whole log.
+pub(super) fn first_lines(text: &str) -> String {
+    const LETTERS: usize = 300;
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if flat.chars().count() <= LETTERS {
+        flat
+    } else {
+        format!("{} …", flat.chars().take(LETTERS).collect::<String>())
+    }
 }

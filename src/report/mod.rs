@@ -21,8 +21,6 @@ mod markup;
 mod noise;
 mod order;
 mod outcomes;
-#[cfg(test)]
-mod samples;
 mod sparkline;
 mod terminal;
 #[cfg(test)]
@@ -32,9 +30,11 @@ mod withhold;
 mod words;
 mod wrap;
 
+pub use crate::model::clean;
+
 pub use backends::{BackendRow, BackendTable, backends_markdown, backends_table};
 pub use bisection::{BisectionFacts, bisection_file, bisection_html, bisection_markdown, bisection_terminal};
-pub use chart::{Picture, Theme, picture, png, power_curve};
+pub use chart::{Picture, Theme, picture, png, power_curve, round_step};
 pub use columns::{Compared, columns, columns_markdown};
 pub use csv::csv;
 pub use drawn::DrawnRun;
@@ -49,7 +49,7 @@ pub use noise::{noise_json, noise_table};
 pub use order::Order;
 pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
 pub use sparkline::sparkline;
-pub use terminal::{TerminalOptions, clean, harmless, terminal};
+pub use terminal::{TerminalOptions, harmless, terminal};
 pub use view::{Cause, Fact, LintGroup, RowView, View};
 pub use withhold::withhold;
 pub use wrap::{fitted, paragraph};

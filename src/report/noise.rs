@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::gate::noise::{NoiseReport, PowerPoint, Share};
 
 use super::grid::{Column, Grid, GridCell, RULED};
+use super::markup::json_for_logs;
 use super::{clean, percent};
 
 /// Renders a calibration as a table of benchmarks and the error rates of the suite.
@@ -92,8 +93,8 @@ pub fn noise_json(report: &NoiseReport) -> String {
         "blocks": report.blocks,
         "power": report.power.iter().map(power).collect::<Vec<_>>(),
     });
-    // The alternate form is the indented one. A log of GitHub Actions obeys `##[` anywhere in a line.
-    format!("{whole:#}\n").replace("##[", "#\\u0023[")
+    // The alternate form is the indented one.
+    json_for_logs(&format!("{whole:#}\n"))
 }
 
 fn power(point: &PowerPoint) -> Value {
@@ -109,49 +110,13 @@ fn of(share: Share, what: &str) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::gate::noise::NoiseRow;
-    use crate::model::{BenchmarkName, Calibration, Spread};
-
-    pub(in crate::report) fn sample() -> NoiseReport {
-        let points = |shares: [u64; 3]| -> Vec<PowerPoint> {
-            [0.03, 0.05, 0.10]
-                .into_iter()
-                .zip(shares)
-                .map(|(slowdown, hits)| PowerPoint { slowdown, seen: Share { hits, of: 1000 }, blocks: 5.25 })
-                .collect()
-        };
-        let row = |name: &str, spread: f64, floor, shares| NoiseRow {
-            benchmark: BenchmarkName::new(name),
-            spread: Spread {
-                within_process: Some(spread),
-                between_processes: Some(2.0 * spread),
-                between_blocks: Some(spread),
-                between_sessions: None,
-            },
-            floor,
-            green: Share { hits: 990, of: 1000 },
-            power: points(shares),
-        };
-        NoiseReport {
-            rounds: 12,
-            rows: vec![
-                row("vit/cpu/main", 0.004, 0.006, [700, 990, 1000]),
-                row("<b>&\u{1b}[31m/gpu/main", 0.03, f64::NAN, [20, 200, 810]),
-            ],
-            red_suites: Share { hits: 1, of: 1000 },
-            green_rows: Share { hits: 1980, of: 2000 },
-            inconclusive_rows: Share { hits: 19, of: 2000 },
-            blocks: 4.5,
-            power: points([360, 595, 905]),
-            calibration: Calibration { source: "A/A session".to_owned(), spreads: Default::default() },
-        }
-    }
+    use crate::report::tests::samples::noise_report;
 
     #[test]
     fn a_calibration_fits_eighty_columns_and_obeys_no_name() {
-        let text = noise_table(&sample(), 80);
+        let text = noise_table(&noise_report(), 80);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(!text.contains('\u{1b}'));
         insta::assert_snapshot!("noise-table", text);
@@ -159,7 +124,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_program_reads_shares_as_counts_and_the_unknown_as_null() {
-        let read: Value = serde_json::from_str(&noise_json(&sample())).unwrap();
+        let read: Value = serde_json::from_str(&noise_json(&noise_report())).unwrap();
         assert_eq!(read["false_reds"], json!({ "hits": 1, "of": 1000 }));
         assert_eq!(read["rows"][1]["floor"], Value::Null);
         assert_eq!(read["power"][2]["seen"]["hits"], 905);

@@ -3,7 +3,8 @@
 use super::{RowView, View};
 
 /// What the rows of a section are sorted by. What is wrong or failed stays above what changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Order {
     /// What changed by its size, the rest as the suite has it.
     #[default]
@@ -12,22 +13,6 @@ pub enum Order {
     Name,
     /// The effect, the largest slowdown first.
     Change,
-}
-
-impl Order {
-    pub const ALL: [Self; 3] = [Self::Importance, Self::Name, Self::Change];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Importance => "importance",
-            Self::Name => "name",
-            Self::Change => "change",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|order| order.as_str() == name)
-    }
 }
 
 impl View<'_> {

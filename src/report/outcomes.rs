@@ -1,6 +1,7 @@
 //! What became of every benchmark of a run: one row each, none left out.
 
 use comfy_table::Color;
+use strum::VariantArray;
 
 use crate::gate::{Comparison, SideStats, Typical, described};
 use crate::model::{Benchmark, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode, counted};
@@ -8,6 +9,7 @@ use crate::record::Number;
 
 use super::drawn::shown_latencies;
 use super::grid::{Column, Grid, GridCell, PLAIN};
+use super::markup::json_for_logs;
 use super::terminal::Page;
 use super::{TerminalOptions, clean, percent, quantity};
 
@@ -47,8 +49,9 @@ pub struct MetricValue {
 }
 
 /// The first word of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Status {
     Ok,
     /// It ran, and its outputs are wrong, or are not known to be right although there is a reference.
@@ -56,20 +59,6 @@ pub enum Status {
     Unsupported,
     Skipped,
     Failed,
-}
-
-impl Status {
-    const ALL: [Self; 5] = [Self::Ok, Self::Wrong, Self::Unsupported, Self::Skipped, Self::Failed];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Wrong => "wrong",
-            Self::Unsupported => "unsupported",
-            Self::Skipped => "skipped",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 /// The outcomes of all benchmarks of all sides of a run.
@@ -98,17 +87,17 @@ impl Outcomes {
             })
             .collect();
         let count = |status: Status| rows.iter().filter(|row| row.status == status).count();
-        let counts = Status::ALL.into_iter().map(|status| (status.as_str(), count(status))).collect();
+        let counts = Status::VARIANTS.iter().map(|status| (status.into_str(), count(*status))).collect();
         Self { rows, counts }
     }
 
     /// `34 benchmarks: 28 ok, 4 unsupported, 2 failed`.
     fn sentence(&self) -> String {
-        let parts: Vec<String> = Status::ALL
-            .into_iter()
-            .filter_map(|status| Some((self.counts.get(status.as_str())?, status)))
+        let parts: Vec<String> = Status::VARIANTS
+            .iter()
+            .filter_map(|status| Some((self.counts.get(status.into_str())?, status)))
             .filter(|(count, _)| **count > 0)
-            .map(|(count, status)| format!("{count} {}", status.as_str()))
+            .map(|(count, status)| format!("{count} {}", status.into_str()))
             .collect();
         format!("{}: {}", counted(self.rows.len(), "benchmark"), parts.join(", "))
     }
@@ -166,7 +155,7 @@ impl OutcomeRow {
             (Status::Failed, Some(stage)) => format!("failed: {}{why}", stage),
             (Status::Ok, _) => format!("ok, {code}{why}"),
             (Status::Wrong, _) => format!("{code}{why}"),
-            (status, _) => format!("{}{why}", status.as_str()),
+            (status, _) => format!("{}{why}", status.into_str()),
         }
     }
 
@@ -253,7 +242,7 @@ pub fn outcomes_json(outcomes: &Outcomes) -> String {
     // Strings and numbers only: there is nothing that JSON can't hold.
     let mut text = serde_json::to_string_pretty(outcomes).unwrap_or_default();
     text.push('\n');
-    text
+    json_for_logs(&text)
 }
 
 #[cfg(test)]

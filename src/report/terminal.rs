@@ -7,9 +7,10 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::Color;
 
 use crate::exit_code::ExitCode;
-use crate::model::{Consequence, Verdict, counted};
+use crate::model::{Consequence, Verdict, clean, counted};
 
-use super::grid::{Column, Grid, GridCell, RULED};
+use super::grid::{Column, Grid, GridCell, RULED, verdict_color};
+use super::markup::first_lines;
 use super::wrap::paragraph;
 use super::{Cause, LintGroup, RowView, View};
 
@@ -73,24 +74,6 @@ fn disarm(line: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(line)
     }
-}
-
-/// Untrusted text without what a terminal or a log would obey: control characters, which move the
-/// cursor and change colours, and marks that reorder or hide text.
-pub fn clean(text: &str) -> String {
-    let visible = text.chars().map(|letter| match letter {
-        '\t' => ' ',
-        letter if letter.is_control() || hides(letter) => '\u{fffd}',
-        letter => letter,
-    });
-    // The runner's older command form is obeyed in the middle of a line too.
-    visible.collect::<String>().replace("##[", "# #[")
-}
-
-/// Bidirectional marks, zero-width characters and line separators.
-pub(super) fn hides(letter: char) -> bool {
-    matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A text that grows by the line, as wide as the terminal.
@@ -397,13 +380,7 @@ fn verdict_cell(row: &RowView<'_>) -> GridCell {
     let reason = if row.waived() { "waived".to_owned() } else { row.words().short };
     // A number and its unit stay on one line.
     let text = two(row.row.verdict.as_str(), &clean(&reason).replace(" %", "\u{a0}%"));
-    let (color, bold) = match row.row.verdict {
-        Verdict::Pass => (None, false),
-        Verdict::Improved => (Some(Color::Green), false),
-        Verdict::Inconclusive | Verdict::Missing => (Some(Color::Yellow), false),
-        Verdict::Regressed | Verdict::Diverged | Verdict::Error => (Some(Color::Red), true),
-    };
-    GridCell { text, color, bold }
+    GridCell::judged(text, row.row.verdict)
 }
 
 fn two(first: &str, second: &str) -> String {
@@ -426,22 +403,11 @@ fn subject(row: &RowView<'_>) -> String {
     lines.join("\n")
 }
 
-/// The beginning of a message that may be a whole log.
-pub(super) fn first_lines(text: &str) -> String {
-    const LETTERS: usize = 300;
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if flat.chars().count() <= LETTERS {
-        flat
-    } else {
-        format!("{} …", flat.chars().take(LETTERS).collect::<String>())
-    }
-}
-
 fn style_of(verdict: Verdict) -> Style {
-    let color = match verdict {
-        Verdict::Pass | Verdict::Improved => AnsiColor::Green,
-        Verdict::Inconclusive | Verdict::Missing => AnsiColor::Yellow,
-        Verdict::Regressed | Verdict::Diverged | Verdict::Error => AnsiColor::Red,
+    let color = match verdict_color(verdict) {
+        Some(Color::Red) => AnsiColor::Red,
+        Some(Color::Yellow) => AnsiColor::Yellow,
+        _ => AnsiColor::Green,
     };
     Style::new().fg_color(Some(color.into()))
 }

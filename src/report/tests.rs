@@ -1,16 +1,18 @@
 //! What people and programs read, as snapshots, and what must hold for every report.
 
+pub(super) mod samples;
+
 use crate::exit_code::ExitCode;
 use crate::gate::{Estimate, Method, Reason, Row, SideStats, Typical, WaiverUse};
 use crate::model::{Lint, LintCode, Metric, SideName, Verdict};
 use crate::record::ComparisonFile;
 
 use super::markdown::{cell, code, text};
-use super::samples::{bare, every_reason, hostile, measured, of_rows, quickstart};
 use super::{
     MarkdownOptions, TerminalOptions, View, clean, comparison_file, csv, harmless, json, junit, markdown,
     terminal,
 };
+use samples::{bare, every_reason, hostile, measured, of_rows, quickstart};
 
 const NARROW: TerminalOptions = TerminalOptions { width: 80, color: false, all: false };
 const WIDE: TerminalOptions = TerminalOptions { width: 160, color: false, all: true };

@@ -306,7 +306,7 @@ impl<'a> RowView<'a> {
     }
 
     fn of_both(&self, value: fn(&SideStats) -> Option<f64>) -> String {
-        // A value that is withheld is no number.
+        // A value that is withheld is not a number.
         let side = |side: &Option<SideStats>| side.as_ref().and_then(value).filter(|value| !value.is_nan());
         let (base, head) = (side(&self.numbers.base), side(&self.numbers.head));
         match &self.numbers.metric {

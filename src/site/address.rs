@@ -3,6 +3,8 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::model::{hex, is_commit};
+
 /// Letters of a name that a file's name keeps, so that a person recognises it.
 const KEPT: usize = 48;
 /// Digits of the hash: no two names of one site share them by chance.
@@ -26,7 +28,7 @@ pub fn slug(names: &[&str]) -> String {
         digest.update((name.len() as u64).to_le_bytes());
         digest.update(name.as_bytes());
     }
-    let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&digest.finalize());
     format!("{}-{}", text.trim_end_matches('-'), &digest[..DIGITS]).trim_start_matches('-').to_owned()
 }
 
@@ -58,10 +60,6 @@ impl Repository {
     pub fn compare(&self, from: &str, to: &str) -> Option<String> {
         (is_commit(from) && is_commit(to)).then(|| format!("{}/compare/{from}...{to}", self.0))
     }
-}
-
-fn is_commit(text: &str) -> bool {
-    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

@@ -143,11 +143,8 @@ fn points(timeline: &Timeline, track: &Track) -> serde_json::Value {
 fn marks(timeline: &Timeline, benchmark: &str) -> Vec<Mark> {
     let mut marks = Vec::new();
     for accepted in &timeline.acceptances {
-        let covers = |glob: &String| {
-            globset::Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(benchmark))
-        };
         let session = timeline.sessions.iter().position(|session| session.name == accepted.from);
-        if let (Some(session), true) = (session, accepted.benchmark.as_ref().is_none_or(covers)) {
+        if let (Some(session), true) = (session, accepted.covers(Some(benchmark))) {
             let until = accepted.until.as_ref().map_or_else(String::new, |day| format!(" until {day}"));
             let label = format!("accepted by {}{until}: {}", accepted.who, accepted.why);
             marks.push(Mark { session, class: "accepted", target: String::new(), label });

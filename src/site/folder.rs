@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::files;
+use crate::model::hex;
 
 /// Names what the site wrote.
 const MANIFEST: &str = "benchgate-site.json";
@@ -76,11 +77,8 @@ impl Folder {
     }
 
     /// Writes one file, unless it is there as it should be.
-    ///
-    /// # Errors
-    /// It can't be written.
     pub fn write(&mut self, path: &str, content: &[u8]) -> Result<(), FolderError> {
-        let digest: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex(&Sha256::digest(content));
         let file = self.root.join(path);
         // The size on disk notices what was cut or edited without reading hundreds of megabytes again.
         let same = self.old.files.get(path) == Some(&digest)
@@ -92,8 +90,7 @@ impl Folder {
             let io = |source| FolderError::Io { action: "write", path: file.clone(), source };
             fs::create_dir_all(file.parent().unwrap_or(&self.root)).map_err(io)?;
             // Without a sync for each of thousands of files: a site that a power cut damaged is written again.
-            let temporary = file.with_extension("benchgate-new");
-            fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, &file)).map_err(io)?;
+            files::replace(&file, content).map_err(io)?;
             self.written += 1;
         }
         self.new.files.insert(path.to_owned(), digest);
@@ -101,9 +98,6 @@ impl Folder {
     }
 
     /// Removes what the site no longer has, and writes down what it has.
-    ///
-    /// # Errors
-    /// A file can't be removed or written.
     pub fn finish(&mut self) -> Result<(), FolderError> {
         let gone: BTreeSet<String> =
             self.old.files.keys().filter(|path| !self.new.files.contains_key(*path)).cloned().collect();
@@ -114,6 +108,12 @@ impl Folder {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(FolderError::Io { action: "remove", path: file, source }),
             }
+        }
+        // What a killed run left unfinished must not be published.
+        let folders: BTreeSet<_> =
+            self.new.files.keys().filter_map(|path| Path::new(path).parent()).collect();
+        for folder in folders {
+            files::sweep_drafts(&self.root.join(folder).join(MANIFEST));
         }
         let path = self.root.join(MANIFEST);
         let bytes = serde_json::to_vec_pretty(&self.new).unwrap_or_default();

@@ -30,9 +30,6 @@ pub struct Owner {
 
 impl Owner {
     /// `GLOB=@HANDLE`.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (benchmarks, handle) = text.rsplit_once('=').ok_or("expected GLOB=@HANDLE")?;
         globset::Glob::new(benchmarks).map_err(|error| error.to_string())?;

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use super::history::{Point, Session, Timeline, Track};
 use super::moves::Move;
 use crate::model::Unit;
-use crate::report::{change, quantity};
+use crate::report::{change, quantity, round_step};
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 84.0;
@@ -181,10 +181,7 @@ fn staircase(timeline: &Timeline, track: &Track, moves: &[Move], scale: &Scale) 
 
 /// Round values with their heights.
 fn levels(scale: &Scale) -> Vec<(f64, f64)> {
-    let rough = (scale.high - scale.low) / 4.0;
-    let power = 10_f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough);
-    let step = step.unwrap_or(rough);
+    let step = round_step((scale.high - scale.low) / 4.0);
     let first = (scale.low / step).ceil();
     (0..8)
         .map(|at| (first + f64::from(at)) * step)

@@ -55,9 +55,6 @@ pub(super) fn over(timelines: &[Timeline], trace: &Trace, cause: &Cause<'_>) -> 
 
 /// An acceptance that makes the new level of a benchmark the normal.
 fn accepted(member: &Member<'_>, after: Timestamp) -> Option<Over> {
-    let covers = |glob: &String| {
-        globset::Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(member.benchmark))
-    };
     let begins = |from: &str| {
         member.timeline.sessions.iter().any(|session| session.name == from && session.began > after)
     };
@@ -65,7 +62,7 @@ fn accepted(member: &Member<'_>, after: Timestamp) -> Option<Over> {
         .timeline
         .acceptances
         .iter()
-        .find(|accepted| accepted.benchmark.as_ref().is_none_or(covers) && begins(&accepted.from))?;
+        .find(|accepted| accepted.covers(Some(member.benchmark)) && begins(&accepted.from))?;
     Some(Over::Accepted { who: found.who.clone(), why: found.why.clone() })
 }
 

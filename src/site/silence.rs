@@ -1,7 +1,6 @@
 //! What stopped reporting. Silence is an alarm: a machine that is off and a benchmark that was dropped look like
 //! health to everything that only judges what was measured.
 
-use globset::Glob;
 use jiff::{SignedDuration, Timestamp};
 
 use super::history::Timeline;
@@ -81,14 +80,12 @@ fn patience(timeline: &Timeline, days: u32) -> SignedDuration {
 
 /// An acceptance that was given after the last session, for what is silent: it is known.
 fn acknowledged(timeline: &Timeline, benchmark: Option<&str>, since: Timestamp) -> Option<String> {
-    let covers = |glob: &Option<String>| match (glob, benchmark) {
-        (None, None) => true,
-        (Some(glob), Some(name)) => Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(name)),
-        _ => false,
-    };
+    // An acceptance of whole runs says nothing about one benchmark that is silent.
     let given = |created: &str| created.parse::<Timestamp>().is_ok_and(|created| created > since);
-    let found =
-        timeline.acceptances.iter().rev().find(|known| covers(&known.benchmark) && given(&known.created))?;
+    let mut newest = timeline.acceptances.iter().rev();
+    let found = newest.find(|known| {
+        known.benchmark.is_some() == benchmark.is_some() && known.covers(benchmark) && given(&known.created)
+    })?;
     Some(format!("acknowledged by {}: {}", found.who, found.why))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::update::append;
-use super::{BaselineFolder, Change, Fault, Files, RunName, StoreError, Stored, baseline_folders};
+use super::{BaselineFolder, Change, Fault, Files, Loaded, RunName, StoreError, Stored, baseline_folders};
 
 /// What was copied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,9 +20,6 @@ pub struct Exported {
 const AT_ONCE: usize = 64;
 
 /// Copies every session and acceptance that `to` lacks, under the same names. An interrupted copy is finished by the next.
-///
-/// # Errors
-/// One of the places can't be read or written.
 pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<Exported, StoreError> {
     let mut exported = Exported::default();
     for (suite, testbed) in baseline_folders(from)? {
@@ -40,8 +37,8 @@ pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<Exported, StoreErr
             let mut sessions = Vec::new();
             for name in batch {
                 match baseline.load(from, name)? {
-                    Ok(stored) => sessions.push(stored),
-                    Err(fault) => exported.faults.push(fault),
+                    Loaded::Run(stored) => sessions.push(stored),
+                    Loaded::Unusable(fault) => exported.faults.push(fault),
                 }
             }
             let (written, known) = copy(to, &there, &sessions)?;

@@ -20,6 +20,14 @@ pub struct Stored {
     pub file: BaselineFile,
 }
 
+/// What a file of a run holds.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "it is matched where it is made, and never kept")]
+pub enum Loaded {
+    Run(Stored),
+    Unusable(Fault),
+}
+
 /// The baseline of one suite on one testbed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaselineFolder {
@@ -81,14 +89,11 @@ impl BaselineFolder {
         files.prefetch(&names.iter().map(|name| self.run_path(name)).collect::<Vec<_>>())
     }
 
-    /// Loads one run. A file that can't be used is a [`Fault`]; if reading fails, that is an error.
-    pub fn load(&self, files: &dyn Files, name: &RunName) -> Result<Result<Stored, Fault>, StoreError> {
+    /// Loads one run. It is an error only if reading fails.
+    pub fn load(&self, files: &dyn Files, name: &RunName) -> Result<Loaded, StoreError> {
         let path = self.run_path(name);
-        let bytes = files.read(&path)?;
-        Ok(match self.encoding.read(&bytes) {
-            Ok(file) => self.checked(name, file),
-            Err(error) => Err(fault(path, &error)),
-        })
+        let read = self.encoding.read(&files.read(&path)?).map_err(|error| fault(path, &error));
+        Ok(read.and_then(|file| self.checked(name, file)).map_or_else(Loaded::Unusable, Loaded::Run))
     }
 
     /// A file that was read already, if it lies where its content says that it belongs.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use crate::model::{is_commit, is_hex};
+
 use super::Encoding;
 
 /// The name of a run's file without `.json`: `20261120T210000Z-<commit>`, followed by `-<digits>` if another session of
@@ -123,15 +125,6 @@ fn is_time(text: &str) -> bool {
             15 => byte == b'Z',
             _ => byte.is_ascii_digit(),
         })
-}
-
-fn is_hex(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-}
-
-/// SHA-1 or SHA-256, or an abbreviation of one.
-fn is_commit(text: &str) -> bool {
-    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The months before, of and after a time, as [`RunName::month`] writes them.

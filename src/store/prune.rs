@@ -30,9 +30,6 @@ impl Pruned {
 
 /// The runs of a baseline folder except the newest `keep`. Runs that an acceptance names are kept, because the current
 /// history starts there. Acceptances are kept too.
-///
-/// # Errors
-/// The place can't be read.
 pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<Pruned, StoreError> {
     let baseline = BaselineFolder::open_folder(files, folder.to_owned())?;
     let accepted: BTreeSet<&str> = baseline.acceptances.iter().map(|(_, file)| file.from.as_str()).collect();

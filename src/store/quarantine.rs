@@ -4,8 +4,6 @@
 //! If possible a reason applies to one benchmark only, so that a model that fails every night does not keep the others
 //! from having a baseline.
 
-use globset::Glob;
-
 use crate::gate::{self, ALL_BENCHMARKS, Comparison, Reason, Row};
 use crate::model::{BenchmarkName, Consequence, LintCode, SideName, Verdict, VerifyCode};
 use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord, RunFile};
@@ -122,20 +120,6 @@ impl Reasons {
     }
 }
 
-/// Whether an acceptance covers this benchmark; `None` is the whole run.
-pub(super) fn covers(acceptance: &AcceptanceFile, benchmark: Option<&str>) -> bool {
-    match (&acceptance.benchmark, benchmark) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(glob), Some(name)) => matches(glob, name),
-    }
-}
-
-/// An invalid glob matches nothing, so that it accepts nothing.
-fn matches(glob: &str, name: &str) -> bool {
-    Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(name))
-}
-
 /// Whether an acceptance lifts a reason of the run. The accepted run itself is released for any reason. Later runs are
 /// released only if the reason is a regression and they were measured before the acceptance: a regression after it is a
 /// new one.
@@ -150,6 +134,6 @@ pub(super) fn is_released(
                 && *run.as_str() > *acceptance.from
                 && name::stamp(&acceptance.created).is_some_and(|accepted| run.time() <= accepted.as_str())
         };
-        covers(acceptance, reason.benchmark.as_deref()) && (run.as_str() == acceptance.from || later())
+        acceptance.covers(reason.benchmark.as_deref()) && (run.as_str() == acceptance.from || later())
     })
 }

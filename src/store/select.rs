@@ -10,9 +10,9 @@ use crate::model::{BenchmarkName, Lint, LintCode, Run, Testbed};
 use crate::record::{AcceptanceFile, OutcomeStatus};
 
 use super::name;
-use super::quarantine::{covers, is_released};
+use super::quarantine::is_released;
 use super::similar::{self, SimilarTestbed};
-use super::{BaselineFolder, Fault, Files, RunName, StoreError, Stored};
+use super::{BaselineFolder, Fault, Files, Loaded, RunName, StoreError, Stored};
 
 /// Files opened per wanted session before the search stops, so that a baseline with a thousand quarantined runs is not
 /// read completely.
@@ -202,8 +202,8 @@ fn newest(
         baseline.prefetch(files, &batch)?;
         for name in &batch {
             let stored = match baseline.load(files, name)? {
-                Ok(stored) => stored,
-                Err(fault) => {
+                Loaded::Run(stored) => stored,
+                Loaded::Unusable(fault) => {
                     faults.push(fault);
                     continue;
                 }
@@ -236,15 +236,15 @@ fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[Ac
     let is_past = |name: &str| {
         acceptances
             .iter()
-            .any(|(_, accepted)| covers(accepted, Some(name)) && *stored.name.as_str() < *accepted.from)
+            .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() < *accepted.from)
     };
     let names = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
     let was_tolerated = |name: &str| {
-        let covered = |acceptance: &&AcceptanceFile| covers(acceptance, Some(name));
+        let covered = |acceptance: &&AcceptanceFile| acceptance.covers(Some(name));
         ended.iter().filter(covered).any(|acceptance| was_stored_under(&stored.name, acceptance))
             && !acceptances
                 .iter()
-                .any(|(_, accepted)| covers(accepted, Some(name)) && *stored.name.as_str() >= *accepted.from)
+                .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() >= *accepted.from)
     };
     names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
 }

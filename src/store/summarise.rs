@@ -106,7 +106,6 @@ fn process(record: &ProcessRecord, better: &BTreeMap<&str, Better>) -> BaselineP
         let better = better.get(metric).copied().unwrap_or(Better::Lower);
         summaries.extend(summary(&samples, better).map(|summary| (metric.to_owned(), summary)));
     }
-    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
     if let Some(bytes) = record.peak_memory_bytes {
         let summary =
             SummaryRecord { n: 1, median: Number(bytes as f64), undisturbed: None, stddev: None, min: None };

@@ -8,8 +8,9 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::ToolchainError;
-use super::hash::{hex, sha256_of};
+use super::hash::sha256_of;
 use super::wheel::Name;
+use crate::model::hex;
 use crate::process::Cancel;
 
 /// A server that says nothing for this long is gone.

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sha2::{Digest, Sha256};
 
-pub(super) use crate::files::{hex, sha256_of};
+pub(super) use crate::files::sha256_of;
+use crate::model::hex;
 
 /// The digest of one text.
 pub(super) fn text_digest(text: &str) -> String {
@@ -50,11 +51,6 @@ pub(super) fn sha256_of_all(paths: &[PathBuf]) -> Vec<io::Result<String>> {
     }
     let lost = || Err(io::Error::other("the thread that hashed it ended early"));
     digests.into_iter().map(|digest| digest.unwrap_or_else(lost)).collect()
-}
-
-/// Whether a text is a SHA-256 as this module writes it.
-pub(super) fn is_sha256(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::process::Cancel;
 /// How often a waiting installation looks whether the other one is done.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A staging folder that nobody touched for this long belongs to an installation that was given up.
+/// A staging folder that was not touched for this long belongs to an installation that was given up.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Where one tree is installed, and the right to do so.
@@ -29,7 +29,7 @@ pub(super) struct ToolPlace {
 }
 
 /// The exclusive right to stage a tree. Given back when dropped, also by a kill.
-pub(super) struct InstallTurn {
+struct InstallTurn {
     _lock: File,
 }
 
@@ -53,8 +53,33 @@ impl ToolPlace {
         &self.part
     }
 
+    /// Installs what `staging` makes in the tree, unless it is installed already. Two benchgates that want the same
+    /// tree install it once.
+    pub(super) async fn install(
+        &self,
+        staging: impl Future<Output = Result<(), ToolchainError>>,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<(), ToolchainError> {
+        let turn = self.take_turn(progress, cancel).await?;
+        if self.is_installed() {
+            return Ok(());
+        }
+        let staged = match self.begin(&turn) {
+            Ok(()) => staging.await,
+            begun => begun,
+        };
+        match staged {
+            Ok(()) => self.commit(turn),
+            Err(error) => {
+                self.abandon(&error);
+                Err(error)
+            }
+        }
+    }
+
     /// Waits for the right to install, saying so.
-    pub(super) async fn take_turn(
+    async fn take_turn(
         &self,
         progress: &dyn Progress,
         cancel: &Cancel,
@@ -84,14 +109,14 @@ impl ToolPlace {
     }
 
     /// An empty tree to fill. What a killed attempt had downloaded is kept, its half of a tree is not.
-    pub(super) fn begin(&self, _turn: &InstallTurn) -> Result<(), ToolchainError> {
+    fn begin(&self, _turn: &InstallTurn) -> Result<(), ToolchainError> {
         self.discard_tree();
         let tree = self.tree();
         fs::create_dir_all(&tree).map_err(ToolchainError::io("make", &tree))
     }
 
     /// Makes the staged tree the installed one.
-    pub(super) fn commit(&self, _turn: InstallTurn) -> Result<(), ToolchainError> {
+    fn commit(&self, _turn: InstallTurn) -> Result<(), ToolchainError> {
         fs::rename(self.tree(), &self.root).map_err(ToolchainError::io("rename to", &self.root))?;
         remove(&self.part);
         Ok(())
@@ -99,7 +124,7 @@ impl ToolPlace {
 
     /// Gives the disk back what a failed attempt used. Downloads stay for the next one, unless they are
     /// what filled the disk.
-    pub(super) fn abandon(&self, why: &ToolchainError) {
+    fn abandon(&self, why: &ToolchainError) {
         if matches!(why, ToolchainError::DiskFull { .. }) {
             remove(&self.part);
         } else {
@@ -128,7 +153,7 @@ fn sweep(kind: &Path) {
         if !is_part || age.is_none_or(|age| age < STALE) {
             continue;
         }
-        // Whoever still stages there holds the lock.
+        // An installation that is still staging there holds the lock.
         if let Ok(lock) = File::open(part.with_extension("lock"))
             && lock.try_lock().is_ok()
         {

@@ -8,7 +8,7 @@ use super::ToolchainError;
 use super::manifest::digest_of_files;
 use crate::config::Pin;
 use crate::model::Toolchain;
-use crate::process::{self, Cancel, Command, Exit};
+use crate::process::{self, Cancel, Command, Exit, Finished};
 
 /// The compiler loads a library of 300 MB before it prints its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(120);
@@ -97,15 +97,19 @@ pub(super) fn compare_commits(
 /// The commit that `iree-compile --version` prints.
 pub(super) async fn compiler_commit(iree_compile: &Path, cancel: &Cancel) -> Result<String, ToolchainError> {
     let command = Command::new(iree_compile, VERSION_TIMEOUT).arg("--version").capture_stdout();
-    let finished = process::run(&command, cancel).await?;
+    let finished = succeeded(&command, cancel).await?;
+    Ok(parse_compiler_commit(&String::from_utf8_lossy(&finished.stdout)).unwrap_or_default())
+}
+
+/// Runs a program that has to succeed.
+pub(super) async fn succeeded(command: &Command, cancel: &Cancel) -> Result<Finished, ToolchainError> {
+    let finished = process::run(command, cancel).await?;
     match finished.exit {
-        Exit::Success => {
-            Ok(parse_compiler_commit(&String::from_utf8_lossy(&finished.stdout)).unwrap_or_default())
-        }
+        Exit::Success => Ok(finished),
         Exit::Interrupted => Err(ToolchainError::Interrupted),
         exit => {
-            let detail = finished.stderr_tail.lines().next_back().unwrap_or("it said nothing").to_owned();
-            Err(ToolchainError::Tool { program: iree_compile.to_owned(), exit, detail })
+            let detail = finished.stderr_tail.lines().next_back().unwrap_or("no message").to_owned();
+            Err(ToolchainError::Tool { program: command.program.clone(), exit, detail })
         }
     }
 }

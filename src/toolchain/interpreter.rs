@@ -140,7 +140,7 @@ pub(super) async fn of_version(
     Ok(None)
 }
 
-/// `None` when there is no such program or it is no Python (a shim for a version that is not there).
+/// `None` when there is no such program or it is not a Python (a shim for a version that is not there).
 async fn ask(program: &Path, cancel: &Cancel) -> Result<Option<Interpreter>, ToolchainError> {
     let command = Command::new(program, PATIENCE).args(["-c", QUESTION]).capture_stdout();
     match process::run(&command, cancel).await {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::hash::digest_of;
-use super::install::{InstallTurn, ToolPlace};
+use super::install::ToolPlace;
 use super::installed::{
     COMPILER_FOLDER, Installed, RUNTIME_FOLDER, blocking, compare_commits, compiler_commit, runtime_commit,
 };
@@ -62,9 +62,6 @@ impl Wanted {
 }
 
 /// The tools of a pin, installing them first where they are not. Warm, it touches no network.
-///
-/// # Errors
-/// See [`ToolchainError`]: anything short of verified tools is one.
 pub async fn ensure(
     pin: &Pin,
     lock: &Lock,
@@ -76,7 +73,7 @@ pub async fn ensure(
     if let ToolSource::Path(root) = &pin.source {
         let what = format!("IREE {}", pin.version);
         progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &what });
-        let installed = local::tools(pin, &beside(lock, root), progress, cancel).await?;
+        let installed = local::tools(pin, &resolved(lock, root), progress, cancel).await?;
         let note = "a local build, verified";
         let took = started.elapsed();
         progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &what, note, took });
@@ -87,7 +84,7 @@ pub async fn ensure(
     let note = if place.is_installed() { "verified" } else { "installed" };
     progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &wanted.what });
     if !place.is_installed() {
-        install(&wanted, Some(pin), &place, cache, progress, cancel).await?;
+        place.install(stage(&wanted, Some(pin), &place, cache, cancel), progress, cancel).await?;
     }
     let installed = check(pin, &wanted, &place).await?;
     let took = started.elapsed();
@@ -117,7 +114,7 @@ pub async fn release(
     let place = ToolPlace::new(cache, "tools", &wanted.digest());
     if !place.is_installed() {
         progress.on(Event::Note(&format!("installing {}", wanted.what)));
-        install(&wanted, None, &place, cache, progress, cancel).await?;
+        place.install(stage(&wanted, None, &place, cache, cancel), progress, cancel).await?;
     }
     let root = place.root.clone();
     let manifest = blocking(&place.root, move || ToolManifest::read(&root)).await?;
@@ -129,9 +126,6 @@ pub async fn release(
 }
 
 /// As [`ensure`], but what is not installed stays so.
-///
-/// # Errors
-/// As [`ensure`].
 pub async fn verify(
     pin: &Pin,
     lock: &Lock,
@@ -140,7 +134,7 @@ pub async fn verify(
     cancel: &Cancel,
 ) -> Result<Installed, ToolchainError> {
     if let ToolSource::Path(root) = &pin.source {
-        return local::tools(pin, &beside(lock, root), progress, cancel).await;
+        return local::tools(pin, &resolved(lock, root), progress, cancel).await;
     }
     let wanted = Wanted::of(pin, lock)?;
     let place = ToolPlace::new(cache, "tools", &wanted.digest());
@@ -150,8 +144,8 @@ pub async fn verify(
     check(pin, &wanted, &place).await
 }
 
-/// A relative path starts at the configuration, which the lock lies beside.
-fn beside(lock: &Lock, path: &Path) -> PathBuf {
+/// A relative path starts at the folder of the configuration, which is the lock's folder too.
+fn resolved(lock: &Lock, path: &Path) -> PathBuf {
     lock.file.parent().map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
@@ -187,39 +181,14 @@ async fn check(pin: &Pin, wanted: &Wanted, place: &ToolPlace) -> Result<Installe
     })
 }
 
-async fn install(
-    wanted: &Wanted,
-    pinned: Option<&Pin>,
-    place: &ToolPlace,
-    cache: &Path,
-    progress: &dyn Progress,
-    cancel: &Cancel,
-) -> Result<(), ToolchainError> {
-    let turn = place.take_turn(progress, cancel).await?;
-    if place.is_installed() {
-        // The one we waited for did it.
-        return Ok(());
-    }
-    let done = stage(wanted, pinned, place, &turn, cache, cancel).await;
-    match done {
-        Ok(()) => place.commit(turn),
-        Err(error) => {
-            place.abandon(&error);
-            Err(error)
-        }
-    }
-}
-
 /// Fills the staged tree and proves that it is what the pin says, or, without one, that its parts are of one commit.
 async fn stage(
     wanted: &Wanted,
     pinned: Option<&Pin>,
     place: &ToolPlace,
-    turn: &InstallTurn,
     cache: &Path,
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
-    place.begin(turn)?;
     let python = interpreter::with_pip(cache, cancel).await?;
     let pip =
         Pip { python: python.executable, pip: None, work: place.work().to_owned(), timeout: INSTALL_TIMEOUT };

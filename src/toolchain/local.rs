@@ -32,7 +32,7 @@ pub(super) async fn tools(
         Some(file) => runtime_commit(&file)?,
         None if iree_compile.parent() == iree_run_module.parent() => {
             progress.on(Event::Warning(&format!(
-                "the runtime in {} does not name its commit; it lies beside the compiler and is taken to be of the \
+                "the runtime in {} does not name its commit; it is next to the compiler and is taken to be of the \
                  same build",
                 root.display()
             )));
@@ -91,12 +91,12 @@ fn site_packages(root: &Path) -> Vec<PathBuf> {
 }
 
 fn version_file(iree_run_module: &Path, root: &Path) -> Option<PathBuf> {
-    let beside = iree_run_module.with_file_name("version.py");
+    let sibling = iree_run_module.with_file_name("version.py");
     let built = root.join("runtime/bindings/python/iree/_runtime_libs/version.py");
-    [beside, built].into_iter().find(|path| path.is_file())
+    [sibling, built].into_iter().find(|path| path.is_file())
 }
 
-/// The compiler's shared libraries, beside it or in the `lib` beside its folder.
+/// The compiler's shared libraries, next to it or in the `lib` next to its folder.
 fn libraries(iree_compile: &Path) -> Vec<PathBuf> {
     let folder = iree_compile.parent().unwrap_or(Path::new("."));
     let mut found = Vec::new();

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use toml_span::Value;
 
 use crate::files;
+use crate::model::is_sha256;
 
 use super::ToolchainError;
-use super::hash::is_sha256;
 use super::lock::{Lock, LockedPython, LockedTools};
 use super::wheel::{Name, Wheel, is_plain_version};
 
@@ -60,9 +60,6 @@ impl Lock {
     }
 
     /// Writes the lock to its file, whole or not at all.
-    ///
-    /// # Errors
-    /// The file can't be written.
     pub fn write(&self) -> Result<(), ToolchainError> {
         files::sweep_drafts(&self.file);
         let text = render(self);

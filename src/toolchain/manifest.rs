@@ -1,6 +1,6 @@
 //! What was installed, file by file, so that a change is noticed before the files are used again.
 //!
-//! The manifest lies beside the files, so it protects against decay, half-finished repairs and a tool
+//! The manifest is next to the files, so it protects against decay, half-finished repairs and a tool
 //! that overwrites another, not against someone who may write to the cache and wishes to deceive: such a
 //! person owns the cache, and that is why untrusted runs have a cache of their own.
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::hash::is_sha256;
 use super::interpreter;
 use super::lock::platform;
 use super::pip::{Pip, write_requirements};
@@ -15,7 +14,7 @@ use super::wheel::{Name, Wheel, is_plain_version};
 use super::{LockedPython, LockedTools, ToolchainError};
 use crate::config::Pin;
 use crate::files::{self, Scratch};
-use crate::model::{Event, Progress};
+use crate::model::{Event, Progress, is_sha256};
 use crate::process::Cancel;
 
 /// Resolving asks an index for the metadata of some forty projects.
@@ -183,7 +182,7 @@ pub async fn pin_python(
                 requirements_sha256: environment.requirements_digest(),
                 wheels,
             }),
-            // A Python that torch does not serve (yet) is no reason to leave the others unlocked.
+            // A Python that torch does not support (yet) must not leave the others unlocked.
             Err(error @ (ToolchainError::NotFound { .. } | ToolchainError::Pip { .. })) => last = Some(error),
             Err(error) => return Err(error),
         }

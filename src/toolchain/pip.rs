@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::ToolchainError;
+use crate::model::excerpt;
 use crate::process::{self, Cancel, Command, Exit, Finished};
 
 /// Variables that say where packages come from and how to get there. Everything else of pip's (a target,
@@ -71,7 +72,7 @@ impl Pip {
     /// Runs pip to a good end.
     ///
     /// # Errors
-    /// Why it failed, told apart as far as pip's words allow. `what` names the goal.
+    /// Why it failed, distinguished as far as pip's words allow. `what` names the goal.
     pub(super) async fn run(
         &self,
         what: &str,
@@ -150,12 +151,12 @@ fn detail(stderr: &str) -> String {
     let marked: Vec<&str> =
         stderr.lines().filter_map(|line| line.trim().strip_prefix("ERROR: ")).take(2).collect();
     let text = if marked.is_empty() {
-        stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
+        stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").to_owned()
     } else {
         marked.join("; ")
     };
-    // Names of an index may stand here, so nothing that moves a cursor may pass.
-    text.chars().filter(|c| !c.is_control()).take(400).collect()
+    // The names of an index may be part of it.
+    excerpt(&text, 400)
 }
 
 /// A requirements file that admits exactly these files.
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_network_and_no_such_version_are_told_apart() {
+    fn no_network_and_no_such_version_are_distinguished() {
         let no_network = "WARNING: Retrying … NewConnectionError('…: [Errno 101] Network is unreachable')': /simple/\n\
                           ERROR: No matching distribution found for iree-base-runtime==3.13.0\n";
         assert!(matches!(failure(no_network), ToolchainError::Offline { .. }));
@@ -203,7 +204,7 @@ mod tests {
         let other = failure("Traceback …\nRuntimeError: \u{1b}[31mboom\n");
         assert_eq!(
             other.to_string(),
-            "install IREE 3.13.0: pip ended with exit code 1: RuntimeError: [31mboom"
+            "install IREE 3.13.0: pip ended with exit code 1: RuntimeError: \u{fffd}[31mboom"
         );
     }
 }

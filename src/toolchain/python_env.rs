@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::hash::{digest_of, text_digest};
-use super::install::{InstallTurn, ToolPlace};
-use super::installed::blocking;
+use super::install::ToolPlace;
+use super::installed::{blocking, succeeded};
 use super::interpreter::{self, Interpreter};
 use super::manifest::{Look, Scope, ToolManifest};
 use super::pip::{Pip, write_requirements};
@@ -14,11 +14,12 @@ use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
 use crate::config::{Backend, BackendKind, Config, Exporter, Model, ModelSource};
 use crate::model::{Event, Progress, Stage};
-use crate::process::{self, Cancel, Command, Exit};
+use crate::process::{Cancel, Command};
 
 /// A set of wheels that exporters and backends share. Another copy of torch only where versions exclude each
 /// other: each costs gigabytes. Ordered so that an overlay comes after what it lies over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Environment {
     /// torch-mlir, iree-turbine and ONNX.
     Torch,
@@ -26,6 +27,7 @@ pub enum Environment {
     /// iree-import-onnx and ONNX Runtime: what a saved ONNX model needs, without torch.
     Onnx,
     /// A runtime, laid over [`Self::Torch`].
+    #[strum(serialize = "onnxruntime")]
     OnnxRuntime,
 }
 
@@ -47,7 +49,7 @@ impl Environment {
     }
 
     /// The one that has a backend's packages.
-    pub const fn beside(backend: BackendKind) -> Self {
+    pub const fn for_backend(backend: BackendKind) -> Self {
         match backend {
             BackendKind::OnnxRuntime => Self::OnnxRuntime,
             BackendKind::XlaLazy | BackendKind::XlaDynamo => Self::TorchXla,
@@ -74,19 +76,14 @@ impl Environment {
     pub fn needed(config: &Config) -> BTreeSet<Self> {
         let exporters = config.models.iter().filter_map(Self::for_model);
         let own = |backend: &&Backend| backend.python.is_none();
-        let beside = config.backends.iter().filter(own);
-        let beside = beside.flat_map(|backend| Self::beside(backend.kind).with_under());
-        exporters.chain(beside).collect()
+        let backends = config.backends.iter().filter(own);
+        let backends = backends.flat_map(|backend| Self::for_backend(backend.kind).with_under());
+        exporters.chain(backends).collect()
     }
 
     /// As `benchgate.lock` names it.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Torch => "torch",
-            Self::TorchXla => "torch-xla",
-            Self::Onnx => "onnx",
-            Self::OnnxRuntime => "onnxruntime",
-        }
+        self.into_str()
     }
 
     /// What it is made of, top level only.
@@ -141,7 +138,8 @@ pub async fn ensure_python(
     let place = place_of(env, cache);
     progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &what });
     if let Some(interpreter) = &interpreter {
-        install(env, interpreter, &what, &place, cache, progress, cancel).await?;
+        let staging = stage(env, interpreter, &what, &place, cache, cancel);
+        place.install(staging, progress, cancel).await?;
     }
     let root = place.root.clone();
     blocking(&place.root, move || {
@@ -202,53 +200,21 @@ async fn choose<'a>(
     })
 }
 
-async fn install(
-    env: &LockedPython,
-    interpreter: &Interpreter,
-    what: &str,
-    place: &ToolPlace,
-    cache: &Path,
-    progress: &dyn Progress,
-    cancel: &Cancel,
-) -> Result<(), ToolchainError> {
-    let turn = place.take_turn(progress, cancel).await?;
-    if place.is_installed() {
-        return Ok(());
-    }
-    match stage(env, interpreter, what, place, &turn, cache, cancel).await {
-        Ok(()) => place.commit(turn),
-        Err(error) => {
-            place.abandon(&error);
-            Err(error)
-        }
-    }
-}
-
 async fn stage(
     env: &LockedPython,
     interpreter: &Interpreter,
     what: &str,
     place: &ToolPlace,
-    turn: &InstallTurn,
     cache: &Path,
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
-    place.begin(turn)?;
     let tree = place.tree();
     // Without pip inside: it would only be one more thing to trust, and distributions that split it off
     // can still make such an environment.
     let make = Command::new(&interpreter.executable, VENV_TIMEOUT)
         .args(["-m", "venv", "--without-pip", "--clear"])
         .arg(tree.as_os_str());
-    let made = process::run(&make, cancel).await?;
-    match made.exit {
-        Exit::Success => {}
-        Exit::Interrupted => return Err(ToolchainError::Interrupted),
-        exit => {
-            let detail = made.stderr_tail.lines().next_back().unwrap_or("it said nothing").to_owned();
-            return Err(ToolchainError::Tool { program: interpreter.executable.clone(), exit, detail });
-        }
-    }
+    succeeded(&make, cancel).await?;
     let folder = match &interpreter.pip {
         Some(folder) => Some(folder.clone()),
         None => interpreter::with_pip(cache, cancel).await?.pip,
@@ -271,7 +237,7 @@ async fn stage(
         ["install", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:"]
             .map(Into::into)
             .into();
-    // The pip that runs may be that of another Python and sees what is installed beside it: without this
+    // The pip that runs may be that of another Python and sees what is installed next to it: without this
     // it would leave out what that Python already has.
     arguments.extend(["--ignore-installed".into(), "--requirement".into()]);
     arguments.push(requirements.into());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::config::{Pin, ToolSource};
+use crate::model::hex;
 use crate::process::{self, Command, Exit};
 
 use super::super::{CliError, Terminal, runtime};
@@ -28,7 +29,7 @@ impl Builds {
             key.update(part);
             key.update([0]);
         }
-        let key: String = key.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let key = hex(&key.finalize()[..16]);
         Self {
             command: command.to_owned(),
             repository: repository.to_owned(),

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::files;
 use crate::gate::bisect::Pair;
-use crate::model::{Run, Series, SideName};
+use crate::model::{Run, Series, SideName, hex};
 use crate::record::RunFile;
 
 use super::super::{CliError, inputs};
@@ -41,7 +41,7 @@ impl Journal {
             key.update(part.as_bytes());
             key.update([0]);
         }
-        let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let key = hex(&key.finalize()[..8]);
         let folder = work.join("bisect").join(key);
         std::fs::create_dir_all(&folder).map_err(|error| failed("make", &folder, &error))?;
         Ok(Self { folder, counts: BTreeMap::new() })

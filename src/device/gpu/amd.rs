@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::super::sysfs::read_line;
 use super::{Gpu, GpuReading, Limit, Vendor};
 
 /// AMD's number among the makers of PCI devices.
@@ -26,12 +27,12 @@ pub(super) fn cards(sysfs: &Path) -> Vec<(Card, Gpu)> {
     let Ok(entries) = fs::read_dir(sysfs.join("class/drm")) else { return Vec::new() };
     let mut numbered: Vec<(u32, PathBuf)> = entries
         .flatten()
-        // Beside the cards lie their connectors (`card0-DP-1`).
+        // The cards' connectors (`card0-DP-1`) are in the same folder.
         .filter_map(|entry| {
             let number = entry.file_name().to_str()?.strip_prefix("card")?.parse().ok()?;
             Some((number, entry.path().join("device")))
         })
-        .filter(|(_, device)| text(&device.join("vendor")).as_deref() == Some(AMD))
+        .filter(|(_, device)| read_line(device.join("vendor")).as_deref() == Some(AMD))
         .collect();
     numbered.sort();
     numbered
@@ -52,7 +53,7 @@ fn hwmon(device: &Path) -> Option<PathBuf> {
 
 impl Card {
     fn describe(&self, sysfs: &Path) -> Gpu {
-        let says = |name: &str| text(&self.device.join(name));
+        let says = |name: &str| read_line(self.device.join(name));
         let uevent = says("uevent").unwrap_or_default();
         let pci = uevent.lines().find_map(|line| line.strip_prefix("PCI_SLOT_NAME=")).unwrap_or_default();
         // The driver knows the product's name for accelerators only.
@@ -66,7 +67,7 @@ impl Card {
             id: says("unique_id").unwrap_or_else(|| pci.to_owned()),
             pci: pci.to_owned(),
             // The kernel's own driver has no version but the kernel's.
-            driver: text(&sysfs.join("module/amdgpu/version")),
+            driver: read_line(sysfs.join("module/amdgpu/version")),
             vbios: says("vbios_version"),
             memory_bytes: says("mem_info_vram_total").and_then(|bytes| bytes.parse().ok()),
             mig: says("current_compute_partition").map(|partition| partition != "SPX"),
@@ -78,11 +79,11 @@ impl Card {
 
     /// A number of the card's sensors.
     fn sensor(&self, name: &str) -> Option<f64> {
-        text(&self.hwmon.as_ref()?.join(name))?.parse().ok()
+        read_line(self.hwmon.as_ref()?.join(name))?.parse().ok()
     }
 
     pub(super) fn read(&self) -> GpuReading {
-        let says = |name: &str| text(&self.device.join(name));
+        let says = |name: &str| read_line(self.device.join(name));
         let metrics = fs::read(self.device.join("gpu_metrics")).unwrap_or_default();
         let level = says("power_dpm_force_performance_level");
         GpuReading {
@@ -107,8 +108,9 @@ impl Card {
     /// Of the junction, the hottest spot, where there is one: it is what the driver throttles by.
     fn temperature(&self) -> Option<f64> {
         let hwmon = self.hwmon.as_ref()?;
-        let junction = (1..=4)
-            .find(|number| text(&hwmon.join(format!("temp{number}_label"))).as_deref() == Some("junction"));
+        let junction = (1..=4).find(|number| {
+            read_line(hwmon.join(format!("temp{number}_label"))).as_deref() == Some("junction")
+        });
         let number = junction.unwrap_or(1);
         self.sensor(&format!("temp{number}_input")).map(|degrees| degrees / MILLIDEGREES)
     }
@@ -119,12 +121,6 @@ impl Card {
         let entries = fs::read_dir(&self.queues).ok()?;
         Some(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
     }
-}
-
-fn text(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// From lines like `1: 1500Mhz *`, the one with the star.

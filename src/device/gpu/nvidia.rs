@@ -22,7 +22,7 @@ pub(super) struct Nvidia {
 
 impl Nvidia {
     /// Loads `libnvidia-ml.so.1` from where the system's loader finds libraries. There is no setting for
-    /// another path: whoever can name a library to load owns the process.
+    /// another path: a user who can name a library to load owns the process.
     pub(super) fn load() -> Result<Self, String> {
         let nvml = Nvml::init().map_err(|error| error.to_string())?;
         let driver = nvml.sys_driver_version().ok();
@@ -37,7 +37,7 @@ impl Nvidia {
             .collect()
     }
 
-    /// `None` where not even name and place are told: there is nothing to say about such a device.
+    /// `None` where the driver reports neither name nor place: there is nothing to say about such a device.
     fn describe(&self, device: &Device<'_>) -> Option<Gpu> {
         let pci = device.pci_info().ok()?.bus_id.to_ascii_lowercase();
         Some(Gpu {
@@ -100,7 +100,7 @@ impl Nvidia {
     }
 }
 
-/// What holds the clock down against the load's will. Idleness and a clock that somebody chose do not.
+/// What holds the clock down against the load's will. Idleness and a clock that was chosen do not.
 fn limits(reasons: ThrottleReasons) -> Vec<Limit> {
     let mut limits = Vec::new();
     if reasons.contains(ThrottleReasons::SW_POWER_CAP) {

@@ -24,7 +24,7 @@ impl Choice {
     }
 }
 
-/// The variable by which a job is told its GPUs.
+/// The variable that names a job's GPUs.
 pub fn visible(device: &str) -> &'static str {
     if device.starts_with("hip") { "HIP_VISIBLE_DEVICES" } else { "CUDA_VISIBLE_DEVICES" }
 }

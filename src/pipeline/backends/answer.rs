@@ -107,7 +107,7 @@ impl BackendAnswer {
         Self::failed(stage, format!("the backend {how}{separator}{last}"))
     }
 
-    /// An answer without a time, or with one that is none, is no measurement.
+    /// An answer without a valid time is not a measurement.
     fn checked(self) -> Self {
         let timed =
             !self.samples.is_empty() && self.samples.iter().all(|value| value.is_finite() && *value > 0.0);

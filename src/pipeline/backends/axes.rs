@@ -17,9 +17,6 @@ pub struct Axes(BTreeMap<String, Vec<String>>);
 
 impl Axes {
     /// Reads `NAME=VALUE` texts.
-    ///
-    /// # Errors
-    /// Text of another shape, or an axis that does not exist, in words.
     pub fn new(texts: &[String]) -> Result<Self, String> {
         let mut axes: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for text in texts {

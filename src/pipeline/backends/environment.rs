@@ -48,7 +48,7 @@ pub(in crate::pipeline) fn needed(experiments: &[Experiment<'_>]) -> BTreeSet<En
     let locked = experiments
         .iter()
         .filter(|experiment| experiment.backend.python.is_none() && unsupported(experiment).is_none());
-    locked.flat_map(|experiment| Environment::beside(experiment.backend.kind).with_under()).collect()
+    locked.flat_map(|experiment| Environment::for_backend(experiment.backend.kind).with_under()).collect()
 }
 
 /// Finds each backend's interpreter among the environments of the run, or why there is none.
@@ -63,7 +63,7 @@ pub(in crate::pipeline) fn interpreters(
             .map(|python| BackendInterpreter { python, packages: Vec::new() })
             .map_err(|error| format!("failed to find {}: {error}", python.display())),
         Some(python) => Err(format!("there is no interpreter {}", python.display())),
-        None => locked(Environment::beside(experiment.backend.kind), environments),
+        None => locked(Environment::for_backend(experiment.backend.kind), environments),
     };
     BackendInterpreters(
         experiments.iter().map(|experiment| (experiment.backend.kind, find(experiment))).collect(),

@@ -7,6 +7,7 @@
 mod answer;
 mod axes;
 mod environment;
+mod experiment;
 mod extras;
 mod package;
 mod plan;
@@ -28,9 +29,10 @@ use super::plan::SideInput;
 
 pub use axes::Axes;
 pub(super) use environment::{BackendInterpreters, interpreters, needed};
+pub(super) use experiment::Experiment;
 pub use extras::{CollectKind, DumpKind, Extras};
 pub use package::BackendsSource;
-pub(super) use plan::{Experiment, experiments};
+pub(super) use plan::experiments;
 use process::Kept;
 use request::BackendProcess;
 
@@ -131,7 +133,7 @@ fn record(experiment: &Experiment<'_>, kept: Vec<Kept>, relative_to: &Path) -> B
     }
     BackendRecord {
         model: experiment.model.name.clone(),
-        benchmarks: experiment.beside.clone(),
+        benchmarks: experiment.benchmarks.clone(),
         backend: experiment.backend.kind.into_str().to_owned(),
         device: experiment.device.clone(),
         test: experiment.test.into_str().to_owned(),

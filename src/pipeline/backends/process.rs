@@ -17,6 +17,7 @@ use super::super::divergence::tensors;
 use super::super::interpreters::ExporterSource;
 use super::super::journal::Journal;
 use super::super::stage::StageError;
+use super::super::timed::latency_in_words;
 use super::BackendsSource;
 use super::answer::{BackendAnswer, BackendStatus};
 use super::environment::{BackendInterpreter, BackendInterpreters, unsupported};
@@ -52,13 +53,9 @@ impl Kept {
             Outcome::Unsupported { reason } | Outcome::Skipped { reason } => format!("unsupported: {reason}"),
             Outcome::Failed { stage, why } => format!("failed: {stage}: {why}"),
             Outcome::Ok => {
-                let mut values: Vec<f64> =
-                    self.process.iter().flat_map(|process| &process.latency).map(|value| value.0).collect();
-                values.sort_by(f64::total_cmp);
+                let latency = self.process.as_ref().and_then(|process| latency_in_words(&process.latency));
                 let code = self.verification.as_ref().map(|v| format!(", {}", v.code)).unwrap_or_default();
-                values
-                    .get(values.len() / 2)
-                    .map_or_else(String::new, |value| format!("{:.3} ms{code}", value / 1e6))
+                latency.map_or_else(String::new, |latency| latency + &code)
             }
         }
     }
@@ -212,8 +209,8 @@ fn verification(
     })();
     match sets {
         Ok((actual, expected, wide)) => {
-            let beside = job.experiment.beside.first().map(String::as_str).unwrap_or_default();
-            let tolerances = job.lead.config.numerics.for_benchmark(&BenchmarkName::new(beside));
+            let benchmark = job.experiment.benchmarks.first().map(String::as_str).unwrap_or_default();
+            let tolerances = job.lead.config.numerics.for_benchmark(&BenchmarkName::new(benchmark));
             Ok(Some(numerics::verify(&actual, &expected, &wide, &tolerances)))
         }
         Err(StageError::Benchmark(failure)) => Ok(with(VerifyCode::VerifierDidntRun, failure.why)),

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::device;
-use crate::files::{Draft, hex};
+use crate::files::Draft;
+use crate::model::hex;
 use crate::process::Cancel;
 use crate::record::{BundleFile, BundledFile};
 
@@ -80,7 +81,7 @@ fn header(path: &str, bytes: u64) -> io::Result<tar::Header> {
     header.set_path(path)?;
     header.set_size(bytes);
     header.set_mode(if path.starts_with(TOOLS) { 0o755 } else { 0o644 });
-    // The same files give the same bytes, whoever packs them and when.
+    // The same files give the same bytes, regardless of who packs them and when.
     header.set_mtime(0);
     header.set_uid(0);
     header.set_gid(0);
@@ -90,7 +91,7 @@ fn header(path: &str, bytes: u64) -> io::Result<tar::Header> {
 }
 
 /// Unpacks a bundle into an empty folder and returns its manifest and its digest. `expected` is what that
-/// digest must be, where the reader was told.
+/// digest must be, where the reader knows it.
 ///
 /// # Errors
 /// Anything about the archive that is not as it must be: then nothing in `folder` is to be used.
@@ -106,7 +107,8 @@ pub(super) fn unpack(
         return Err(refused(archive, "it is not an ordinary file"));
     }
     let mut reader = tar::Archive::new(Hashing::new(BufReader::with_capacity(BUFFER, file)));
-    let damaged = |error: io::Error| refused(archive, format!("it is no whole archive: {error}"));
+    let damaged =
+        |error: io::Error| refused(archive, format!("the archive is incomplete or damaged: {error}"));
     let manifest = {
         // Raw: extensions (long names, sparse files, links) are entries of their own kind, and are refused.
         let mut entries = reader.entries().map_err(damaged)?.raw(true);
@@ -164,7 +166,7 @@ fn ordinary<R: Read>(entry: &tar::Entry<'_, R>, wanted: &str) -> Result<(), Stri
     }
     match entry.header().entry_type() {
         tar::EntryType::Regular => Ok(()),
-        other => Err(format!("{wanted} is no ordinary file ({other:?})")),
+        other => Err(format!("{wanted} is not an ordinary file ({other:?})")),
     }
 }
 

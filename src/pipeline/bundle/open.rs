@@ -38,9 +38,6 @@ pub struct OpenBundle {
 
 /// Unpacks a bundle below `cache` and checks all of it. `expected` is the digest it must have, where its
 /// maker's word came another way.
-///
-/// # Errors
-/// The bundle is not whole, not consistent, or not what was expected.
 pub async fn open_bundle(
     file: &Path,
     cache: &Path,

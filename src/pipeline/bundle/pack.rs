@@ -111,7 +111,7 @@ impl Packing<'_, '_> {
         Ok(names)
     }
 
-    /// The configuration, the policy that it names and the lock beside it. The first two decide what is
+    /// The configuration, the policy that it names and the lock next to it. The first two decide what is
     /// measured and how it is judged; the third says where the tools came from.
     fn config(&mut self, side: &SideInput, folder: SideName) -> Result<String, PipelineError> {
         let config = &side.config;

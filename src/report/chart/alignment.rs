@@ -35,14 +35,12 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     }
     let shown = &rows[..rows.len().min(MOST_ROWS)];
     let left_out = rows.len() - shown.len();
-    #[expect(clippy::cast_precision_loss, reason = "a few rows are shown")]
     let height = HEAD + shown.len() as f64 * ROW + if left_out > 0 { 30.0 } else { 0.0 };
     let mut svg = Svg::new(height, theme);
     let palette = svg.palette;
     const TITLE: &str = "How base and head align";
-    svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, TITLE);
     let subtitle = "Density of all repetitions on a log scale. If the estimate is right, the curves on the right coincide.";
-    svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, subtitle);
+    svg.title(MARGIN, TITLE, subtitle);
     let captions = ["as measured", "head moved back by the estimated change"];
     for (left, caption) in PANELS.into_iter().zip(captions) {
         svg.text((left, 76.0), 12.5, Anchor::Start, palette.ink, caption);
@@ -90,10 +88,8 @@ fn draw_row(svg: &mut Svg, y: f64, name: &str, row: &RowView<'_>, alignment: &Al
 }
 
 fn points(curve: &[f64], left: f64, floor: f64, highest: f64) -> Vec<(f64, f64)> {
-    #[expect(clippy::cast_precision_loss, reason = "a curve has a few hundred points")]
     let step = PANEL / curve.len().saturating_sub(1).max(1) as f64;
     let point = |(at, height): (usize, &f64)| {
-        #[expect(clippy::cast_precision_loss, reason = "a curve has a few hundred points")]
         let x = left + at as f64 * step;
         (x, floor - height / highest * CURVE)
     };

@@ -3,6 +3,7 @@
 
 use super::Theme;
 use super::data::{Bar, Chart, Group, Who};
+use super::scale::round_step;
 use super::svg::{Anchor, Palette, Svg, WIDTH, fitted, width_of};
 use crate::model::Unit;
 
@@ -27,7 +28,6 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
     let head = SCALE_HEAD;
     let (groups, left_out) = shown(&chart.groups, head);
     let rows: usize = groups.iter().map(|group| group.bars.len()).sum();
-    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
     let height = HEAD
         + rows as f64 * ROW
         + groups.len() as f64 * (head + GROUP_GAP)
@@ -35,8 +35,7 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
         + if left_out > 0 { ROW } else { 0.0 };
     let mut svg = Svg::new(height, theme);
     let palette = svg.palette;
-    svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, chart.title);
-    svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, chart.subtitle);
+    svg.title(MARGIN, chart.title, chart.subtitle);
     let widest = groups
         .iter()
         .flat_map(|group| &group.bars)
@@ -86,7 +85,6 @@ fn shown(groups: &[Group], head: f64) -> (Vec<Group>, usize) {
             reason = "rows of a picture are counted in hundreds"
         )]
         let rows = ((room / ROW) as usize).min(group.bars.len());
-        #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
         let height = rows as f64 * ROW;
         room -= height;
         kept.push(Group { title: group.title.clone(), bars: group.bars[..rows].to_vec() });
@@ -129,7 +127,6 @@ fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     let room = WIDTH - left - MARGIN - VALUE;
     let scale = |value: f64| if most > 0.0 { value / most * room } else { 0.0 };
     let palette = svg.palette;
-    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
     let bottom = top + group.bars.len() as f64 * ROW - (ROW - BAR);
     let step = round_step(most / 4.0);
     let mut amount = 0.0;
@@ -160,15 +157,6 @@ fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     svg.line((left, top - 3.0), (left, bottom + 3.0), palette.muted, 1.0);
 }
 
-/// 1, 2 or 5 of a power of ten: the first that is at least this.
-pub(super) fn round_step(least: f64) -> f64 {
-    if !least.is_finite() || least <= 0.0 {
-        return 0.0;
-    }
-    let power = 10_f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|step| step * power).into_iter().find(|step| *step >= least).unwrap_or(least)
-}
-
 fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     let farthest = group
         .bars
@@ -183,7 +171,6 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     let (middle, room) = (left + half, half - 64.0);
     let x = |ratio: f64| middle + (ratio.log2() / farthest).clamp(-1.0, 1.0) * room;
     let palette = svg.palette;
-    #[expect(clippy::cast_precision_loss, reason = "rows are counted in hundreds")]
     let bottom = top + group.bars.len() as f64 * ROW - (ROW - BAR);
     for ratio in ticks(farthest) {
         let at = x(ratio);

@@ -46,7 +46,6 @@ pub(super) fn spans(hills: &[Hill]) -> Vec<Span> {
 /// The highest of each kind in every column of the picture: more processes than that are not seen singly.
 pub(super) fn envelopes(hills: &[Hill], end: f64) -> Vec<Hill> {
     let mut kinds: Vec<(&str, Vec<f64>, Vec<f64>)> = Vec::new();
-    #[expect(clippy::cast_precision_loss, reason = "columns are counted in hundreds")]
     let width = end / COLUMNS as f64;
     #[expect(
         clippy::cast_possible_truncation,
@@ -69,7 +68,6 @@ pub(super) fn envelopes(hills: &[Hill], end: f64) -> Vec<Hill> {
         raise(&mut kinds[at].1, &hill.host);
         raise(&mut kinds[at].2, &hill.device);
     }
-    #[expect(clippy::cast_precision_loss, reason = "columns are counted in hundreds")]
     let outline = |levels: Vec<f64>| -> Vec<(f64, f64)> {
         if levels.iter().all(|level| *level <= 0.0) {
             return Vec::new();
@@ -93,7 +91,6 @@ pub(super) fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> 
             .map(|at| at.duration_since(jiff::Timestamp::UNIX_EPOCH).as_secs_f64())
     };
     let mut found: Vec<Found> = Vec::new();
-    #[expect(clippy::cast_precision_loss, reason = "bytes of memory are below 2^53")]
     let float = |bytes: u64| bytes as f64;
     for side in &run.sides {
         let processes = side

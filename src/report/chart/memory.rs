@@ -11,6 +11,7 @@ use crate::report::DrawnRun;
 use super::super::human::quantity;
 use super::Theme;
 use super::hills::{Hill, Span, envelopes, hills_of, model_of, spans};
+use super::scale::round_step;
 use super::svg::{Anchor, Svg, WIDTH, fitted, width_of};
 use crate::model::Unit;
 
@@ -57,9 +58,8 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     let mut svg = Svg::new(HEIGHT, theme);
     let title = "Memory over the run";
     let subtitle = "of each process in turn: measured at the end of each stage and held until the next; otherwise its peak";
-    svg.text((MARGIN, 30.0), 20.0, Anchor::Start, palette.ink, title);
-    svg.text((MARGIN, 50.0), 12.5, Anchor::Start, palette.muted, subtitle);
-    let step = round_step(most / 4.0);
+    svg.title(MARGIN, title, subtitle);
+    let step = round_bytes(most / 4.0);
     let top = (most / step).ceil() * step;
     let floor = HEIGHT - BOTTOM;
     let x = |seconds: f64| LEFT + seconds / offset * (WIDTH - LEFT - MARGIN);
@@ -138,7 +138,7 @@ pub(super) fn tick(value: f64, unit: &Unit) -> String {
 }
 
 /// A power of two of bytes near `least`, so that labels are whole.
-fn round_step(least: f64) -> f64 {
+fn round_bytes(least: f64) -> f64 {
     least.max(1.0).log2().ceil().exp2()
 }
 
@@ -146,16 +146,10 @@ fn round_step(least: f64) -> f64 {
 fn round_seconds(least: f64) -> f64 {
     let clock = [20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0];
     match least {
-        ..=10.0 => round_tens(least),
-        3_600.0.. => 3_600.0 * round_tens(least / 3_600.0),
+        ..=10.0 => round_step(least),
+        3_600.0.. => 3_600.0 * round_step(least / 3_600.0),
         _ => clock.into_iter().find(|step| *step >= least).unwrap_or(least),
     }
-}
-
-/// 1, 2 or 5 times a power of ten, not below `least`.
-fn round_tens(least: f64) -> f64 {
-    let power = 10f64.powf(least.max(1e-6).log10().floor());
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|times| times * power).find(|step| *step >= least).unwrap_or(least)
 }
 
 #[cfg(test)]

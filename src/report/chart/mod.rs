@@ -12,6 +12,7 @@ mod hills;
 mod memory;
 mod png;
 mod power;
+mod scale;
 mod svg;
 
 use super::DrawnRun;
@@ -19,6 +20,7 @@ use super::DrawnRun;
 pub(super) use bisection::bisection_svg;
 pub use png::png;
 pub use power::power_curve;
+pub use scale::round_step;
 
 /// Light or dark, as the page around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,30 +41,15 @@ impl Theme {
     }
 }
 
-/// The pictures there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A picture. Its word is the file's name without theme and extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Picture {
     Alignment,
     Latency,
     CompileTime,
     Speedup,
     Memory,
-}
-
-impl Picture {
-    pub const ALL: [Self; 5] =
-        [Self::Alignment, Self::Latency, Self::CompileTime, Self::Speedup, Self::Memory];
-
-    /// The file's name without theme and extension.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Alignment => "alignment",
-            Self::Latency => "latency",
-            Self::CompileTime => "compile-time",
-            Self::Speedup => "speedup",
-            Self::Memory => "memory",
-        }
-    }
 }
 
 /// Draws a picture of one or several runs, each with its name; `None` where they hold nothing

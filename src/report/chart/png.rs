@@ -9,9 +9,6 @@ const SCALE: f32 = 2.0;
 const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
 
 /// Renders one of our own SVGs, with the embedded font and no other.
-///
-/// # Errors
-/// What the renderer refuses, in its words.
 pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     let mut options = usvg::Options { font_family: "DejaVu Sans".to_owned(), ..usvg::Options::default() };
     let fonts = options.fontdb_mut();

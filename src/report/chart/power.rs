@@ -4,7 +4,7 @@ use crate::gate::noise::{NoiseReport, PowerPoint};
 use crate::report::percent;
 
 use super::Theme;
-use super::bars::round_step;
+use super::scale::round_step;
 use super::svg::{Anchor, Svg, WIDTH};
 
 const HEIGHT: f64 = 480.0;
@@ -29,8 +29,7 @@ pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
 
     let title = "What this machine can detect";
     let subtitle = "Share of sessions that turn red, by the slowdown of one benchmark; at 0: false reds";
-    svg.text((24.0, 30.0), 20.0, Anchor::Start, palette.ink, title);
-    svg.text((24.0, 50.0), 12.5, Anchor::Start, palette.muted, subtitle);
+    svg.title(24.0, title, subtitle);
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
         svg.line((LEFT, y(share)), (RIGHT, y(share)), palette.grid, 1.0);
         svg.text((LEFT - 8.0, y(share) + 4.0), 12.0, Anchor::End, palette.muted, &percent(share));
@@ -73,12 +72,12 @@ fn curve(points: &[PowerPoint]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::noise::tests::sample;
+    use crate::report::tests::samples::noise_report;
 
     #[test]
     fn the_power_curve_is_labelled_and_names_are_escaped() {
         for theme in Theme::BOTH {
-            let svg = power_curve(&sample(), theme);
+            let svg = power_curve(&noise_report(), theme);
             assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
             for label in ["slowdown", "59.5 %", "90.5 %", "vit/cpu/main"] {
                 assert!(svg.contains(label), "{label} is missing:\n{svg}");

@@ -136,6 +136,13 @@ impl Svg {
         ));
     }
 
+    /// The chart's title and, below it, what the chart shows.
+    pub(super) fn title(&mut self, left: f64, title: &str, subtitle: &str) {
+        let Palette { ink, muted, .. } = self.palette;
+        self.text((left, 30.0), 20.0, Anchor::Start, ink, title);
+        self.text((left, 50.0), 12.5, Anchor::Start, muted, subtitle);
+    }
+
     pub(super) fn finish(self, title: &str) -> String {
         let (height, ground) = (self.height, self.palette.ground);
         let title = escape(title);

@@ -1,5 +1,7 @@
 //! What a picture must show, and must survive.
 
+use strum::VariantArray;
+
 use super::{Picture, Theme, picture, png};
 use crate::gate::{CompareOptions, Policy, compare};
 use crate::model::Unit;
@@ -13,13 +15,13 @@ fn sample() -> Vec<DrawnRun> {
 
 #[test]
 fn every_picture_is_drawn_light_and_dark_and_renders_with_the_embedded_font() {
-    for which in Picture::ALL {
+    for &which in Picture::VARIANTS {
         let runs = if which == Picture::Alignment { vec![drawn(paired(1))] } else { sample() };
         let [light, dark] = Theme::BOTH.map(|theme| picture(&runs, which, theme).unwrap());
-        assert_ne!(light, dark, "{}", which.as_str());
+        assert_ne!(light, dark, "{which}");
         assert!(light.contains("fill=\"#ffffff\"") && dark.contains("fill=\"#0d1117\""));
         let bytes = png(&light).unwrap();
-        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 4_000, "{}", which.as_str());
+        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 4_000, "{which}");
     }
 }
 
@@ -61,7 +63,7 @@ fn names_are_no_markup() {
     for record in &mut runs[0].file.backends {
         record.backend = "<script>\u{1b}[31m&".to_owned();
     }
-    for svg in Picture::ALL.into_iter().filter_map(|which| picture(&runs, which, Theme::Dark)) {
+    for svg in Picture::VARIANTS.iter().filter_map(|&which| picture(&runs, which, Theme::Dark)) {
         assert!(!svg.contains("<script>") && !svg.contains('\u{1b}'), "{svg}");
         png(&svg).unwrap();
     }
@@ -97,8 +99,8 @@ fn a_run_without_a_time_has_no_picture() {
         benchmark.processes.clear();
         benchmark.stages.clear();
     }
-    for which in Picture::ALL {
-        assert_eq!(picture(&runs, which, Theme::Light), None, "{}", which.as_str());
+    for &which in Picture::VARIANTS {
+        assert_eq!(picture(&runs, which, Theme::Light), None, "{which}");
     }
 }
 
@@ -200,11 +202,11 @@ fn a_picture_a_page_and_a_comparison_show_the_same_numbers() {
 #[test]
 fn pictures_of_thousands_of_rows_stay_pictures() {
     let runs = [drawn(paired(600))];
-    for which in Picture::ALL {
+    for &which in Picture::VARIANTS {
         let svg = picture(&runs, which, Theme::Light).unwrap();
         let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-        assert!(height.parse::<u32>().unwrap() < 3_000, "{}: {height}", which.as_str());
-        assert!(svg.len() < 200_000, "{}: {} bytes", which.as_str(), svg.len());
+        assert!(height.parse::<u32>().unwrap() < 3_000, "{which}: {height}");
+        assert!(svg.len() < 200_000, "{which}: {} bytes", svg.len());
     }
     let page = html(&runs).len();
     assert!(page < 600 * 1_000 + 1_000_000, "{page} bytes");

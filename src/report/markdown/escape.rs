@@ -1,6 +1,7 @@
 //! Untrusted text inside Markdown: it can't mention, link, break a table, close a comment or be HTML.
 
-use crate::report::terminal::{first_lines, hides};
+use crate::model::clean;
+use crate::report::markup::first_lines;
 
 /// Bytes that a name or a value may take; the JSON report has it whole.
 const LONGEST: usize = 240;
@@ -47,14 +48,9 @@ pub fn cell(text: &str) -> String {
     code(text).replace('|', "│")
 }
 
+/// Lines run together: a line end would begin another block.
 fn visible(text: &str) -> String {
-    let letters = text.chars().map(|letter| match letter {
-        '\n' | '\r' | '\t' => ' ',
-        letter if letter.is_control() || hides(letter) => '\u{fffd}',
-        letter => letter,
-    });
-    // A runner that prints this to its log obeys the older command form anywhere in a line.
-    letters.collect::<String>().replace("##[", "# #[")
+    clean(&text.replace(['\n', '\r'], " "))
 }
 
 /// Text outside a code span: every character that Markdown or HTML reads as more than itself becomes

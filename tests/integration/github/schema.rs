@@ -232,7 +232,7 @@ fn a_check_run_of_every_conclusion_is_one_that_github_describes() {
         let runs = github.world("GET", &path, TOKEN, &Value::Null);
         assert_eq!(
             (runs["total_count"].as_u64(), &runs["check_runs"][0]["conclusion"]),
-            (Some(1), &json!(conclusion.as_str()))
+            (Some(1), &json!(conclusion))
         );
     }
     github.expect_described();

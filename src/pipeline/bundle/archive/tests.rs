@@ -133,7 +133,7 @@ fn nothing_but_the_listed_ordinary_files_is_taken() {
         let mut entries = regular(&FILES);
         entries[1].0 = kind;
         let said = said(&hostile(folder.path(), &listed, &entries), None);
-        assert!(said.contains("no ordinary file"), "{kind:?}: {said}");
+        assert!(said.contains("not an ordinary file"), "{kind:?}: {said}");
     }
     for name in ["../../escaped", "/tmp/escaped", "data/y.npy"] {
         let mut entries = regular(&FILES);

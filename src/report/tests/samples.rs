@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::exit_code::ExitCode;
+use crate::gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 use crate::gate::{
     Comparison, Estimate, Floor, Geomean, Interval, Method, MetricPolicy, Policy, Reason, Row, RunSummary,
     SideStats, Typical, WaiverUse,
 };
 use crate::model::{
-    BenchmarkName, Context, Divergence, Lint, LintCode, Metric, Outcome, OutputCheck, SideName, Stage,
-    Testbed, Toolchain, Verdict, Verification, VerifyCode,
+    BenchmarkName, Calibration, Context, Divergence, Lint, LintCode, Metric, Outcome, OutputCheck, SideName,
+    Spread, Stage, Testbed, Toolchain, Verdict, Verification, VerifyCode,
 };
 
 pub(super) fn side(mean: f64, cv: f64) -> SideStats {
@@ -295,4 +296,40 @@ pub(super) fn hostile() -> Comparison {
     comparison.notes.push("- A note like a list. See gh-12 and ftp://evil.example".into());
     comparison.base.label = names[0].into();
     comparison
+}
+
+/// A calibration of two benchmarks, one of them with a hostile name.
+pub(in crate::report) fn noise_report() -> NoiseReport {
+    let points = |shares: [u64; 3]| -> Vec<PowerPoint> {
+        [0.03, 0.05, 0.10]
+            .into_iter()
+            .zip(shares)
+            .map(|(slowdown, hits)| PowerPoint { slowdown, seen: Share { hits, of: 1000 }, blocks: 5.25 })
+            .collect()
+    };
+    let row = |name: &str, spread: f64, floor, shares| NoiseRow {
+        benchmark: BenchmarkName::new(name),
+        spread: Spread {
+            within_process: Some(spread),
+            between_processes: Some(2.0 * spread),
+            between_blocks: Some(spread),
+            between_sessions: None,
+        },
+        floor,
+        green: Share { hits: 990, of: 1000 },
+        power: points(shares),
+    };
+    NoiseReport {
+        rounds: 12,
+        rows: vec![
+            row("vit/cpu/main", 0.004, 0.006, [700, 990, 1000]),
+            row("<b>&\u{1b}[31m/gpu/main", 0.03, f64::NAN, [20, 200, 810]),
+        ],
+        red_suites: Share { hits: 1, of: 1000 },
+        green_rows: Share { hits: 1980, of: 2000 },
+        inconclusive_rows: Share { hits: 19, of: 2000 },
+        blocks: 4.5,
+        power: points([360, 595, 905]),
+        calibration: Calibration { source: "A/A session".to_owned(), spreads: Default::default() },
+    }
 }
