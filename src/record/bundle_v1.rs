@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Lint, SideName, Toolchain, VerifyCode};
 
-use super::{BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, StageRecord, check, schema};
+use super::error::wrong;
+use super::{BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, StageRecord, schema, write};
 
 /// Everything that verifying and measuring need, by the name of a file in the archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,18 +35,6 @@ pub struct BundleFile {
     /// What a reader of the verdict must know before anything else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-}
-
-/// The bundle that a run measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BundleOrigin {
-    /// Of the whole archive.
-    pub sha256: String,
-    /// When it was made, RFC 3339.
-    pub created: String,
-    /// Facts of the machine that compiled.
-    pub made_on: BTreeMap<String, String>,
 }
 
 /// A file of the archive.
@@ -152,22 +141,13 @@ pub struct ReferenceProblem {
 
 impl BundleFile {
     /// Reads a manifest.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole, consistent manifest of a known version.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
-        let file: Self =
-            serde_json::from_slice(bytes).map_err(|error| schema::explain_bundle(bytes, &error))?;
-        consistent(&file)?;
-        Ok(file)
+        schema::read(bytes, &BundleSchema::FORMAT, consistent)
     }
 
-    /// The manifest's bytes, with a newline at the end.
+    /// The manifest's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        // Keys are strings and numbers are whole, so there is nothing JSON can't hold.
-        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes
+        write::indented(self)
     }
 
     /// Bytes of all files.
@@ -186,10 +166,6 @@ pub fn is_plain_path(path: &str) -> bool {
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._+@=-".contains(&byte))
     };
     path.len() <= LONGEST_PATH && path.split('/').all(plain)
-}
-
-fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
-    RecordError::Inconsistent { at: at.into(), what: what.into() }
 }
 
 /// Refuses a manifest that contradicts itself; the first contradiction is named.
@@ -237,7 +213,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
             if !names.insert(benchmark.name.as_str()) {
                 return Err(wrong(at, "a second benchmark has this name"));
             }
-            check::outcome(&at, &benchmark.outcome)?;
+            benchmark.outcome.check(&at)?;
             if (benchmark.outcome.status == OutcomeStatus::Ok) != benchmark.module.is_some() {
                 return Err(wrong(at, "it has a module and failed, or neither"));
             }

@@ -112,8 +112,10 @@ pub(super) struct Shared<'a> {
 impl<'a> Shared<'a> {
     /// `file` may lack its benchmarks.
     pub(super) fn new(file: &'a BaselineFile) -> Result<Self, RecordError> {
-        let created: jiff::Timestamp =
-            file.created.parse().map_err(|_| wrong(format!("{:?} is not an RFC 3339 time", file.created)))?;
+        let created: jiff::Timestamp = file
+            .created
+            .parse()
+            .map_err(|_| wrong(format!("expected an RFC 3339 time, found {:?}", file.created)))?;
         let metrics = file.metrics.iter().map(|metric| (metric.name.as_ref(), metric)).collect();
         Ok(Self { file, started: created.as_microsecond(), metrics })
     }
