@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::{
     Artifact, Benchmark, BenchmarkName, Calibration, Metric, MetricKind, MetricSeries, Origin, Outcome,
-    Process, Profile, Run, Series, SideName, Spread, Stage,
+    Process, Run, Series, SideName, Spread, Stage,
 };
 
 use super::telemetry_v1::telemetry;
@@ -89,7 +89,7 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
             .filter(|process| process.failure.is_none())
             .filter_map(|process| Some(telemetry(process.order, process.telemetry.as_ref()?)))
             .collect(),
-        profile: record.profile.as_ref().map(Profile::from),
+        profile: record.profile.clone(),
         compiler: record.compiler.clone(),
     }
 }

@@ -22,7 +22,6 @@ mod error;
 mod gate_v1;
 mod parquet;
 mod plan_v1;
-mod profile_v1;
 mod run_check;
 mod run_v1;
 mod samples;
@@ -58,7 +57,6 @@ pub use comparison_v1::{
 pub use error::RecordError;
 pub use gate_v1::{GateMetricRecord, GateRecord, GateWaiverRecord, OverrideRecord};
 pub use plan_v1::{PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord};
-pub use profile_v1::{KernelRecord, ProfileRecord};
 pub use run_v1::{
     BenchmarkRecord, BundleOrigin, CalibrationRecord, Design, MeasureRecord, MergedShardRecord,
     ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord, TimingRecord,

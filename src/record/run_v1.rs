@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{BlockSlot, Context, Lint, Metric, SideName, Testbed, Toolchain, Verification};
+use crate::model::{BlockSlot, Context, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification};
 
 use super::{
-    ArtifactRecord, BackendRecord, GateRecord, Number, OutcomeRecord, ProfileRecord, RunSchema, SampleMap,
-    StageRecord, TelemetryRecord, ValueRecord, write,
+    ArtifactRecord, BackendRecord, GateRecord, Number, OutcomeRecord, RunSchema, SampleMap, StageRecord,
+    TelemetryRecord, ValueRecord, write,
 };
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
@@ -183,7 +183,7 @@ pub struct BenchmarkRecord {
     pub values: Vec<ValueRecord>,
     /// Time per kernel, from processes of their own: context for people, never judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<ProfileRecord>,
+    pub profile: Option<Profile>,
     /// What the compiler counted in the module, by its own names: `execution.dispatch-count`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, u64>,
