@@ -28,9 +28,7 @@ struct File {
 
 #[derive(Default, Deserialize)]
 struct Machine {
-    #[serde(default)]
     machine: Option<String>,
-    #[serde(default)]
     num_cpu: Option<String>,
 }
 
