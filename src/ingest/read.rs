@@ -39,7 +39,7 @@ pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
         return None;
     }
     let mut run = google_benchmark::read_pieces(head, &mut source)?;
-    run.origin = Origin { format: format.as_str().to_owned(), label: label.to_owned() };
+    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
     (!run.benchmarks.is_empty()).then_some(run)
 }
 
@@ -74,7 +74,7 @@ pub fn read_sides(
     if run.benchmarks.is_empty() {
         return Err(IngestError::NoResults { label: label.to_owned(), format });
     }
-    run.origin = Origin { format: format.as_str().to_owned(), label: label.to_owned() };
+    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
     Ok(vec![(None, run)])
 }
 

@@ -45,7 +45,7 @@ pub fn check(
     let dtype = reference.dtype();
     let tolerance = tolerances
         .iter()
-        .find(|tolerance| tolerance.dtype == dtype.as_str())
+        .find(|tolerance| tolerance.dtype == dtype.into_str())
         .cloned()
         .unwrap_or_else(|| NumericsTolerance::for_dtype(dtype));
     let magnitude = typical_magnitude(&reference.to_f64());

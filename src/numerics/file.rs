@@ -79,7 +79,7 @@ impl TensorFile {
 
 /// Whether `.npy` can't represent a type such as `4x8xbf16`.
 pub fn lacks_npy(raw: &str) -> bool {
-    raw.rsplit('x').next() == Some(DType::Bf16.as_str())
+    raw.rsplit('x').next() == Some(DType::Bf16.into_str())
 }
 
 fn type_in_name(name: &str) -> Option<&str> {
@@ -104,12 +104,12 @@ fn element(name: &str) -> Option<DType> {
         return Some(DType::Bool);
     }
     if let Some(bits) = name.strip_prefix("ui") {
-        return DType::parse(&format!("u{bits}"));
+        return format!("u{bits}").parse().ok();
     }
     if let Some(bits) = name.strip_prefix("si") {
-        return DType::parse(&format!("i{bits}"));
+        return format!("i{bits}").parse().ok();
     }
-    DType::parse(name).filter(|dtype| *dtype != DType::Bool && !name.starts_with('u'))
+    name.parse::<DType>().ok().filter(|dtype| *dtype != DType::Bool && !name.starts_with('u'))
 }
 
 #[cfg(test)]

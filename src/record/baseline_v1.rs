@@ -131,8 +131,9 @@ pub struct QuarantineRecord {
 }
 
 /// Kinds of reasons not to learn from a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum QuarantineCause {
     /// Slower than the stored sessions by more than the floor.
     Regressed,
@@ -146,20 +147,6 @@ pub enum QuarantineCause {
     Incomplete,
     /// Nothing could be said of it: the machine was disturbed, or what the stored sessions have was not measured.
     Undecided,
-}
-
-impl QuarantineCause {
-    /// The word stored in files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Regressed => "regressed",
-            Self::Errored => "errored",
-            Self::Diverged => "diverged",
-            Self::Unverified => "unverified",
-            Self::Incomplete => "incomplete",
-            Self::Undecided => "undecided",
-        }
-    }
 }
 
 /// The record that a real change is the new normal: who says so, why, and from which run on.

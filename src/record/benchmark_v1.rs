@@ -37,8 +37,9 @@ impl OutcomeRecord {
 }
 
 /// The four outcomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum OutcomeStatus {
     Ok,
     Unsupported,

@@ -97,42 +97,24 @@ fn rows(json: &mut Scanner<'_>, families: &mut Families) -> Scan<()> {
     Ok(())
 }
 
-macro_rules! keys {
-    ($($variant:ident $name:literal,)+) => {
-        /// The keys of a row that may stand in it once.
-        #[derive(Debug, Clone, Copy)]
-        enum Key { $($variant,)+ }
-
-        impl Key {
-            const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name,)+ }
-            }
-        }
-
-        fn known_key(key: &str) -> Option<Key> {
-            Some(match key {
-                $($name => Key::$variant,)+
-                _ => return None,
-            })
-        }
-    };
-}
-
-keys! {
-    Name "name",
-    RunName "run_name",
-    RunType "run_type",
-    RepetitionIndex "repetition_index",
-    Repetitions "repetitions",
-    RealTime "real_time",
-    CpuTime "cpu_time",
-    TimeUnit "time_unit",
-    AggregateName "aggregate_name",
-    ErrorOccurred "error_occurred",
-    ErrorMessage "error_message",
-    Skipped "skipped",
-    SkipMessage "skip_message",
-    Label "label",
+/// The keys of a row that may stand in it once.
+#[derive(Debug, Clone, Copy, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+enum Key {
+    Name,
+    RunName,
+    RunType,
+    RepetitionIndex,
+    Repetitions,
+    RealTime,
+    CpuTime,
+    TimeUnit,
+    AggregateName,
+    ErrorOccurred,
+    ErrorMessage,
+    Skipped,
+    SkipMessage,
+    Label,
 }
 
 /// Keys that the tool writes and benchgate does not need; a user's counter can't have these names.
@@ -185,10 +167,10 @@ impl<'a> Layout<'a> {
     fn learn_key(&mut self, json: &mut Scanner<'a>, taken: usize) -> Scan<Option<Meaning<'a>>> {
         let start = json.at();
         let Some(key) = json.next_key(&mut (taken == 0))? else { return Ok(None) };
-        let meaning = match known_key(&key) {
-            Some(known) => Meaning::Known(known),
-            None if is_bookkeeping(&key) => Meaning::Bookkeeping,
-            None => Meaning::Counter(key),
+        let meaning = match key.parse::<Key>() {
+            Ok(known) => Meaning::Known(known),
+            Err(_) if is_bookkeeping(&key) => Meaning::Bookkeeping,
+            Err(_) => Meaning::Counter(key),
         };
         self.keys.truncate(taken);
         if taken == self.keys.len() && taken < Self::LONGEST {
@@ -225,7 +207,7 @@ pub(super) fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &m
         };
         let bit = 1 << known as u32;
         if seen & bit != 0 {
-            return Err(fault(json.at(), format!("`{}` stands twice in one row", known.as_str())));
+            return Err(fault(json.at(), format!("`{}` stands twice in one row", known.into_str())));
         }
         seen |= bit;
         match known {
@@ -285,7 +267,7 @@ pub(super) fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &m
     Ok(true)
 }
 
-/// A user's counter is a numeric key that the tool does not know; other values are the tool's news.
+/// A user's counter is a numeric key that the tool does not know; other values are the tool's own text.
 fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut Row<'a>) -> Scan<()> {
     if matches!(json.peek()?, b'"' | b'{' | b'[' | b't' | b'f') {
         return json.skip();

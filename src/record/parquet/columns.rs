@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::model::Metric;
-use crate::record::{
-    BaselineBenchmark, BaselineFile, BaselineProcess, OutcomeStatus, RecordError, SummaryRecord,
-};
+use crate::record::{BaselineBenchmark, BaselineFile, BaselineProcess, RecordError, SummaryRecord};
 
 use super::wrong;
 
@@ -136,7 +134,7 @@ impl<'a> Shared<'a> {
         common[2] = text(self.file.commit.as_deref());
         common[3] = Cell::Bool(quarantined);
         common[BENCHMARK] = Cell::Text(&benchmark.name);
-        common[5] = Cell::Text(outcome(benchmark.outcome.status));
+        common[5] = Cell::Text(benchmark.outcome.status.into_str());
         common[DETAIL] = Cell::Text(&detail);
         for (at, process) in benchmark.processes.iter().enumerate() {
             let state = state(process)?;
@@ -214,13 +212,4 @@ fn state(process: &BaselineProcess) -> Result<Option<String>, RecordError> {
     serde_json::to_value(&process.state)
         .map(|state: Value| Some(state.to_string()))
         .map_err(|error| wrong(error.to_string()))
-}
-
-fn outcome(status: OutcomeStatus) -> &'static str {
-    match status {
-        OutcomeStatus::Ok => "ok",
-        OutcomeStatus::Unsupported => "unsupported",
-        OutcomeStatus::Failed => "failed",
-        OutcomeStatus::Skipped => "skipped",
-    }
 }
