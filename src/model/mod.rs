@@ -15,6 +15,7 @@ mod number;
 mod outcome;
 mod profile;
 mod progress;
+pub mod quantile;
 mod run;
 mod sample;
 mod store_url;
