@@ -54,7 +54,7 @@ pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, p
             }
         }
         if !good.is_empty() {
-            kept.push(Process { samples: good, slot: None, started: None });
+            kept.push(Process { samples: good, ..Process::default() });
         }
     }
     if zero + not_finite > 0 && !main {

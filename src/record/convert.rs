@@ -104,15 +104,18 @@ fn samples_of(record: &BenchmarkRecord, metric: &str) -> Series {
 }
 
 fn taken(process: &ProcessRecord, samples: Vec<f64>) -> Process {
-    Process { samples, slot: process.slot, started: Some(Arc::from(process.started.as_str())) }
+    Process {
+        samples,
+        slot: process.slot,
+        iterations: process.iterations,
+        started: Some(Arc::from(process.started.as_str())),
+    }
 }
 
 fn single(metric: Metric, value: f64) -> MetricSeries {
     let series = match metric.kind {
         MetricKind::Exact => Series::Exact(value),
-        MetricKind::Noisy => {
-            Series::Processes(vec![Process { samples: vec![value], slot: None, started: None }])
-        }
+        MetricKind::Noisy => Series::Processes(vec![Process { samples: vec![value], ..Process::default() }]),
     };
     MetricSeries { metric, series }
 }
