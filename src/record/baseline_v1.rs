@@ -92,7 +92,7 @@ pub struct AnchoredRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineProcess {
-    /// What the machine was like, by name with the unit in it: `load-1m`, `clock-mhz`, `temperature-c`.
+    /// The state of the machine, by name with the unit in it: `load-1m`, `clock-mhz`, `temperature-c`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub state: BTreeMap<String, Number>,
     /// By metric name.
@@ -145,7 +145,7 @@ pub enum QuarantineCause {
     Unverified,
     /// Not everything planned was done.
     Incomplete,
-    /// Nothing could be said of it: the machine was disturbed, or what the stored sessions have was not measured.
+    /// It could not be decided: the machine was disturbed, or a benchmark of the stored sessions was not measured.
     Undecided,
 }
 

@@ -27,7 +27,7 @@ pub struct BisectionFile {
     /// The bad end compared with the good end, once both were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<ObservationRecord>,
-    /// What the range fell into, in order.
+    /// The parts that the range was divided into, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRecord>,
     /// Every pair that was compared.
@@ -37,7 +37,7 @@ pub struct BisectionFile {
     pub blocks: u32,
     /// Time that measuring took, over all attempts.
     pub seconds: Number,
-    /// What the reader should know.
+    /// Notes for the reader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -111,7 +111,7 @@ pub struct PartRecord {
     pub observation: ObservationRecord,
 }
 
-/// What is known of a part.
+/// The kinds of parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {

@@ -32,7 +32,7 @@ pub struct BundleFile {
     pub files: Vec<BundledFile>,
     /// One, or base and head.
     pub sides: Vec<BundledSide>,
-    /// What a reader of the verdict must know before anything else.
+    /// Notes that a reader of the verdict must see first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub struct BundledSide {
     pub name: SideName,
     /// Its configuration, as a file of the archive. A separate policy file and the lock are next to it.
     pub config: String,
-    /// What that configuration calls this side: the base of a pull request is the head of its own.
+    /// The name of this side in that configuration: the base of a pull request is the head in its configuration.
     pub declared: SideName,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -184,7 +184,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
             return Err(wrong(at, format!("{:?} is listed twice", listed.path)));
         }
     }
-    // A file where another one needs a folder would be met as an odd error of the disk.
+    // A file where another one needs a folder would only show as an error of the file system while unpacking.
     let is_folder = |path: &str| {
         let inside = format!("{path}/");
         paths.range(inside.as_str()..).next().is_some_and(|next| next.starts_with(&inside))

@@ -258,7 +258,7 @@ pub struct GeomeanRecord {
     pub rows: u32,
 }
 
-/// What the verdict rests on in addition to the runs. Floors and tolerances stand in the rows they applied to.
+/// The basis of the verdict in addition to the runs. Floors and tolerances are in the rows they applied to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRecord {

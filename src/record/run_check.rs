@@ -38,7 +38,7 @@ fn consistent(file: &RunFile) -> Result<(), RecordError> {
     for (at, backend) in file.backends.iter().enumerate() {
         check_backend(&format!("backends[{at}]"), backend)?;
     }
-    // A slot is one process: no two of a benchmark, on whatever side, stand in the same place.
+    // A slot is one process: no two processes of a benchmark, on either side, have the same slot.
     let mut slots: BTreeMap<&str, BTreeSet<(u32, u8)>> = BTreeMap::new();
     for (side_at, side) in file.sides.iter().enumerate() {
         let mut names = BTreeSet::new();

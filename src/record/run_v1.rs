@@ -181,7 +181,7 @@ pub struct BenchmarkRecord {
     /// Metrics with one value for the benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRecord>,
-    /// Time per kernel, from processes of their own: context for people, never judged.
+    /// Time per kernel, from separate processes: context for people, never judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
     /// What the compiler counted in the module, by its own names: `execution.dispatch-count`.
@@ -218,7 +218,7 @@ pub struct ProcessRecord {
     /// Iterations in each repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
-    /// What the machine did meanwhile.
+    /// The state of the machine during the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<TelemetryRecord>,
     /// By metric name: one value per repetition, in the metric's unit, in the order taken.

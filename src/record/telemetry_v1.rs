@@ -27,7 +27,7 @@ pub struct CpuTelemetryRecord {
     pub foreign: Number,
     /// Share that the hypervisor gave to other machines.
     pub stolen: Number,
-    /// The share that the kernel's counters can't tell from none over so short a time.
+    /// The share that the kernel's counters can't distinguish from zero over so short a time.
     pub resolution: Number,
     /// Times that one of them lowered its clock because of heat; absent where the machine does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct CpuTelemetryRecord {
     pub by: Option<ForeignRecord>,
 }
 
-/// A GPU over the time of one process. What its driver does not tell is absent.
+/// A GPU over the time of one process. Values that its driver does not report are absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GpuTelemetryRecord {

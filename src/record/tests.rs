@@ -194,7 +194,7 @@ fn a_stored_session_keeps_what_a_comparison_needs() {
 }
 
 #[test]
-fn an_edited_baseline_is_refused_and_another_line_ending_is_no_edit() {
+fn an_edited_baseline_is_refused_and_another_line_ending_is_not_an_edit() {
     let edited = BASELINE.replacen("121034.25", "121034.5", 1);
     let error = BaselineFile::from_slice(edited.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("damaged or edited after it was written"), "{error}");

@@ -142,7 +142,7 @@ enum Meaning<'a> {
 }
 
 /// How the rows before were written: for each key, all bytes from the end of the value before it to the
-/// start of its own, and what it means. A tool writes all rows alike, so comparing these bytes replaces
+/// start of the key, and what the key means. A tool writes all rows alike, so comparing these bytes replaces
 /// scanning white space, key and colon, which is most of a file.
 #[derive(Default)]
 pub(super) struct Layout<'a> {

@@ -189,7 +189,7 @@ fn numbers(row: &mut Row<'_>, summary: &SummaryRecord) -> Result<(), RecordError
     Ok(())
 }
 
-/// The benchmark without what has rows of its own.
+/// The benchmark without the values that have their own rows.
 fn detail(benchmark: &BaselineBenchmark) -> Result<String, RecordError> {
     let rest = BaselineBenchmark {
         name: benchmark.name.clone(),
