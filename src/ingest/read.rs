@@ -14,10 +14,8 @@ use super::{
 /// Bytes that show a file's format.
 const HEAD: u64 = 256 << 10;
 
-/// Reads one file of one format. `label` is how the caller names it; errors and the run carry it.
-///
-/// # Errors
-/// When the bytes break the format's rules, hold no result at all, or (run.json) hold two sides.
+/// Reads one file of one format. `label` is how the caller names it; errors and the run carry it. Refuses a file without
+/// a result, and a run.json with two sides.
 pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestError> {
     let mut sides = read_sides(bytes, format, label)?;
     match (sides.pop(), sides.pop()) {
@@ -43,18 +41,12 @@ pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
     (!run.benchmarks.is_empty()).then_some(run)
 }
 
-/// Reads one file of whatever format its content shows.
-///
-/// # Errors
-/// When no format claims the content, and as [`read`].
+/// As [`read`], in the format that the content shows.
 pub fn read_detected(bytes: &[u8], label: &str) -> Result<Run, IngestError> {
     read(bytes, detected(bytes, label)?, label)
 }
 
 /// Reads every side of one file: benchgate's own files name theirs, foreign ones have one without a name.
-///
-/// # Errors
-/// As [`read`], without the last.
 pub fn read_sides(
     bytes: &[u8],
     format: Format,

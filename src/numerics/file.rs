@@ -68,8 +68,7 @@ impl TensorFile {
         self.raw.as_deref().filter(|raw| lacks_npy(raw))
     }
 
-    /// # Errors
-    /// The bytes do not match the name or the type.
+    /// Reads the tensor from the bytes of the file.
     pub fn read(&self, bytes: &[u8]) -> Result<Tensor, TensorFileError> {
         let Some(raw) = &self.raw else { return Ok(Tensor::from_npy(bytes)?) };
         let (dtype, shape) = parse_type(raw).ok_or_else(|| TensorFileError::Type(raw.clone()))?;

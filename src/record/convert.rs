@@ -121,7 +121,6 @@ fn single(metric: Metric, value: f64) -> MetricSeries {
 }
 
 /// Metrics that other parts of the record already hold, so that no number is stored twice.
-#[expect(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^53")]
 fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
     let mut metrics = Vec::new();
     // A cached stage says how long the look-up took, which is not a compile time.

@@ -287,7 +287,6 @@ fn own_metrics(process: &BackendProcessRecord) -> impl Iterator<Item = (String, 
     own.map(|(name, values)| (name.clone(), json!(values.iter().map(|value| value.0).collect::<Vec<_>>())))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "iterations are far below 2^53")]
 fn float(count: u64) -> f64 {
     count as f64
 }

@@ -17,6 +17,8 @@ mod rebuild;
 mod tests;
 mod write;
 
+use parquet::errors::ParquetError;
+
 use super::{BaselineFile, RecordError};
 
 /// The key of the session without its benchmarks, in the metadata of the file.
@@ -30,18 +32,12 @@ const MOST_GROUP_ROWS: usize = 1 << 18;
 const GROUP_ROWS: usize = 1 << 16;
 
 impl BaselineFile {
-    /// The session as Parquet: the same value gives the same bytes.
-    ///
-    /// # Errors
-    /// The session has more values than a file can hold.
+    /// The session as Parquet: the same value gives the same bytes. Fails if a file can't hold so many values.
     pub fn to_parquet(&self) -> Result<Vec<u8>, RecordError> {
         write::file(self)
     }
 
     /// Reads a session from Parquet and checks its hash.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole, consistent and unchanged session of a known version.
     pub fn from_parquet(bytes: &[u8]) -> Result<Self, RecordError> {
         // A panic of the Parquet reader over foreign bytes means that the file can't be used; it must not end the program.
         std::panic::catch_unwind(|| read::file(bytes))
@@ -51,4 +47,8 @@ impl BaselineFile {
 
 fn wrong(what: impl Into<String>) -> RecordError {
     RecordError::Parquet(what.into())
+}
+
+fn failed(error: ParquetError) -> RecordError {
+    wrong(error.to_string())
 }

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use parquet::basic::Compression;
-use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
@@ -13,7 +12,7 @@ use crate::record::{BaselineBenchmark, BaselineFile, BaselineSchema, RecordError
 use super::columns::{COLUMNS, Shared};
 use super::group::{ReadColumn, columns};
 use super::rebuild::Rebuilder;
-use super::{MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, write, wrong};
+use super::{MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, write, wrong};
 
 pub(super) fn file(bytes: &[u8]) -> Result<BaselineFile, RecordError> {
     let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes)).map_err(failed)?;
@@ -111,9 +110,4 @@ fn compare(
         })?;
     }
     if at == rows { Ok(()) } else { Err(wrong("it has rows that belong to no benchmark")) }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: ParquetError) -> RecordError {
-    wrong(error.to_string())
 }
