@@ -12,7 +12,26 @@ struct Source {
     code: String,
 }
 
-/// Every module of the crate with its file, without comments and without the unit tests at its end.
+/// The text without each item that `#[cfg(test)]` stands before, such as `mod tests;` or `mod tests { … }`. rustfmt ends
+/// an item on a line that is indented like its first one.
+fn without_test_items(text: &str) -> String {
+    let mut kept = Vec::new();
+    let mut test_item: Option<usize> = None;
+    for line in text.lines() {
+        let code = line.trim();
+        let indentation = line.len() - line.trim_start().len();
+        match test_item {
+            Some(start) if start == indentation && code.ends_with([';', '}', ',']) => test_item = None,
+            Some(_) => {}
+            None if code == "#[cfg(test)]" => test_item = Some(indentation),
+            None => kept.push(line),
+        }
+    }
+    assert!(test_item.is_none(), "the end of a test item was not found");
+    kept.join("\n")
+}
+
+/// Every module of the crate with its file, without comments and without unit tests.
 fn modules() -> BTreeMap<Module, Source> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -27,8 +46,11 @@ fn modules() -> BTreeMap<Module, Source> {
     };
     let code = |file: &Path| {
         let text = std::fs::read_to_string(file).unwrap();
-        let text = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
-        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+        without_test_items(&text)
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     files.into_iter().map(|file| (module(&file), Source { code: code(&file), file })).collect()
 }
@@ -180,6 +202,16 @@ fn no_files_import_each_other_in_a_circle() {
     }
     assert!(modules.len() > 200, "only {} modules were read", modules.len());
     assert!(circles.is_empty(), "files that import each other: {circles:#?}");
+}
+
+#[test]
+fn only_the_test_item_itself_is_left_out() {
+    let method =
+        ["    #[cfg(test)]", "    #[must_use]", "    fn new() -> Self {", "        Self {}", "    }"];
+    let module = ["#[cfg(test)]", "mod tests {", "    use super::b;", "}"];
+    let lines = [&["#[cfg(test)]", "mod tests;", "pub use a::A;", "impl A {"][..], &method, &["}"], &module];
+    let text = format!("{}\npub use b::B;", lines.concat().join("\n"));
+    assert_eq!(without_test_items(&text), "pub use a::A;\nimpl A {\n}\npub use b::B;");
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub fn session_of(file: &Path, kind: &str, share: f64) -> (Run, Run) {
             slot as u8
         };
         let slot = BlockSlot { block: round as u32, slot };
-        let process = Process { samples: samples(line), slot: Some(slot), started: None };
+        let process = Process { samples: samples(line), slot: Some(slot), ..Process::default() };
         let (a, b) = models.entry(model.to_owned()).or_default();
         if text(line, "side") == "A" { a.push(process) } else { b.push(process) }
     }

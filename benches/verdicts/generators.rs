@@ -208,7 +208,7 @@ pub fn row(
         };
         let samples = (0..REPETITIONS).map(|_| repetition()).collect();
         let slot = Some(BlockSlot { block: (at / 4) as u32, slot: (at % 4) as u8 });
-        sides[usize::from(is_head)].push(Process { samples, slot, started: None });
+        sides[usize::from(is_head)].push(Process { samples, slot, ..Process::default() });
     }
     sides
 }

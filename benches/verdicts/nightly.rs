@@ -51,7 +51,7 @@ fn session(machine: &Machine, slowed: Slowed, random: &mut ChaCha12Rng) -> Run {
                 .map(|_| {
                     let process = cost + 0.007 * normal(random);
                     let samples = (0..8).map(|_| 1e6 * (process + 0.005 * normal(random)).exp()).collect();
-                    Process { samples, slot: None, started: None }
+                    Process { samples, ..Process::default() }
                 })
                 .collect()
         };

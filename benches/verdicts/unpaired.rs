@@ -16,7 +16,7 @@ fn run(round: &std::collections::BTreeMap<String, Vec<f64>>, slowed: Option<(usi
     let benchmarks = round.iter().enumerate().map(|(at, (name, samples))| {
         let factor = slowed.filter(|(slow, _)| *slow == at).map_or(1.0, |(_, factor)| factor);
         let samples = samples.iter().map(|sample| sample * factor).collect();
-        benchmark(name, vec![Process { samples, slot: None, started: None }])
+        benchmark(name, vec![Process { samples, ..Process::default() }])
     });
     Run { benchmarks: benchmarks.collect(), ..Run::default() }
 }

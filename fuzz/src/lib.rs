@@ -13,7 +13,7 @@ use crate::model::{Outcome, Run, Series};
 /// Reads the bytes as `format` and checks what came out.
 pub fn check(format: Format, bytes: &[u8]) {
     // Detection reads the same bytes and may answer anything, in bounded time.
-    let _ = Format::detect(bytes);
+    let _ = ingest::detect(bytes);
     match ingest::read_sides(bytes, format, "fuzz/group/name/new/input") {
         Ok(sides) => sides.iter().for_each(|(_, run)| check_run(run, format)),
         Err(IngestError::Malformed { line, what, .. }) => {

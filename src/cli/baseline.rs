@@ -231,7 +231,7 @@ fn outcome(updated: &Updated, place: &str) -> String {
     let mut text = format!("{done} {} in {place}\n", updated.path);
     for reason in &updated.quarantine {
         let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
-        text.push_str(&format!("quarantined: {whom}: {}: {}\n", reason.cause.as_str(), reason.why));
+        text.push_str(&format!("quarantined: {whom}: {}: {}\n", reason.cause, reason.why));
     }
     if !updated.quarantine.is_empty() {
         text.push_str(

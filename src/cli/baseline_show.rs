@@ -140,7 +140,7 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     for stored in sessions.iter().filter(|stored| !stored.file.quarantine.is_empty()) {
         for reason in &stored.file.quarantine {
             let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
-            let cause = reason.cause.as_str();
+            let cause = reason.cause;
             text.push_str(&format!("  quarantined {}: {whom}: {cause}: {}\n", stored.name, reason.why));
         }
     }

@@ -71,9 +71,9 @@ Examples:
 fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
     use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
     let values =
-        Format::ALL.iter().map(|format| PossibleValue::new(format.as_str()).help(format.description()));
+        Format::ALL.iter().map(|format| PossibleValue::new(format.into_str()).help(format.description()));
     // Every possible value is a format's own name.
-    PossibleValuesParser::new(values).try_map(|name| Format::parse(&name).ok_or("no such format"))
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use strum::VariantNames;
+
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::ingest::{self, ExportFormat, Format, IngestError};
@@ -37,17 +39,14 @@ pub struct Args {
 }
 
 fn parse_format(name: &str) -> Result<Format, String> {
-    Format::parse(name).ok_or_else(|| {
-        let known: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
+    name.parse().map_err(|_| {
+        let known: Vec<&str> = Format::ALL.iter().map(|format| format.into_str()).collect();
         format!("known formats are {}", known.join(", "))
     })
 }
 
 fn parse_export(name: &str) -> Result<ExportFormat, String> {
-    ExportFormat::parse(name).ok_or_else(|| {
-        let known = ExportFormat::ALL.map(ExportFormat::as_str);
-        format!("known formats are {}", known.join(", "))
-    })
+    name.parse().map_err(|_| format!("known formats are {}", ExportFormat::VARIANTS.join(", ")))
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {

@@ -474,7 +474,7 @@ fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> 
 fn unreadable(error: &ingest::IngestError) -> CliError {
     let hint = match error {
         ingest::IngestError::Unrecognised { .. } => {
-            let known: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
+            let known: Vec<&str> = Format::ALL.iter().map(|format| format.into_str()).collect();
             format!("benchgate reads its own run.json and {}; `--format-in` names one", known.join(", "))
         }
         ingest::IngestError::NoResults { .. } => "an empty result would pass for the wrong reason".to_owned(),

@@ -239,7 +239,7 @@ mod tests {
             calls: 1.0,
             nanoseconds: *nanoseconds,
         };
-        let profile = Profile { kernels: kernels.iter().map(kernel).collect(), problem: None };
+        let profile = Profile { kernels: kernels.iter().map(kernel).collect(), ..Profile::default() };
         Benchmark { profile: Some(profile), ..Benchmark::new("m") }
     }
 

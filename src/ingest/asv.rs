@@ -1,7 +1,7 @@
 //! airspeed velocity's result files, `results/MACHINE/COMMIT-ENVIRONMENT.json`: one commit, every benchmark with
 //! its combinations of parameters.
 //!
-//! What kind of benchmark it is stands in another file, so the name tells, as it tells asv: `time_…`, `mem_…`.
+//! The kind of a benchmark is in another file, so it is taken from the name, as asv does: `time_…`, `mem_…`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,9 +28,7 @@ struct File {
 
 #[derive(Default, Deserialize)]
 struct Machine {
-    #[serde(default)]
     machine: Option<String>,
-    #[serde(default)]
     num_cpu: Option<String>,
 }
 

@@ -69,7 +69,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         rows.cut |= !line.terminated;
     }
-    // What the machine is decides whether two files may be compared; the package is in the names already.
+    // Two files may be compared only where these facts are equal; the package is in the names already.
     config.remove("pkg");
     let id = config.values().map(String::as_str).collect::<Vec<_>>().join("/");
     let testbed = (!config.is_empty()).then_some(Testbed { id, facts: config, notes: BTreeMap::new() });
@@ -94,13 +94,14 @@ impl Rows {
     fn take(&mut self, rest: &[&str]) -> Result<(), String> {
         let [iterations, values @ ..] = rest else { return Err("a result without values".to_owned()) };
         if iterations.parse::<u64>().is_err() {
-            return Err(format!("`{}` is no count of iterations", short(iterations)));
+            return Err(format!("expected a count of iterations, found `{}`", short(iterations)));
         }
         if values.is_empty() || values.len() % 2 != 0 {
             return Err("every value needs a unit".to_owned());
         }
         for pair in values.chunks_exact(2) {
-            let value: f64 = pair[0].parse().map_err(|_| format!("`{}` is no number", short(pair[0])))?;
+            let value: f64 =
+                pair[0].parse().map_err(|_| format!("expected a number, found `{}`", short(pair[0])))?;
             match self.units.iter().position(|(unit, _)| unit == pair[1]) {
                 Some(at) => self.units[at].1.push(value),
                 None if self.units.len() < MAX_UNITS => self.units.push((pair[1].to_owned(), vec![value])),

@@ -54,11 +54,11 @@ pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, p
             }
         }
         if !good.is_empty() {
-            kept.push(Process { samples: good, slot: None, started: None });
+            kept.push(Process { samples: good, ..Process::default() });
         }
     }
     if zero + not_finite > 0 && !main {
-        let detail = format!("{}: {} of {total} values are no measurements", metric.name, zero + not_finite);
+        let detail = format!("{}: {} of {total} values are not measurements", metric.name, zero + not_finite);
         benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
         return;
     }
@@ -111,7 +111,7 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
         (true, true, false) => LintCode::ZeroTime,
         (false, ..) => LintCode::DroppedMetric,
     };
-    benchmark.lints.push(Lint::new(code, format!("{}: a stated value is no measurement", metric.name)));
+    benchmark.lints.push(Lint::new(code, format!("{}: a stated value is not a measurement", metric.name)));
 }
 
 /// Marks a benchmark as failed: no number of it survives.

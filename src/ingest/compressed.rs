@@ -16,10 +16,7 @@ const RATIO: u64 = 200;
 /// And never more than this.
 const LARGEST: u64 = 2 << 30;
 
-/// The bytes themselves, or what they were before they were compressed.
-///
-/// # Errors
-/// When the stream is broken or cut, or grows beyond all proportion.
+/// The bytes themselves, or decompressed where they are a gzip or Zstandard stream.
 pub fn decompressed<'a>(bytes: &'a [u8], label: &str) -> Result<Cow<'a, [u8]>, IngestError> {
     let failed = |what: String| IngestError::Compressed { label: label.to_owned(), what };
     let limit = (bytes.len() as u64).saturating_mul(RATIO).clamp(FREE, LARGEST);

@@ -1,4 +1,4 @@
-//! What reading a foreign result can fail with. Every failure names the input and, where one is to
+//! Errors of reading a foreign result. Every failure names the input and, where one is to
 //! blame, the line.
 
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ pub enum IngestError {
     Record { label: String, what: String },
 }
 
-/// A fault at a byte offset, before the label and the line are known. Boxed, because it travels in the
+/// A fault at a byte offset, before the label and the line are known. Boxed, because it is in the
 /// result of every small parsing step.
 pub(super) type Fault = Box<FaultAt>;
 

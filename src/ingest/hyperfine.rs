@@ -18,21 +18,13 @@ struct File {
 struct Command {
     command: String,
     mean: Value,
-    #[serde(default)]
     stddev: Option<f64>,
-    #[serde(default)]
     median: Option<f64>,
-    #[serde(default)]
     user: Option<f64>,
-    #[serde(default)]
     system: Option<f64>,
-    #[serde(default)]
     min: Option<f64>,
-    #[serde(default)]
     max: Option<f64>,
-    #[serde(default)]
     times: Option<Vec<Option<f64>>>,
-    #[serde(default)]
     memory_usage_byte: Option<Vec<f64>>,
     #[serde(default)]
     exit_codes: Vec<Option<i64>>,

@@ -20,13 +20,10 @@ struct Row {
 }
 
 /// The kernels of a profile in the order of the module: launches and time in one of its iterations, of which
-/// there were this many.
-///
-/// # Errors
-/// In words: text that is not the tool's, a launch without a time, or nothing that was launched. The tool
-/// itself exits 0 for an empty profile.
+/// there were this many. Fails with a message also for a profile without launches, for which the tool exits 0.
 pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "iree-profile printed no UTF-8".to_owned())?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| "iree-profile printed text that is not UTF-8".to_owned())?;
     let mut kernels: Vec<Kernel> = Vec::new();
     let take = |row: Row| -> Result<(), String> {
         // Timed by the device, or by the host for a device whose kernels run on it.
@@ -39,7 +36,6 @@ pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
         }
         let total = row.total_ns.filter(|total| total.is_finite() && *total >= 0.0);
         let (count, total) = row.count.zip(total).ok_or_else(|| format!("{name} has no time"))?;
-        #[expect(clippy::cast_precision_loss, reason = "no run launches a kernel 2^53 times")]
         let calls = count as f64 / f64::from(iterations);
         let nanoseconds = total / f64::from(iterations);
         // One function in two executables is one kernel to the reader of its name.

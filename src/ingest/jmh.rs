@@ -14,7 +14,6 @@ use super::json::{Value, parse};
 struct Entry {
     benchmark: String,
     mode: String,
-    #[serde(default)]
     params: Option<BTreeMap<String, String>>,
     #[serde(rename = "primaryMetric")]
     primary: Primary,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::model::{
-    Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Outcome, Process, Run, Series, Summary,
+    Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Outcome, Process, Run, Series, Summary, quantile,
 };
 
 /// Joins runs one at a time, so that only samples are held and never a second file's bytes.
@@ -180,20 +180,13 @@ fn merge_series(kept: &mut Benchmark, next: MetricSeries) {
 /// A process among summaries, in their words.
 fn summarise(process: &Process) -> Summary {
     let n = process.samples.len();
-    let mut sorted = process.samples.clone();
-    sorted.sort_by(f64::total_cmp);
-    let middle = |at: usize| sorted.get(at).copied();
-    let median = if n % 2 == 1 {
-        middle(n / 2)
-    } else {
-        middle(n / 2).and_then(|high| Some((middle((n / 2).checked_sub(1)?)? + high) / 2.0))
-    };
+    let sorted = quantile::sorted(&process.samples);
     let mean = sorted.iter().sum::<f64>() / n as f64;
     let squares: f64 = sorted.iter().map(|sample| (sample - mean).powi(2)).sum();
     Summary {
         n: Some(n as u64),
         mean: (n > 0).then_some(mean),
-        median,
+        median: quantile::quantile_sorted(&sorted, 0.5),
         stddev: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
         min: sorted.first().copied(),
         max: sorted.last().copied(),

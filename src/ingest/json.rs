@@ -52,7 +52,7 @@ pub(super) fn parse_stream<T: DeserializeOwned>(
 
 fn explain(error: &serde_json::Error) -> LineFault {
     let text = error.to_string();
-    // The line is a field of its own; serde_json repeats it at the end of its message.
+    // The line has its own field; serde_json repeats it at the end of its message.
     let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
     line_fault(error.line().max(1) as u64, what.to_owned())
 }

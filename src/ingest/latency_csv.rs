@@ -130,7 +130,7 @@ impl Rows {
                 } else if value <= 0.0 {
                     self.zero += 1;
                 } else {
-                    self.times.push(Process { samples: vec![value], slot: None, started: None });
+                    self.times.push(Process { samples: vec![value], ..Process::default() });
                 }
             }
         }

@@ -50,7 +50,6 @@ struct Entry {
 
 #[derive(Deserialize)]
 struct State {
-    #[serde(default)]
     device: Option<i64>,
     #[serde(default)]
     axis_values: List<Axis>,
@@ -58,7 +57,6 @@ struct State {
     summaries: List<Tagged>,
     #[serde(default)]
     is_skipped: bool,
-    #[serde(default)]
     skip_reason: Option<String>,
 }
 

@@ -11,56 +11,40 @@ use super::json::parse;
 
 #[derive(Deserialize)]
 struct File {
-    #[serde(default)]
     machine_info: Option<Machine>,
-    #[serde(default)]
     commit_info: Option<Commit>,
     benchmarks: Vec<Entry>,
-    #[serde(default)]
     datetime: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Machine {
-    #[serde(default)]
     node: Option<String>,
-    #[serde(default)]
     cpu: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
 struct Commit {
-    #[serde(default)]
     id: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Entry {
-    #[serde(default)]
     group: Option<String>,
     name: String,
-    #[serde(default)]
     fullname: Option<String>,
-    #[serde(default)]
     param: Option<serde_json::Value>,
     stats: Option<Stats>,
 }
 
 #[derive(Deserialize)]
 struct Stats {
-    #[serde(default)]
     min: Option<f64>,
-    #[serde(default)]
     max: Option<f64>,
-    #[serde(default)]
     mean: Option<f64>,
-    #[serde(default)]
     stddev: Option<f64>,
-    #[serde(default)]
     median: Option<f64>,
-    #[serde(default)]
     rounds: Option<u64>,
-    #[serde(default)]
     data: Option<Vec<Option<f64>>>,
 }
 

@@ -16,10 +16,8 @@ const HEAD: u64 = 256 << 10;
 /// Characters of a fault's description.
 const LONGEST: usize = 400;
 
-/// Reads one file of one format. `label` is how the caller names it; errors and the run carry it.
-///
-/// # Errors
-/// When the bytes break the format's rules, hold no result at all, or (run.json) hold two sides.
+/// Reads one file of one format. `label` is how the caller names it; errors and the run carry it. Refuses a file without
+/// a result, and a run.json with two sides.
 pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestError> {
     let mut sides = read_sides(bytes, format, label)?;
     match (sides.pop(), sides.pop()) {
@@ -41,22 +39,16 @@ pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
         return None;
     }
     let mut run = google_benchmark::read_pieces(head, &mut source)?;
-    run.origin = Origin { format: format.as_str().to_owned(), label: label.to_owned() };
+    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
     (!run.benchmarks.is_empty()).then_some(run)
 }
 
-/// Reads one file of whatever format its content shows.
-///
-/// # Errors
-/// When no format claims the content, and as [`read`].
+/// As [`read`], in the format that the content shows.
 pub fn read_detected(bytes: &[u8], label: &str) -> Result<Run, IngestError> {
     read(bytes, detected(bytes, label)?, label)
 }
 
 /// Reads every side of one file: benchgate's own files name theirs, foreign ones have one without a name.
-///
-/// # Errors
-/// As [`read`], without the last.
 pub fn read_sides(
     bytes: &[u8],
     format: Format,
@@ -77,7 +69,7 @@ pub fn read_sides(
     if run.benchmarks.is_empty() {
         return Err(IngestError::NoResults { label: label.to_owned(), format });
     }
-    run.origin = Origin { format: format.as_str().to_owned(), label: label.to_owned() };
+    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
     Ok(vec![(None, run)])
 }
 

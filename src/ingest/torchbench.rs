@@ -25,20 +25,15 @@ struct Line {
     model: Model,
     experiment: BTreeMap<String, serde_json::Value>,
     metrics: BTreeMap<String, Measured>,
-    #[serde(default)]
     iterations_per_run: Option<u64>,
     /// Written by benchgate, whose repetitions are warm from the first.
-    #[serde(default)]
     warmup_repetitions: Option<usize>,
-    #[serde(default)]
     timestamp: Option<serde_json::Value>,
-    #[serde(default)]
     verification_code: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Model {
-    #[serde(default)]
     suite_name: Option<String>,
     model_name: String,
 }

@@ -125,7 +125,7 @@ lint_codes! {
         "Read the tool's message; measure again once nothing is skipped.";
     DuplicateName "duplicate-name" Note,
         "Several rows of one file carry the same name and are read as repetitions of one process.",
-        "Give every benchmark a name of its own.";
+        "Give every benchmark a unique name.";
     RepeatedSamples "repeated-samples" Error,
         "Two benchmarks of one run carry the same samples to the last bit, so at least one was not measured.",
         "Measure again; make sure that two jobs do not share a work folder.";
@@ -167,7 +167,7 @@ lint_codes! {
         "Keep JSON or CSV instead of the console's text: `--benchmark_out=result.json`.";
     UnreadLine "unread-line" Note,
         "A line between results was not understood and was left out.",
-        "Write the results to a file of their own, or report the format as a bug.";
+        "Write the results to a separate file, or report the format as a bug.";
     IncompleteBlocks "incomplete-blocks" Inconclusive,
         "Some blocks of a paired session lack processes of one side, so what is left is not what was scheduled.",
         "Measure again; don't edit or merge run files by hand.";
@@ -194,12 +194,12 @@ lint_codes! {
         "Nothing to do where the model is ill-conditioned; otherwise tighten `[numerics]`.";
     WorkloadChanged "workload-changed" Inconclusive,
         "The two sides were measured with different inputs, devices or runtime settings, so their times are those of different work.",
-        "Change inputs, devices and runtime flags in a commit of their own and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
+        "Change inputs, devices and runtime flags in a separate commit and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
     ReferenceChanged "reference-changed" Note,
         "The model and its reference outputs changed together, so head's outputs were not compared with base's.",
         "Review the new reference like code: it decides what counts as correct.";
     KernelMoved "kernel-moved" Note,
-        "The profiler saw this kernel move most, in processes of its own.",
+        "The profiler saw this kernel move most, in separate processes.",
         "`benchgate explain` lists every kernel of both sides.";
     Killed "killed" Error,
         "A tool was ended from outside (the kernel's out-of-memory killer, a signal of another program), which says nothing about the model.",

@@ -17,6 +17,7 @@ mod number;
 mod outcome;
 mod profile;
 mod progress;
+pub mod quantile;
 mod run;
 mod sample;
 mod store_url;

@@ -45,7 +45,6 @@ impl Serialize for Number {
             && self.0.abs() < EXACT
             && !(self.0 == 0.0 && self.0.is_sign_negative())
         {
-            #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
             serializer.serialize_i64(self.0 as i64)
         } else {
             serializer.serialize_f64(self.0)
@@ -67,12 +66,10 @@ impl<'de> Deserialize<'de> for Number {
                 Ok(Number(value))
             }
 
-            #[expect(clippy::cast_precision_loss, reason = "the nearest f64 is what is stored")]
             fn visit_u64<E: Error>(self, value: u64) -> Result<Number, E> {
                 Ok(Number(value as f64))
             }
 
-            #[expect(clippy::cast_precision_loss, reason = "the nearest f64 is what is stored")]
             fn visit_i64<E: Error>(self, value: i64) -> Result<Number, E> {
                 Ok(Number(value as f64))
             }

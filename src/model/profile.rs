@@ -1,22 +1,41 @@
 //! Time per kernel, as the runtime's own profiler saw it.
 
-/// What one iteration spends in each kernel. Context for people and never judged: a profiled process is slower
-/// than a measured one.
-#[derive(Debug, Clone, PartialEq, Default)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::number::{self, Number};
+
+/// The time one iteration spends in each kernel, from processes that ran under the runtime's profiler. Context for people
+/// and never judged: a profiled process is slower than a measured one.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ProfileRecord")]
 pub struct Profile {
+    /// Processes that were profiled. Of each kernel the quickest is kept: interference only adds time.
+    pub processes: u32,
+    /// Iterations in each.
+    pub iterations: u32,
     /// In the order of the module.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<Kernel>,
-    /// Why there are none, where they were asked for.
+    /// Why there are no kernels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
 /// One kernel of the module.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "KernelRecord")]
 pub struct Kernel {
-    /// The compiler's name of it, `main_dispatch_9_batch_matmul_4x197x197x48_f32`.
+    /// The compiler's name of it, such as `main_dispatch_9_batch_matmul_4x197x197x48_f32`.
     pub name: String,
     /// Launches in one iteration.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
     pub calls: f64,
-    /// Time of all of them in one iteration.
+    /// Time of all of them in one iteration, in nanoseconds.
+    #[serde(rename = "ns", with = "number")]
+    #[schemars(with = "Number")]
     pub nanoseconds: f64,
 }

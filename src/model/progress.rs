@@ -1,4 +1,4 @@
-//! How lower rooms say what they are doing without knowing who listens.
+//! How lower rooms report progress without knowing who displays it.
 
 use std::time::Duration;
 

@@ -22,6 +22,8 @@ pub struct Process {
     pub samples: Vec<f64>,
     /// Place in the paired schedule; absent for unpaired runs and foreign files.
     pub slot: Option<BlockSlot>,
+    /// Iterations of one repetition; `None` where they are unknown or differ.
+    pub iterations: Option<u64>,
     /// Start of the process, RFC 3339, where known.
     pub started: Option<Arc<str>>,
 }

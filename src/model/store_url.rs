@@ -3,29 +3,18 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A service that holds objects by key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreScheme {
-    /// Amazon S3 and servers that speak its protocol.
-    S3,
-    /// Google Cloud Storage.
-    Gs,
-    /// Azure Blob Storage.
-    Az,
-    /// A folder of this machine, or one that it mounts.
-    File,
-}
-
-impl StoreScheme {
-    const ALL: [Self; 4] = [Self::S3, Self::Gs, Self::Az, Self::File];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::S3 => "s3",
-            Self::Gs => "gs",
-            Self::Az => "az",
-            Self::File => "file",
-        }
+words! {
+    /// A service that holds objects by key.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum StoreScheme: "store scheme" {
+        /// Amazon S3 and servers that speak its protocol.
+        S3 = "s3",
+        /// Google Cloud Storage.
+        Gs = "gs",
+        /// Azure Blob Storage.
+        Az = "az",
+        /// A folder of this machine, or one that it mounts.
+        File = "file",
     }
 }
 
@@ -77,8 +66,7 @@ impl FromStr for StoreUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (scheme, rest) = text.split_once("://").ok_or(StoreUrlError(FORMS))?;
-        let scheme = StoreScheme::ALL.into_iter().find(|known| known.as_str() == scheme);
-        let scheme = scheme.ok_or(StoreUrlError(FORMS))?;
+        let scheme = StoreScheme::parse(scheme).ok_or(StoreUrlError(FORMS))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         // The bucket becomes part of a host name or of a path: nothing in it may end either.
         let named = |byte: u8| {
@@ -118,7 +106,7 @@ impl FromStr for StoreUrl {
 
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", self.scheme.as_str(), self.bucket)?;
+        write!(f, "{}://{}", self.scheme, self.bucket)?;
         if self.prefix.is_empty() { Ok(()) } else { write!(f, "/{}", self.prefix) }
     }
 }

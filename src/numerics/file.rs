@@ -68,8 +68,7 @@ impl TensorFile {
         self.raw.as_deref().filter(|raw| lacks_npy(raw))
     }
 
-    /// # Errors
-    /// The bytes do not match the name or the type.
+    /// Reads the tensor from the bytes of the file.
     pub fn read(&self, bytes: &[u8]) -> Result<Tensor, TensorFileError> {
         let Some(raw) = &self.raw else { return Ok(Tensor::from_npy(bytes)?) };
         let (dtype, shape) = parse_type(raw).ok_or_else(|| TensorFileError::Type(raw.clone()))?;
@@ -79,7 +78,7 @@ impl TensorFile {
 
 /// Whether `.npy` can't represent a type such as `4x8xbf16`.
 pub fn lacks_npy(raw: &str) -> bool {
-    raw.rsplit('x').next() == Some(DType::Bf16.as_str())
+    raw.rsplit('x').next() == Some(DType::Bf16.into_str())
 }
 
 fn type_in_name(name: &str) -> Option<&str> {
@@ -104,12 +103,12 @@ fn element(name: &str) -> Option<DType> {
         return Some(DType::Bool);
     }
     if let Some(bits) = name.strip_prefix("ui") {
-        return DType::parse(&format!("u{bits}"));
+        return format!("u{bits}").parse().ok();
     }
     if let Some(bits) = name.strip_prefix("si") {
-        return DType::parse(&format!("i{bits}"));
+        return format!("i{bits}").parse().ok();
     }
-    DType::parse(name).filter(|dtype| *dtype != DType::Bool && !name.starts_with('u'))
+    name.parse::<DType>().ok().filter(|dtype| *dtype != DType::Bool && !name.starts_with('u'))
 }
 
 #[cfg(test)]

@@ -88,7 +88,6 @@ fn rows_moved(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) ->
 fn rounded(a: &[f64], b: &[f64], dtype: DType) -> Option<String> {
     let is_bf16 = |x: &f64| bf16::from_f64(*x).to_f64() == *x;
     let is_f16 = |x: &f64| f16::from_f64(*x).to_f64() == *x;
-    #[expect(clippy::cast_possible_truncation, reason = "whether it truncates is the question")]
     let is_f32 = |x: &f64| f64::from(*x as f32) == *x;
     let narrow = |fits: &dyn Fn(&f64) -> bool| {
         a.iter().all(fits) && b.iter().filter(|x| !fits(x)).count() > b.len() / 2
@@ -120,7 +119,6 @@ fn scaled(a: &[f64], b: &[f64]) -> Option<String> {
         .then(|| format!("it is the reference times {factor:.6}"))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "no output has 2^53 elements")]
 fn shifted(a: &[f64], b: &[f64]) -> Option<String> {
     let count = a.len() as f64;
     let mean = a.iter().zip(b).map(|(x, y)| x - y).sum::<f64>() / count;

@@ -1,11 +1,21 @@
 //! A dense tensor in row-major order.
 
-use std::fmt;
-
 use half::{bf16, f16};
 
-/// Element types that an output can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Element types that an output can have, the widest first.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum DType {
     F64,
     F32,
@@ -23,45 +33,6 @@ pub enum DType {
 }
 
 impl DType {
-    /// Widest first.
-    pub const ALL: [Self; 13] = [
-        Self::F64,
-        Self::F32,
-        Self::F16,
-        Self::Bf16,
-        Self::I64,
-        Self::I32,
-        Self::I16,
-        Self::I8,
-        Self::U64,
-        Self::U32,
-        Self::U16,
-        Self::U8,
-        Self::Bool,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::F64 => "f64",
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::I64 => "i64",
-            Self::I32 => "i32",
-            Self::I16 => "i16",
-            Self::I8 => "i8",
-            Self::U64 => "u64",
-            Self::U32 => "u32",
-            Self::U16 => "u16",
-            Self::U8 => "u8",
-            Self::Bool => "bool",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|dtype| dtype.as_str() == name)
-    }
-
     /// Bytes of one element.
     pub const fn size(self) -> usize {
         match self {
@@ -70,12 +41,6 @@ impl DType {
             Self::F16 | Self::Bf16 | Self::I16 | Self::U16 => 2,
             Self::I8 | Self::U8 | Self::Bool => 1,
         }
-    }
-}
-
-impl fmt::Display for DType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

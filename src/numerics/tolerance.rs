@@ -1,5 +1,7 @@
 //! How far an output may differ from its reference, for each element type, and why.
 
+use strum::VariantArray;
+
 use super::DType;
 
 /// Largest numerical distance that still counts as the same answer, for one element type.
@@ -28,7 +30,7 @@ pub struct NumericsTolerance {
 impl NumericsTolerance {
     /// The default of an element type, by name.
     pub fn default_for(dtype: &str) -> Option<Self> {
-        DType::parse(dtype).map(Self::for_dtype)
+        dtype.parse().ok().map(Self::for_dtype)
     }
 
     /// The default of an element type.
@@ -62,11 +64,11 @@ impl NumericsTolerance {
             | DType::U8
             | DType::Bool => (0.0, 0.0, 0.0, f64::MAX, -1.0),
         };
-        Self { dtype: dtype.as_str().to_owned(), atol, rtol, stol, max_error, min_cosine }
+        Self { dtype: dtype.to_string(), atol, rtol, stol, max_error, min_cosine }
     }
 
     /// The defaults of every element type, widest first.
     pub fn defaults() -> Vec<Self> {
-        DType::ALL.into_iter().map(Self::for_dtype).collect()
+        DType::VARIANTS.iter().copied().map(Self::for_dtype).collect()
     }
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use crate::config::{Measure, Profiling};
 use crate::gate::{self, CompareOptions, Policy};
 use crate::ingest;
-use crate::model::{BenchmarkName, Event, Kernel, Metric, Run, SideName, Verdict, counted};
+use crate::model::{BenchmarkName, Event, Kernel, Metric, Profile, Run, SideName, Verdict, counted};
 use crate::process::{Command, Exit};
-use crate::record::{KernelRecord, ProfileRecord, RunFile};
+use crate::record::RunFile;
 
 use super::PipelineError;
 use super::candidates::{Candidate, Measurable};
@@ -96,9 +96,9 @@ impl Profiler<'_, '_> {
         &self,
         candidate: &Candidate<'_>,
         iterations: u32,
-    ) -> Result<Vec<(SideName, ProfileRecord)>, PipelineError> {
+    ) -> Result<Vec<(SideName, Profile)>, PipelineError> {
         let order = candidate.sides.iter().chain(candidate.sides.iter().rev());
-        let mut results: Vec<(SideName, ProfileRecord)> = Vec::new();
+        let mut results: Vec<(SideName, Profile)> = Vec::new();
         for (side, ready) in order {
             let folder = self.folder.join(side.as_str()).join(candidate.name.as_str());
             let known = results.iter().position(|(known, _)| known == side);
@@ -107,9 +107,7 @@ impl Profiler<'_, '_> {
             let record = match known {
                 Some(at) => &mut results[at].1,
                 None => {
-                    let empty =
-                        ProfileRecord { processes: 0, iterations, kernels: Vec::new(), problem: None };
-                    results.push((*side, empty));
+                    results.push((*side, Profile { iterations, ..Profile::default() }));
                     let Some((_, last)) = results.last_mut() else { continue };
                     last
                 }
@@ -164,12 +162,12 @@ impl Profiler<'_, '_> {
 }
 
 /// One more process: of each kernel the quicker is kept, since interference only adds time.
-fn add(record: &mut ProfileRecord, kernels: &[Kernel]) {
+fn add(record: &mut Profile, kernels: &[Kernel]) {
     record.processes += 1;
     for kernel in kernels {
         match record.kernels.iter_mut().find(|known| known.name == kernel.name) {
-            Some(known) => known.ns.0 = known.ns.0.min(kernel.nanoseconds),
-            None => record.kernels.push(KernelRecord::from(kernel)),
+            Some(known) => known.nanoseconds = known.nanoseconds.min(kernel.nanoseconds),
+            None => record.kernels.push(kernel.clone()),
         }
     }
 }

@@ -143,14 +143,11 @@ fn samples(finished: &Finished, raw: &Path, log: &Path, asked: &TimedRequest<'_>
     if let Some(lint) = benchmark.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error) {
         return failed(lint.detail.clone());
     }
-    let mut measured = MeasuredProcess {
-        samples: SampleMap::default(),
-        context: Some(run.context.clone()),
-        iterations: iterations(&bytes),
-    };
+    let mut measured = MeasuredProcess { context: Some(run.context.clone()), ..MeasuredProcess::default() };
     for metric in [Metric::LATENCY, Metric::CPU_TIME] {
         let Some(series) = benchmark.metric(&metric.name) else { continue };
         let Series::Processes(processes) = &series.series else { continue };
+        measured.iterations = processes.first().and_then(|process| process.iterations);
         let values: Vec<f64> = processes.iter().flat_map(|process| process.samples.iter().copied()).collect();
         if values.iter().any(|value| !value.is_finite() || *value < 0.0) {
             return failed(format!("the tool printed a {} that is not a time", metric.name));
@@ -168,17 +165,6 @@ fn samples(finished: &Finished, raw: &Path, log: &Path, asked: &TimedRequest<'_>
         }
         Some(_) => Ok(measured),
     }
-}
-
-/// How often one repetition ran the function; absent where repetitions differ.
-fn iterations(bytes: &[u8]) -> Option<u64> {
-    let file: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    let rows = file.get("benchmarks")?.as_array()?.iter();
-    let mut counts = rows
-        .filter(|row| row.get("run_type").is_none_or(|kind| kind == "iteration"))
-        .map(|row| row.get("iterations").and_then(serde_json::Value::as_u64));
-    let first = counts.next()??;
-    counts.all(|count| count == Some(first)).then_some(first)
 }
 
 fn read(bytes: &[u8]) -> Result<Run, ingest::IngestError> {
@@ -200,23 +186,5 @@ fn remove_if_there(path: &Path) -> Result<(), PipelineError> {
             Err(PipelineError::io("remove", path)(error))
         }
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn iterations_are_those_of_one_repetition_and_unknown_where_they_differ() {
-        let file = |counts: [u64; 2]| {
-            let row = |count| serde_json::json!({"run_type": "iteration", "iterations": count});
-            let mean = serde_json::json!({"run_type": "aggregate", "iterations": 2});
-            let rows = [row(counts[0]), row(counts[1]), mean];
-            serde_json::to_vec(&serde_json::json!({ "benchmarks": rows })).unwrap()
-        };
-        assert_eq!(iterations(&file([20, 20])), Some(20));
-        assert_eq!(iterations(&file([20, 10])), None);
-        assert_eq!(iterations(b"no JSON"), None);
     }
 }

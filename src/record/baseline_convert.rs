@@ -65,7 +65,7 @@ fn series(record: &BaselineBenchmark, metric: &str, kind: MetricKind) -> Option<
         .collect();
     let single = record.values.iter().find(|value| value.metric == metric).map(|value| value.value.0);
     match (kind, summaries.first().and_then(|first| first.median), single) {
-        // What was the same in every process is one value; what was not can't be compared exactly.
+        // A value that was the same in every process is exact; one that differed can't be compared exactly.
         (MetricKind::Exact, Some(first), _) if summaries.iter().all(|s| s.median == Some(first)) => {
             Some(Series::Exact(first))
         }

@@ -1,17 +1,19 @@
 //! One file of a baseline, version 1, and the record of an acceptance. Frozen: see the module's rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use crate::model::{Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode, hex};
+use crate::model::{Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
 
+use super::check::{date, described, known_metric, timestamp};
+use super::error::wrong;
+use super::seal::sealed;
 use super::{
-    AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord, check,
-    lines, schema,
+    AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord,
+    schema, write,
 };
 
 /// One session of a suite on one testbed, as a baseline keeps it: one summary per process. The samples
@@ -22,7 +24,7 @@ pub struct BaselineFile {
     pub schema: BaselineSchema,
     /// The version of benchgate that wrote the file.
     pub benchgate: String,
-    /// SHA-256 of everything else in the file. It finds damage and hand edits; it is no signature.
+    /// SHA-256 of everything else in the file. It finds damage and hand edits; it is not a signature.
     pub sha256: String,
     pub suite: String,
     /// The session of the run; one session is stored once.
@@ -91,7 +93,7 @@ pub struct AnchoredRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineProcess {
-    /// What the machine was like, by name with the unit in it: `load-1m`, `clock-mhz`, `temperature-c`.
+    /// The state of the machine, by name with the unit in it: `load-1m`, `clock-mhz`, `temperature-c`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub state: BTreeMap<String, Number>,
     /// By metric name.
@@ -130,8 +132,9 @@ pub struct QuarantineRecord {
 }
 
 /// Kinds of reasons not to learn from a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum QuarantineCause {
     /// Slower than the stored sessions by more than the floor.
     Regressed,
@@ -143,22 +146,8 @@ pub enum QuarantineCause {
     Unverified,
     /// Not everything planned was done.
     Incomplete,
-    /// Nothing could be said of it: the machine was disturbed, or what the stored sessions have was not measured.
+    /// It could not be decided: the machine was disturbed, or a benchmark of the stored sessions was not measured.
     Undecided,
-}
-
-impl QuarantineCause {
-    /// The word stored in files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Regressed => "regressed",
-            Self::Errored => "errored",
-            Self::Diverged => "diverged",
-            Self::Unverified => "unverified",
-            Self::Incomplete => "incomplete",
-            Self::Undecided => "undecided",
-        }
-    }
 }
 
 /// The record that a real change is the new normal: who says so, why, and from which run on.
@@ -188,48 +177,49 @@ pub struct AcceptanceFile {
     pub until: Option<String>,
 }
 
+sealed!(BaselineFile);
+sealed!(AcceptanceFile);
+
 impl BaselineFile {
     /// Reads one file of a baseline and checks its hash.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole, consistent and unchanged file of a known version.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
-        let file: Self =
-            serde_json::from_slice(bytes).map_err(|error| schema::explain_baseline(bytes, &error))?;
-        check::baseline(&file)?;
-        check::hash(&file.sha256, &file.hash())?;
-        Ok(file)
+        schema::read(bytes, &BaselineSchema::FORMAT, Self::check)
+    }
+
+    /// Refuses a file that contradicts itself, or that was changed after it was written.
+    pub(super) fn check(&self) -> Result<(), RecordError> {
+        timestamp("created", &self.created)?;
+        let metrics = described(&self.metrics)?;
+        let mut names = BTreeSet::new();
+        for (at, benchmark) in self.benchmarks.iter().enumerate() {
+            let at = format!("benchmarks[{at}]");
+            if !names.insert(benchmark.name.as_str()) {
+                return Err(wrong(at, format!("a second benchmark is named {:?}", benchmark.name)));
+            }
+            benchmark.outcome.check(&at)?;
+            let named = benchmark.processes.iter().flat_map(|process| process.summaries.keys());
+            let mut named = named.chain(benchmark.values.iter().map(|value| &value.metric));
+            named.try_for_each(|name| known_metric(&at, name, &metrics))?;
+        }
+        self.check_seal()
     }
 
     /// The file's bytes, a line for each benchmark: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        lines::of(self)
-    }
-
-    /// Writes the hash of the content into the content.
-    pub fn seal(&mut self) {
-        self.sha256 = self.hash();
-    }
-
-    pub(super) fn hash(&self) -> String {
-        hash(&Self { sha256: String::new(), ..self.clone() })
+        write::line_per_entry(self)
     }
 }
 
 impl AcceptanceFile {
     /// Reads an acceptance and checks its hash.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole and unchanged file of a known version.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
-        let file: Self =
-            serde_json::from_slice(bytes).map_err(|error| schema::explain_acceptance(bytes, &error))?;
-        check::timestamp("created", &file.created)?;
-        if let Some(until) = &file.until {
-            check::date("until", until)?;
-        }
-        check::hash(&file.sha256, &file.hash())?;
-        Ok(file)
+        schema::read(bytes, &AcceptanceSchema::FORMAT, |file: &Self| {
+            timestamp("created", &file.created)?;
+            if let Some(until) = &file.until {
+                date("until", until)?;
+            }
+            file.check_seal()
+        })
     }
 
     /// Whether it covers this benchmark; `None` is the whole run. An invalid glob matches nothing, so that it accepts
@@ -246,7 +236,7 @@ impl AcceptanceFile {
 
     /// The file's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        lines::of(self)
+        write::line_per_entry(self)
     }
 
     /// The same on one line.
@@ -255,19 +245,4 @@ impl AcceptanceFile {
         line.push(b'\n');
         line
     }
-
-    /// Writes the hash of the content into the content.
-    pub fn seal(&mut self) {
-        self.sha256 = self.hash();
-    }
-
-    fn hash(&self) -> String {
-        hash(&Self { sha256: String::new(), ..self.clone() })
-    }
-}
-
-/// Over the content and not the bytes: another line ending is no edit.
-pub(super) fn hash(content: &impl Serialize) -> String {
-    let bytes = serde_json::to_vec(content).unwrap_or_default();
-    hex(&Sha256::digest(&bytes))
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Verdict;
 
-use super::{BisectionSchema, Number, RecordError, schema};
+use super::{BisectionSchema, Number, RecordError, schema, write};
 
 /// Which of many candidates made a benchmark worse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub struct BisectionFile {
     /// The bad end compared with the good end, once both were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<ObservationRecord>,
-    /// What the range fell into, in order.
+    /// The parts that the range was divided into, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRecord>,
     /// Every pair that was compared.
@@ -37,7 +37,7 @@ pub struct BisectionFile {
     pub blocks: u32,
     /// Time that measuring took, over all attempts.
     pub seconds: Number,
-    /// What the reader should know.
+    /// Notes for the reader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -111,7 +111,7 @@ pub struct PartRecord {
     pub observation: ObservationRecord,
 }
 
-/// What is known of a part.
+/// The kinds of parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
@@ -136,17 +136,12 @@ pub struct ProbeRecord {
 
 impl BisectionFile {
     /// Reads `bisect.json`.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole bisection of a known version.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
-        serde_json::from_slice(bytes).map_err(|error| schema::explain_bisection(bytes, &error))
+        schema::read(bytes, &BisectionSchema::FORMAT, |_| Ok(()))
     }
 
-    /// The file's text: the same value gives the same bytes, with a newline at the end.
-    pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+    /// The file's bytes: the same value gives the same bytes.
+    pub fn to_json(&self) -> Vec<u8> {
+        write::indented(self)
     }
 }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Lint, SideName, Toolchain, VerifyCode, is_sha256};
 
-use super::{BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, StageRecord, check, schema};
+use super::error::wrong;
+use super::{BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, StageRecord, schema, write};
 
 /// Everything that verifying and measuring need, by the name of a file in the archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,21 +32,9 @@ pub struct BundleFile {
     pub files: Vec<BundledFile>,
     /// One, or base and head.
     pub sides: Vec<BundledSide>,
-    /// What a reader of the verdict must know before anything else.
+    /// Notes that a reader of the verdict must see first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-}
-
-/// The bundle that a run measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BundleOrigin {
-    /// Of the whole archive.
-    pub sha256: String,
-    /// When it was made, RFC 3339.
-    pub created: String,
-    /// Facts of the machine that compiled.
-    pub made_on: BTreeMap<String, String>,
 }
 
 /// A file of the archive.
@@ -65,7 +54,7 @@ pub struct BundledSide {
     pub name: SideName,
     /// Its configuration, as a file of the archive. A separate policy file and the lock are next to it.
     pub config: String,
-    /// What that configuration calls this side: the base of a pull request is the head of its own.
+    /// The name of this side in that configuration: the base of a pull request is the head in its configuration.
     pub declared: SideName,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -152,22 +141,13 @@ pub struct ReferenceProblem {
 
 impl BundleFile {
     /// Reads a manifest.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole, consistent manifest of a known version.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
-        let file: Self =
-            serde_json::from_slice(bytes).map_err(|error| schema::explain_bundle(bytes, &error))?;
-        consistent(&file)?;
-        Ok(file)
+        schema::read(bytes, &BundleSchema::FORMAT, consistent)
     }
 
-    /// The manifest's bytes, with a newline at the end.
+    /// The manifest's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        // Keys are strings and numbers are whole, so there is nothing JSON can't hold.
-        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes
+        write::indented(self)
     }
 
     /// Bytes of all files.
@@ -188,10 +168,6 @@ pub fn is_plain_path(path: &str) -> bool {
     path.len() <= LONGEST_PATH && path.split('/').all(plain)
 }
 
-fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
-    RecordError::Inconsistent { at: at.into(), what: what.into() }
-}
-
 /// Refuses a manifest that contradicts itself; the first contradiction is named.
 fn consistent(file: &BundleFile) -> Result<(), RecordError> {
     let mut paths = BTreeSet::new();
@@ -207,7 +183,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
             return Err(wrong(at, format!("{:?} is listed twice", listed.path)));
         }
     }
-    // A file where another one needs a folder would be met as an odd error of the disk.
+    // A file where another one needs a folder would only show as an error of the file system while unpacking.
     let is_folder = |path: &str| {
         let inside = format!("{path}/");
         paths.range(inside.as_str()..).next().is_some_and(|next| next.starts_with(&inside))
@@ -236,7 +212,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
             if !names.insert(benchmark.name.as_str()) {
                 return Err(wrong(at, "a second benchmark has this name"));
             }
-            check::outcome(&at, &benchmark.outcome)?;
+            benchmark.outcome.check(&at)?;
             if (benchmark.outcome.status == OutcomeStatus::Ok) != benchmark.module.is_some() {
                 return Err(wrong(at, "it has a module and failed, or neither"));
             }

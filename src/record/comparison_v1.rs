@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Context, Lint, Metric, SideName, Testbed, Toolchain, Verdict, Verification};
 
-use super::{ComparisonSchema, Number, RecordError, schema};
+use super::{ComparisonSchema, Number, RecordError, schema, write};
 
 /// The answer about two runs, row by row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,27 +36,18 @@ pub struct ComparisonFile {
 
 impl ComparisonFile {
     /// Reads `comparison.json`.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole comparison of a known version.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
-        serde_json::from_slice(bytes).map_err(|error| schema::explain_comparison(bytes, &error))
+        schema::read(bytes, &ComparisonSchema::FORMAT, |_| Ok(()))
     }
 
-    /// The file's bytes: the same value gives the same bytes, with a newline at the end.
+    /// The file's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + self.rows.len() * ROW_BYTES);
-        if serde_json::to_writer_pretty(&mut bytes, self).is_err() {
-            bytes.clear();
-        }
-        bytes.push(b'\n');
-        bytes
+        write::indented_into(Vec::with_capacity(HEAD_BYTES + self.rows.len() * ROW_BYTES), self)
     }
 }
 
-/// What a file needs before its rows, and what a row of a foreign file takes, rounded up: room that is
-/// there from the start isn't copied as the text grows.
+/// Bytes of a file before its rows, and of a row of a foreign file, rounded up: room that is there from the start isn't
+/// copied as the text grows.
 const HEAD_BYTES: usize = 8 * 1024;
 const ROW_BYTES: usize = 1600;
 
@@ -267,7 +258,7 @@ pub struct GeomeanRecord {
     pub rows: u32,
 }
 
-/// What the verdict rests on in addition to the runs. Floors and tolerances stand in the rows they applied to.
+/// The basis of the verdict in addition to the runs. Floors and tolerances are in the rows they applied to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRecord {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::model::{
     Artifact, Benchmark, BenchmarkName, Calibration, Metric, MetricKind, MetricSeries, Origin, Outcome,
-    Process, Profile, Run, Series, SideName, Spread, Stage,
+    Process, Run, Series, SideName, Spread, Stage,
 };
 
-use super::telemetry_v1;
+use super::telemetry_v1::telemetry;
 use super::{
-    ArtifactRecord, BenchmarkRecord, CalibrationRecord, Number, OutcomeRecord, OutcomeStatus, ProcessRecord,
-    RunFile, RunSchema, SideRecord, SpreadRecord, StageStatus,
+    BenchmarkRecord, CalibrationRecord, Number, ProcessRecord, RunFile, RunSchema, SideRecord, SpreadRecord,
+    StageStatus,
 };
 
 impl RunFile {
@@ -87,9 +87,9 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
             .processes
             .iter()
             .filter(|process| process.failure.is_none())
-            .filter_map(telemetry_v1::telemetry)
+            .filter_map(|process| Some(telemetry(process.order, process.telemetry.as_ref()?)))
             .collect(),
-        profile: record.profile.as_ref().map(Profile::from),
+        profile: record.profile.clone(),
         compiler: record.compiler.clone(),
     }
 }
@@ -104,21 +104,23 @@ fn samples_of(record: &BenchmarkRecord, metric: &str) -> Series {
 }
 
 fn taken(process: &ProcessRecord, samples: Vec<f64>) -> Process {
-    Process { samples, slot: process.slot, started: Some(Arc::from(process.started.as_str())) }
+    Process {
+        samples,
+        slot: process.slot,
+        iterations: process.iterations,
+        started: Some(Arc::from(process.started.as_str())),
+    }
 }
 
 fn single(metric: Metric, value: f64) -> MetricSeries {
     let series = match metric.kind {
         MetricKind::Exact => Series::Exact(value),
-        MetricKind::Noisy => {
-            Series::Processes(vec![Process { samples: vec![value], slot: None, started: None }])
-        }
+        MetricKind::Noisy => Series::Processes(vec![Process { samples: vec![value], ..Process::default() }]),
     };
     MetricSeries { metric, series }
 }
 
 /// Metrics that other parts of the record already hold, so that no number is stored twice.
-#[expect(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^53")]
 fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
     let mut metrics = Vec::new();
     // A cached stage says how long the look-up took, which is not a compile time.
@@ -144,41 +146,6 @@ fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
         metrics.push(MetricSeries { metric: Metric::PEAK_HOST_MEMORY, series: Series::Processes(memory) });
     }
     metrics
-}
-
-impl From<&OutcomeRecord> for Outcome {
-    fn from(record: &OutcomeRecord) -> Self {
-        let why = record.why.clone().unwrap_or_default();
-        match (record.status, record.stage) {
-            (OutcomeStatus::Ok, _) => Self::Ok,
-            (OutcomeStatus::Unsupported, _) => Self::Unsupported { reason: why },
-            (OutcomeStatus::Skipped, _) => Self::Skipped { reason: why },
-            // Reading refuses a failure without its stage; benchmark is where it would show.
-            (OutcomeStatus::Failed, stage) => Self::Failed { stage: stage.unwrap_or(Stage::Benchmark), why },
-        }
-    }
-}
-
-impl From<&Outcome> for OutcomeRecord {
-    fn from(outcome: &Outcome) -> Self {
-        let (status, stage, why) = match outcome {
-            Outcome::Ok => (OutcomeStatus::Ok, None, None),
-            Outcome::Unsupported { reason } => (OutcomeStatus::Unsupported, None, Some(reason)),
-            Outcome::Failed { stage, why } => (OutcomeStatus::Failed, Some(*stage), Some(why)),
-            Outcome::Skipped { reason } => (OutcomeStatus::Skipped, None, Some(reason)),
-        };
-        Self { status, stage, why: why.cloned() }
-    }
-}
-
-impl From<&ArtifactRecord> for Artifact {
-    fn from(record: &ArtifactRecord) -> Self {
-        Self {
-            vmfb_sha256: record.vmfb_sha256.clone(),
-            execution_sha256: record.execution_sha256.clone(),
-            workload: record.workload.clone(),
-        }
-    }
 }
 
 impl From<&Calibration> for CalibrationRecord {

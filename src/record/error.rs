@@ -1,4 +1,4 @@
-//! What can be wrong with a stored file.
+//! Errors of reading a stored file.
 
 /// Why bytes are not a usable record. Each message is a fragment that fits "failed to read PATH: …".
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,11 @@ pub enum RecordError {
     TooDense { mebibytes: usize },
 }
 
+/// A contradiction at this path inside the document.
+pub(super) fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
+    RecordError::Inconsistent { at: at.into(), what: what.into() }
+}
+
 impl RecordError {
     /// Line and column, counted from 1, where the fault has a place.
     pub fn place(&self) -> Option<(usize, usize)> {
@@ -43,7 +48,7 @@ impl RecordError {
 
     pub(super) fn from_json(error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
-        // The place is a field of its own; serde_json repeats it at the end of its message.
+        // The place has its own field; serde_json repeats it at the end of its message.
         let text = error.to_string();
         let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned();
         match error.classify() {

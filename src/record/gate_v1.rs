@@ -7,7 +7,7 @@ use crate::model::Verdict;
 
 use super::{FloorRecord, Number};
 
-/// What judges the run where nothing else is asked for, so that judging in a second step gives the verdict of doing it
+/// Judges the run where no other policy is given, so that judging in a second step gives the verdict of doing it
 /// in one. A published verdict never comes from it: the base's own configuration judges there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -12,6 +12,7 @@
 mod backend_v1;
 mod baseline_convert;
 mod baseline_v1;
+mod benchmark_v1;
 mod bisection_v1;
 mod bundle_v1;
 mod check;
@@ -19,17 +20,18 @@ mod comparison_v1;
 mod convert;
 mod error;
 mod gate_v1;
-mod lines;
 mod parquet;
 mod plan_v1;
-mod profile_v1;
+mod run_check;
 mod run_v1;
 mod samples;
 mod schema;
+mod seal;
 mod telemetry_v1;
 #[cfg(test)]
 mod tests;
 mod weight;
+mod write;
 
 pub use crate::model::Number;
 pub use backend_v1::{
@@ -40,12 +42,13 @@ pub use baseline_v1::{
     AcceptanceFile, AnchoredRecord, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause,
     QuarantineRecord, SummaryRecord,
 };
+pub use benchmark_v1::{ArtifactRecord, OutcomeRecord, OutcomeStatus, StageRecord, StageStatus, ValueRecord};
 pub use bisection_v1::{
     BisectionFile, BisectionResult, CandidateRecord, ObservationRecord, PartKind, PartRecord, ProbeRecord,
 };
 pub use bundle_v1::{
-    BundleFile, BundleOrigin, BundledBenchmark, BundledFile, BundledInput, BundledModule, BundledParameters,
-    BundledSide, ReferenceProblem, is_plain_path,
+    BundleFile, BundledBenchmark, BundledFile, BundledInput, BundledModule, BundledParameters, BundledSide,
+    ReferenceProblem, is_plain_path,
 };
 pub use comparison_v1::{
     ComparisonFile, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode, PolicyRecord,
@@ -53,18 +56,14 @@ pub use comparison_v1::{
 };
 pub use error::RecordError;
 pub use gate_v1::{GateMetricRecord, GateRecord, GateWaiverRecord, OverrideRecord};
-pub use plan_v1::{
-    MergedShardRecord, PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord, ShardRecord,
-};
-pub use profile_v1::{KernelRecord, ProfileRecord};
+pub use plan_v1::{PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord};
 pub use run_v1::{
-    ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, OutcomeRecord, OutcomeStatus,
-    ProcessRecord, RunFile, SideRecord, SpreadRecord, StageRecord, StageStatus, TimingRecord, ValueRecord,
+    BenchmarkRecord, BundleOrigin, CalibrationRecord, Design, MeasureRecord, MergedShardRecord,
+    ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord, TimingRecord,
 };
 pub use samples::SampleMap;
 pub use schema::{
     AcceptanceSchema, BaselineSchema, BisectionSchema, BundleSchema, ComparisonSchema, PlanSchema, RunSchema,
-    acceptance_json_schema, baseline_json_schema, bisection_json_schema, bundle_json_schema,
-    comparison_json_schema, plan_json_schema, run_json_schema,
+    json_schema_of,
 };
 pub use telemetry_v1::{CpuTelemetryRecord, GpuTelemetryRecord, RangeRecord, TelemetryRecord};

@@ -1,13 +1,15 @@
-//! The plan of a suite that several machines measure, version 1, and what its shards leave in a run file.
+//! The plan of a suite that several machines measure, version 1. Frozen: see the module's rule before touching a field.
 
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{SideName, Testbed};
+use crate::model::SideName;
 
-use super::{Design, GateRecord, Number, PlanSchema, RecordError, baseline_v1, check, schema};
+use super::error::wrong;
+use super::seal::sealed;
+use super::{Design, GateRecord, Number, PlanSchema, RecordError, schema, write};
 
 /// Who measures what of a suite, and everything that all of its shards must agree on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,56 +83,20 @@ pub struct PlannedShardRecord {
     pub seconds: Number,
 }
 
-/// Says in a run file that it is one shard of a suite: it can't be judged alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ShardRecord {
-    /// SHA-256 of the plan.
-    pub plan: String,
-    pub shard: u32,
-    /// A later attempt at a shard replaces an earlier one.
-    pub attempt: u32,
-}
-
-/// Where a shard of a merged run was measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MergedShardRecord {
-    pub plan: String,
-    pub shard: u32,
-    pub attempt: u32,
-    pub session: String,
-    pub testbed: Testbed,
-}
+sealed!(PlanFile);
 
 impl PlanFile {
-    /// Reads a plan and checks its digest.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole, consistent and unchanged plan of a known version.
+    /// Reads a plan and checks its hash.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
-        let file: Self =
-            serde_json::from_slice(bytes).map_err(|error| schema::explain_plan(bytes, &error))?;
-        check::hash(&file.sha256, &file.hash())?;
-        consistent(&file)?;
-        Ok(file)
+        schema::read(bytes, &PlanSchema::FORMAT, |file: &Self| {
+            file.check_seal()?;
+            consistent(file)
+        })
     }
 
     /// The file's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
-        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes
-    }
-
-    /// Writes the digest of the content into the content.
-    pub fn seal(&mut self) {
-        self.sha256 = self.hash();
-    }
-
-    fn hash(&self) -> String {
-        baseline_v1::hash(&Self { sha256: String::new(), ..self.clone() })
+        write::indented(self)
     }
 
     /// The shard of this number.
@@ -140,11 +106,10 @@ impl PlanFile {
 }
 
 fn consistent(file: &PlanFile) -> Result<(), RecordError> {
-    let wrong = |at: &str, what: String| RecordError::Inconsistent { at: at.to_owned(), what };
     let sides: Vec<SideName> = file.sides.iter().map(|side| side.name).collect();
     match (file.design, sides.as_slice()) {
         (Design::Single, [_]) | (Design::Pairs, [SideName::Base, SideName::Head]) => {}
-        _ => return Err(wrong("sides", "the sides are not those of the design".to_owned())),
+        _ => return Err(wrong("sides", "the sides are not those of the design")),
     }
     // A policy has a handful of metrics; more rows would only cost memory.
     const MOST_METRICS: usize = 64;

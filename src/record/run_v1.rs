@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
-    BlockSlot, Context, Lint, Metric, SideName, Stage, Testbed, Toolchain, Verification, Workload,
-};
+use crate::model::{BlockSlot, Context, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification};
 
 use super::{
-    BackendRecord, BundleOrigin, GateRecord, MergedShardRecord, Number, ProfileRecord, RecordError,
-    RunSchema, SampleMap, ShardRecord, TelemetryRecord, check, schema, weight,
+    ArtifactRecord, BackendRecord, GateRecord, Number, OutcomeRecord, RunSchema, SampleMap, StageRecord,
+    TelemetryRecord, ValueRecord, write,
 };
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
@@ -52,7 +50,7 @@ pub struct RunFile {
     /// The suite's policy when the run was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateRecord>,
-    /// Calibration travels inside the run, so that a verdict needs nothing else.
+    /// The calibration is part of the run, so that a verdict needs nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationRecord>,
     /// Findings about the whole run.
@@ -61,24 +59,9 @@ pub struct RunFile {
 }
 
 impl RunFile {
-    /// Reads `run.json`.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole, consistent run file of a known version: the error names the line
-    /// and column, or the path inside the document.
-    pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
-        weight::check(bytes)?;
-        let file: Self = serde_json::from_slice(bytes).map_err(|error| schema::explain(bytes, &error))?;
-        check::run(&file)?;
-        Ok(file)
-    }
-
-    /// The file's bytes: the same value gives the same bytes, with a newline at the end.
+    /// The file's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
-        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes
+        write::indented(self)
     }
 
     /// The side of this name.
@@ -198,81 +181,14 @@ pub struct BenchmarkRecord {
     /// Metrics with one value for the benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRecord>,
-    /// Time per kernel, from processes of their own: context for people, never judged.
+    /// Time per kernel, from separate processes: context for people, never judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<ProfileRecord>,
+    pub profile: Option<Profile>,
     /// What the compiler counted in the module, by its own names: `execution.dispatch-count`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lints: Vec<Lint>,
-}
-
-/// What became of the benchmark.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OutcomeRecord {
-    pub status: OutcomeStatus,
-    /// The stage that failed; present exactly for `failed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stage: Option<Stage>,
-    /// In words; present for everything but `ok`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-}
-
-/// The four outcomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum OutcomeStatus {
-    Ok,
-    Unsupported,
-    Failed,
-    Skipped,
-}
-
-/// What was executed, by content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ArtifactRecord {
-    /// SHA-256 of the compiled module.
-    pub vmfb_sha256: String,
-    pub vmfb_bytes: u64,
-    /// SHA-256 over everything else that is executed: runtime, parameters, inputs, run flags.
-    pub execution_sha256: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dispatch_count: Option<u64>,
-    /// What the module was asked to do; absent in files of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workload: Option<Workload>,
-}
-
-/// One stage of one benchmark.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StageRecord {
-    pub stage: Stage,
-    pub status: StageStatus,
-    /// Wall-clock time it took in this run; for `cached`, the time to find it.
-    pub seconds: Number,
-    /// For `cached`, the time that it took when it was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_in_seconds: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak_memory_bytes: Option<u64>,
-    /// Path of the log, relative to the run file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log: Option<String>,
-}
-
-/// How a stage ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StageStatus {
-    Ok,
-    Cached,
-    Failed,
-    Skipped,
 }
 
 /// One fresh start of the benchmark tool.
@@ -302,7 +218,7 @@ pub struct ProcessRecord {
     /// Iterations in each repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
-    /// What the machine did meanwhile.
+    /// The state of the machine during the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<TelemetryRecord>,
     /// By metric name: one value per repetition, in the metric's unit, in the order taken.
@@ -311,13 +227,38 @@ pub struct ProcessRecord {
     pub samples: SampleMap,
 }
 
-/// A metric with one value for the benchmark.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// The bundle that a run measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ValueRecord {
-    /// Name of an entry of `metrics`.
-    pub metric: String,
-    pub value: Number,
+pub struct BundleOrigin {
+    /// Of the whole archive.
+    pub sha256: String,
+    /// When it was made, RFC 3339.
+    pub created: String,
+    /// Facts of the machine that compiled.
+    pub made_on: BTreeMap<String, String>,
+}
+
+/// Says in a run file that it is one shard of a suite: it can't be judged alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShardRecord {
+    /// SHA-256 of the plan.
+    pub plan: String,
+    pub shard: u32,
+    /// A later attempt at a shard replaces an earlier one.
+    pub attempt: u32,
+}
+
+/// Where a shard of a merged run was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MergedShardRecord {
+    pub plan: String,
+    pub shard: u32,
+    pub attempt: u32,
+    pub session: String,
+    pub testbed: Testbed,
 }
 
 /// An A/A calibration.

@@ -1,13 +1,12 @@
-//! Schema names and versions as types.
+//! Schema names and versions as types, and what reading a file of one version has in common.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{
-    AcceptanceFile, BaselineFile, BisectionFile, BundleFile, ComparisonFile, PlanFile, RecordError, RunFile,
-};
+use super::RecordError;
 
 macro_rules! schema_field {
     ($type:ident, $what:literal, $family:literal, $version:literal) => {
@@ -17,7 +16,7 @@ macro_rules! schema_field {
 
         impl $type {
             pub const NAME: &'static str = concat!($family, $version);
-            const FORMAT: Format =
+            pub(super) const FORMAT: Format =
                 Format { what: $what, family: $family, version: $version, name: Self::NAME };
         }
 
@@ -62,10 +61,10 @@ schema_field!(BisectionSchema, "bisection", "benchgate/bisection/v", 1);
 schema_field!(BundleSchema, "bundle", "benchgate/bundle/v", 1);
 schema_field!(PlanSchema, "plan", "benchgate/plan/v", 1);
 
-/// What a `schema` field is compared with.
-struct Format {
+/// The value that a `schema` field must have, in parts.
+pub(super) struct Format {
     what: &'static str,
-    /// What stands before the version.
+    /// The name without its version.
     family: &'static str,
     version: u32,
     name: &'static str,
@@ -78,36 +77,19 @@ struct Head {
     benchgate: Option<String>,
 }
 
-pub(super) fn explain(bytes: &[u8], error: &serde_json::Error) -> RecordError {
-    explain_as(&RunSchema::FORMAT, bytes, error)
+/// Reads a file of this version and refuses one that contradicts itself.
+pub(super) fn read<T: DeserializeOwned>(
+    bytes: &[u8],
+    format: &Format,
+    check: impl FnOnce(&T) -> Result<(), RecordError>,
+) -> Result<T, RecordError> {
+    let file = serde_json::from_slice(bytes).map_err(|error| explain(format, bytes, &error))?;
+    check(&file)?;
+    Ok(file)
 }
 
-pub(super) fn explain_comparison(bytes: &[u8], error: &serde_json::Error) -> RecordError {
-    explain_as(&ComparisonSchema::FORMAT, bytes, error)
-}
-
-pub(super) fn explain_baseline(bytes: &[u8], error: &serde_json::Error) -> RecordError {
-    explain_as(&BaselineSchema::FORMAT, bytes, error)
-}
-
-pub(super) fn explain_acceptance(bytes: &[u8], error: &serde_json::Error) -> RecordError {
-    explain_as(&AcceptanceSchema::FORMAT, bytes, error)
-}
-
-pub(super) fn explain_bisection(bytes: &[u8], error: &serde_json::Error) -> RecordError {
-    explain_as(&BisectionSchema::FORMAT, bytes, error)
-}
-
-pub(super) fn explain_plan(bytes: &[u8], error: &serde_json::Error) -> RecordError {
-    explain_as(&PlanSchema::FORMAT, bytes, error)
-}
-
-pub(super) fn explain_bundle(bytes: &[u8], error: &serde_json::Error) -> RecordError {
-    explain_as(&BundleSchema::FORMAT, bytes, error)
-}
-
-/// Why a file that did not parse as this version did not: another version is said before anything else.
-fn explain_as(format: &Format, bytes: &[u8], error: &serde_json::Error) -> RecordError {
+/// Why a file did not parse as this version: another version is reported before anything else.
+fn explain(format: &Format, bytes: &[u8], error: &serde_json::Error) -> RecordError {
     let Ok(Head { schema: Some(found), benchgate }) = serde_json::from_slice::<Head>(bytes) else {
         return RecordError::from_json(error);
     };
@@ -127,43 +109,9 @@ fn explain_as(format: &Format, bytes: &[u8], error: &serde_json::Error) -> Recor
     RecordError::Version { found, known: format.name, need }
 }
 
-/// The JSON Schema of a run file, as `schemas/run.json` holds it.
-pub fn run_json_schema() -> String {
-    pretty(&schemars::schema_for!(RunFile))
-}
-
-/// The JSON Schema of a comparison, as `schemas/comparison.json` holds it.
-pub fn comparison_json_schema() -> String {
-    pretty(&schemars::schema_for!(ComparisonFile))
-}
-
-/// The JSON Schema of a file of a baseline, as `schemas/baseline.json` holds it.
-pub fn baseline_json_schema() -> String {
-    pretty(&schemars::schema_for!(BaselineFile))
-}
-
-/// The JSON Schema of an acceptance, as `schemas/acceptance.json` holds it.
-pub fn acceptance_json_schema() -> String {
-    pretty(&schemars::schema_for!(AcceptanceFile))
-}
-
-/// The JSON Schema of a bisection, as `schemas/bisection.json` holds it.
-pub fn bisection_json_schema() -> String {
-    pretty(&schemars::schema_for!(BisectionFile))
-}
-
-/// The JSON Schema of a bundle's manifest, as `schemas/bundle.json` holds it.
-pub fn bundle_json_schema() -> String {
-    pretty(&schemars::schema_for!(BundleFile))
-}
-
-/// The JSON Schema of a plan, as `schemas/plan.json` holds it.
-pub fn plan_json_schema() -> String {
-    pretty(&schemars::schema_for!(PlanFile))
-}
-
-fn pretty(schema: &Schema) -> String {
-    let mut text = serde_json::to_string_pretty(schema).unwrap_or_default();
+/// The JSON Schema of a stored file, as `schemas/` holds it.
+pub fn json_schema_of<T: JsonSchema>() -> String {
+    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(T)).unwrap_or_default();
     text.push('\n');
     text
 }

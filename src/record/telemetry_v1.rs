@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{ForeignProcess, Telemetry};
 
-use super::{Number, ProcessRecord};
+use super::Number;
 
 /// The machine over the time of one process.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub struct CpuTelemetryRecord {
     pub foreign: Number,
     /// Share that the hypervisor gave to other machines.
     pub stolen: Number,
-    /// The share that the kernel's counters can't tell from none over so short a time.
+    /// The share that the kernel's counters can't distinguish from zero over so short a time.
     pub resolution: Number,
     /// Times that one of them lowered its clock because of heat; absent where the machine does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct CpuTelemetryRecord {
     pub by: Option<ForeignProcess>,
 }
 
-/// A GPU over the time of one process. What its driver does not tell is absent.
+/// A GPU over the time of one process. Values that its driver does not report are absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GpuTelemetryRecord {
@@ -53,7 +53,7 @@ pub struct GpuTelemetryRecord {
     pub temperature_celsius: Option<RangeRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_watts: Option<RangeRecord>,
-    /// Most memory in use, by anybody.
+    /// Most memory in use, by all processes together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_used_bytes: Option<u64>,
     /// What held the clock down in any reading: `power`, `thermal`, `hardware`.
@@ -85,10 +85,9 @@ pub struct RangeRecord {
 /// Share of a processor's time below which no result moves: a twentieth over one process of many.
 const LITTLE: f64 = 0.05;
 
-/// What bears on the verdict. `None` where the process was not watched.
-pub(super) fn telemetry(process: &ProcessRecord) -> Option<Telemetry> {
-    let record = process.telemetry.as_ref()?;
-    let mut seen = Telemetry { order: process.order, ..Telemetry::default() };
+/// The part that bears on the verdict. `order` is the position of the process among all of the session.
+pub(super) fn telemetry(order: u32, record: &TelemetryRecord) -> Telemetry {
+    let mut seen = Telemetry { order, ..Telemetry::default() };
     if let Some(cpu) = &record.cpu {
         let share = cpu.foreign.0 + cpu.stolen.0;
         if share > cpu.resolution.0.max(LITTLE) {
@@ -113,5 +112,5 @@ pub(super) fn telemetry(process: &ProcessRecord) -> Option<Telemetry> {
         let last = gpu.temperature_celsius.map(|range| range.last.0);
         seen.temperature = [seen.temperature, last].into_iter().flatten().reduce(f64::max);
     }
-    Some(seen)
+    seen
 }

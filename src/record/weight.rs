@@ -22,8 +22,7 @@ const LIST: usize = 32;
 const NUMBER: usize = 12;
 const TEXT: usize = 32;
 
-/// # Errors
-/// A large file of records that are far smaller than any measurement.
+/// Refuses a large file of records that are far smaller than any measurement.
 pub(super) fn check(bytes: &[u8]) -> Result<(), RecordError> {
     let most = bytes.len().saturating_mul(MOST);
     if bytes.len() <= FREE_BYTES || weight(bytes, most) <= most {

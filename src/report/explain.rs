@@ -316,7 +316,7 @@ mod tests {
         let kernel = Kernel { name: "main_dispatch_0".to_owned(), calls: 1.0, nanoseconds: latency * 0.9 };
         let benchmark = Benchmark {
             metrics: vec![MetricSeries { metric: Metric::LATENCY, series }],
-            profile: profiled.then(|| Profile { kernels: vec![kernel], problem: None }),
+            profile: profiled.then(|| Profile { kernels: vec![kernel], ..Profile::default() }),
             ..Benchmark::new("m/cpu/main")
         };
         Run { benchmarks: vec![benchmark], ..Run::default() }

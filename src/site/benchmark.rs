@@ -247,7 +247,7 @@ fn reasons(session: &Session, benchmark: &str) -> String {
     let of = |held: &&crate::record::QuarantineRecord| {
         held.benchmark.as_deref().is_none_or(|excluded| excluded == benchmark)
     };
-    let said = session.held.iter().filter(of).map(|held| format!("{}: {}", held.cause.as_str(), held.why));
+    let said = session.held.iter().filter(of).map(|held| format!("{}: {}", held.cause, held.why));
     said.collect::<Vec<_>>().join("; ")
 }
 

@@ -261,7 +261,7 @@ fn joined_runs_are_processes_and_their_blocks_no_longer_pair_up() {
 
 /// The formats that can be read have their own list; what is said around it must not change with it.
 fn without_formats(text: &str) -> String {
-    let names: Vec<&str> = benchgate::ingest::Format::ALL.iter().map(|format| format.as_str()).collect();
+    let names: Vec<&str> = benchgate::ingest::Format::ALL.iter().map(|format| format.into_str()).collect();
     let words: Vec<String> = text
         .split('\n')
         .map(|line| {

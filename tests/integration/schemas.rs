@@ -3,6 +3,10 @@
 
 use std::path::Path;
 
+use benchgate::record::{
+    AcceptanceFile, BaselineFile, BisectionFile, BundleFile, ComparisonFile, PlanFile, RunFile,
+    json_schema_of,
+};
 use serde_json::Value;
 
 fn assert_same_as_file(name: &str, schema: &str) {
@@ -20,7 +24,7 @@ fn assert_same_as_file(name: &str, schema: &str) {
 
 #[test]
 fn run_json_is_described_by_its_schema() {
-    assert_same_as_file("schemas/run.json", &benchgate::record::run_json_schema());
+    assert_same_as_file("schemas/run.json", &json_schema_of::<RunFile>());
 }
 
 #[test]
@@ -35,24 +39,24 @@ fn the_reference_page_describes_every_key_of_the_configuration() {
 
 #[test]
 fn comparison_json_is_described_by_its_schema() {
-    assert_same_as_file("schemas/comparison.json", &benchgate::record::comparison_json_schema());
+    assert_same_as_file("schemas/comparison.json", &json_schema_of::<ComparisonFile>());
 }
 
 #[test]
 fn a_bisection_is_described_by_its_schema() {
-    assert_same_as_file("schemas/bisection.json", &benchgate::record::bisection_json_schema());
+    assert_same_as_file("schemas/bisection.json", &json_schema_of::<BisectionFile>());
     let golden = include_str!("../fixtures/record/bisection-v1.json");
     assert_eq!(faults("bisection.json", &serde_json::from_str(golden).unwrap()), Vec::<String>::new());
 }
 
 #[test]
 fn a_plan_is_described_by_its_schema() {
-    assert_same_as_file("schemas/plan.json", &benchgate::record::plan_json_schema());
+    assert_same_as_file("schemas/plan.json", &json_schema_of::<PlanFile>());
 }
 
 #[test]
 fn a_bundle_is_described_by_its_schema() {
-    assert_same_as_file("schemas/bundle.json", &benchgate::record::bundle_json_schema());
+    assert_same_as_file("schemas/bundle.json", &json_schema_of::<BundleFile>());
     let golden = include_str!("../fixtures/record/bundle-v1.json");
     assert_eq!(faults("bundle.json", &serde_json::from_str(golden).unwrap()), Vec::<String>::new());
 }
@@ -195,6 +199,6 @@ fn is_of_type(value: &Value, name: &str) -> bool {
 
 #[test]
 fn the_files_of_a_baseline_are_described_by_their_schemas() {
-    assert_same_as_file("schemas/baseline.json", &benchgate::record::baseline_json_schema());
-    assert_same_as_file("schemas/acceptance.json", &benchgate::record::acceptance_json_schema());
+    assert_same_as_file("schemas/baseline.json", &json_schema_of::<BaselineFile>());
+    assert_same_as_file("schemas/acceptance.json", &json_schema_of::<AcceptanceFile>());
 }

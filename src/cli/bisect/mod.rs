@@ -26,7 +26,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let candidates = Candidates::find(args, terminal)?;
     let file = Driver::new(args, candidates, terminal)?.drive()?;
     let text = match args.output.format {
-        Format::Json => file.to_json(),
+        Format::Json => String::from_utf8_lossy(&file.to_json()).into_owned(),
         Format::Markdown => report::bisection_markdown(&file, usize::MAX),
         Format::Html => report::bisection_html(&file),
         Format::Terminal | Format::Csv | Format::Junit => report::bisection_terminal(&file, terminal.width()),

@@ -25,7 +25,11 @@ impl Machine {
                 let process = 1.0 + 0.01 * (self.random.random::<f64>() - 0.5);
                 let mut sample = || 1e6 * level * process * (1.0 + 0.005 * self.random.random::<f64>());
                 let samples = (0..3).map(|_| sample()).collect();
-                sides[side].push(Process { samples, slot: Some(BlockSlot { block, slot }), started: None });
+                sides[side].push(Process {
+                    samples,
+                    slot: Some(BlockSlot { block, slot }),
+                    ..Process::default()
+                });
             }
         }
         let [base, head] = sides.map(|processes| {

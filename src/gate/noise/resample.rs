@@ -159,7 +159,7 @@ fn placed(process: &Process, block: u32, factor: f64) -> Process {
     Process {
         samples: process.samples.iter().map(|sample| sample * factor).collect(),
         slot: process.slot.map(|slot| BlockSlot { block, ..slot }),
-        started: None,
+        ..Process::default()
     }
 }
 

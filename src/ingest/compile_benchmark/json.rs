@@ -12,11 +12,9 @@ use super::named;
 
 #[derive(Deserialize)]
 struct File {
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     device: Option<String>,
-    #[serde(alias = "runs", default)]
+    #[serde(alias = "runs")]
     num_runs: Option<u64>,
     results: Vec<Entry>,
 }
@@ -24,19 +22,18 @@ struct File {
 #[derive(Deserialize)]
 struct Entry {
     backend: String,
-    #[serde(alias = "mean_ms", alias = "latency_ms", default)]
+    #[serde(alias = "mean_ms", alias = "latency_ms")]
     mean_latency_ms: Option<f64>,
-    #[serde(alias = "std_ms", alias = "stddev_ms", default)]
+    #[serde(alias = "std_ms", alias = "stddev_ms")]
     std_latency_ms: Option<f64>,
-    #[serde(alias = "median_ms", default)]
+    #[serde(alias = "median_ms")]
     median_latency_ms: Option<f64>,
-    #[serde(alias = "times_ms", alias = "samples_ms", default)]
+    #[serde(alias = "times_ms", alias = "samples_ms")]
     latencies_ms: Option<Vec<Option<f64>>>,
-    #[serde(alias = "compile_time", alias = "compile_s", default)]
+    #[serde(alias = "compile_time", alias = "compile_s")]
     compile_time_s: Option<f64>,
-    #[serde(default)]
     success: Option<bool>,
-    #[serde(alias = "reason", alias = "failure", default)]
+    #[serde(alias = "reason", alias = "failure")]
     error: Option<String>,
 }
 

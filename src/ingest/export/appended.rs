@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::model::quantile::median;
 use crate::model::{Metric, SideName, Verification};
 use crate::record::{
     BackendProcessRecord, BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus,
@@ -99,7 +100,8 @@ fn instead(outcome: &OutcomeRecord) -> Option<&'static str> {
 }
 
 fn cell(instead: Option<&str>, samples: &[Number]) -> String {
-    match (instead, middle(samples)) {
+    let samples: Vec<f64> = samples.iter().map(|value| value.0).collect();
+    match (instead, median(&samples)) {
         (Some(word), _) => word.to_owned(),
         (None, Some(value)) => format!("{}", value * MILLISECONDS),
         (None, None) => "error".to_owned(),
@@ -108,14 +110,6 @@ fn cell(instead: Option<&str>, samples: &[Number]) -> String {
 
 fn latency(process: &ProcessRecord) -> &[Number] {
     process.samples.get(Metric::LATENCY.name.as_ref()).unwrap_or_default()
-}
-
-/// The median of a process.
-fn middle(samples: &[Number]) -> Option<f64> {
-    let mut values: Vec<f64> = samples.iter().map(|value| value.0).collect();
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
-    Some(f64::midpoint(*low, *high))
 }
 
 fn results(file: &RunFile) -> String {
@@ -293,7 +287,6 @@ fn own_metrics(process: &BackendProcessRecord) -> impl Iterator<Item = (String, 
     own.map(|(name, values)| (name.clone(), json!(values.iter().map(|value| value.0).collect::<Vec<_>>())))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "iterations are far below 2^53")]
 fn float(count: u64) -> f64 {
     count as f64
 }

@@ -9,12 +9,11 @@ mod run_json;
 
 pub use appended::{Appended, appended};
 
-use std::fmt;
-
 use crate::model::{Benchmark, Run, Series};
 
-/// A format that runs are written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A format that runs are written in, by the names that `--to` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ExportFormat {
     /// benchgate's own run.json.
     RunJson,
@@ -24,31 +23,6 @@ pub enum ExportFormat {
     ResultsJsonl,
     /// One line a value, for spreadsheets and data frames.
     Csv,
-}
-
-impl ExportFormat {
-    pub const ALL: [Self; 4] = [Self::RunJson, Self::GoogleBenchmark, Self::ResultsJsonl, Self::Csv];
-
-    /// The kebab-case name, as `--to` takes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RunJson => "run-json",
-            Self::GoogleBenchmark => "google-benchmark",
-            Self::ResultsJsonl => "results-jsonl",
-            Self::Csv => "csv",
-        }
-    }
-
-    /// The inverse of [`ExportFormat::as_str`].
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.as_str() == name)
-    }
-}
-
-impl fmt::Display for ExportFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// A written run.

@@ -98,7 +98,7 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Value) -> Valu
     for (axis, value) in benchmark.labels.iter().filter(|(axis, _)| !NOT_AXES.contains(&axis.as_str())) {
         experiment.insert(axis.clone(), json!(value));
     }
-    // Without a model of its own, the benchmark's name is the model's.
+    // Without a label for the model, the benchmark's name is the model's.
     let model = label("model").unwrap_or(benchmark.name.as_str());
     json!({
         "model": { "suite_name": suite, "model_name": model },

@@ -92,12 +92,14 @@ fn read_row(line: &str, header: &Header) -> Option<Row<'static>> {
     let time = words[at].1;
     let rest = words.get(at + 4).map_or("", |(start, iterations)| &line[start + iterations.len()..]);
     let Counters { counters, label } = header.read(rest);
+    let count: Option<f64> = words.get(at + 4).and_then(|(_, word)| word.parse().ok());
     Some(Row {
         family: Cow::Owned(name),
         real: time.parse().ok()?,
         cpu: words[at + 2].1.parse().ok(),
         unit: TimeUnit::parse(Cow::Owned(words[at + 1].1.to_owned())),
-        count: words.get(at + 4).and_then(|(_, word)| word.parse().ok()),
+        count,
+        iterations: count.unwrap_or(f64::NAN),
         coarse: is_coarse(time),
         label: label.map(|label| Cow::Owned(label.to_owned())),
         counters: counters.into_iter().map(|(name, value)| (Cow::Owned(name.to_owned()), value)).collect(),

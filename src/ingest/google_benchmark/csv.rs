@@ -120,7 +120,10 @@ fn read_row(record: &csv::StringRecord, columns: &[Column], line: u64) -> Result
         };
         match column {
             Column::Name => row.family = Cow::Owned(cell.to_owned()),
-            Column::Iterations => row.count = number()?,
+            Column::Iterations => {
+                row.count = number()?;
+                row.iterations = row.count.unwrap_or(f64::NAN);
+            }
             Column::RealTime => real = number()?,
             Column::CpuTime => row.cpu = number()?,
             Column::TimeUnit => unit = cell,

@@ -97,42 +97,24 @@ fn rows(json: &mut Scanner<'_>, families: &mut Families) -> Scan<()> {
     Ok(())
 }
 
-macro_rules! keys {
-    ($($variant:ident $name:literal,)+) => {
-        /// The keys of a row that may stand in it once.
-        #[derive(Debug, Clone, Copy)]
-        enum Key { $($variant,)+ }
-
-        impl Key {
-            const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name,)+ }
-            }
-        }
-
-        fn known_key(key: &str) -> Option<Key> {
-            Some(match key {
-                $($name => Key::$variant,)+
-                _ => return None,
-            })
-        }
-    };
-}
-
-keys! {
-    Name "name",
-    RunName "run_name",
-    RunType "run_type",
-    RepetitionIndex "repetition_index",
-    Repetitions "repetitions",
-    RealTime "real_time",
-    CpuTime "cpu_time",
-    TimeUnit "time_unit",
-    AggregateName "aggregate_name",
-    ErrorOccurred "error_occurred",
-    ErrorMessage "error_message",
-    Skipped "skipped",
-    SkipMessage "skip_message",
-    Label "label",
+/// The keys of a row that may stand in it once.
+#[derive(Debug, Clone, Copy, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+enum Key {
+    Name,
+    RunName,
+    RunType,
+    RepetitionIndex,
+    Repetitions,
+    RealTime,
+    CpuTime,
+    TimeUnit,
+    AggregateName,
+    ErrorOccurred,
+    ErrorMessage,
+    Skipped,
+    SkipMessage,
+    Label,
 }
 
 /// Keys that the tool writes and benchgate does not need; a user's counter can't have these names.
@@ -142,7 +124,6 @@ fn is_bookkeeping(key: &str) -> bool {
         "family_index"
             | "per_family_instance_index"
             | "threads"
-            | "iterations"
             | "aggregate_unit"
             | "big_o"
             | "cpu_coefficient"
@@ -155,12 +136,13 @@ fn is_bookkeeping(key: &str) -> bool {
 #[derive(Clone)]
 enum Meaning<'a> {
     Known(Key),
+    Iterations,
     Bookkeeping,
     Counter(Cow<'a, str>),
 }
 
 /// How the rows before were written: for each key, all bytes from the end of the value before it to the
-/// start of its own, and what it means. A tool writes all rows alike, so comparing these bytes replaces
+/// start of the key, and what the key means. A tool writes all rows alike, so comparing these bytes replaces
 /// scanning white space, key and colon, which is most of a file.
 #[derive(Default)]
 pub(super) struct Layout<'a> {
@@ -185,10 +167,11 @@ impl<'a> Layout<'a> {
     fn learn_key(&mut self, json: &mut Scanner<'a>, taken: usize) -> Scan<Option<Meaning<'a>>> {
         let start = json.at();
         let Some(key) = json.next_key(&mut (taken == 0))? else { return Ok(None) };
-        let meaning = match known_key(&key) {
-            Some(known) => Meaning::Known(known),
-            None if is_bookkeeping(&key) => Meaning::Bookkeeping,
-            None => Meaning::Counter(key),
+        let meaning = match key.parse::<Key>() {
+            Ok(known) => Meaning::Known(known),
+            Err(_) if key == "iterations" => Meaning::Iterations,
+            Err(_) if is_bookkeeping(&key) => Meaning::Bookkeeping,
+            Err(_) => Meaning::Counter(key),
         };
         self.keys.truncate(taken);
         if taken == self.keys.len() && taken < Self::LONGEST {
@@ -202,18 +185,26 @@ impl<'a> Layout<'a> {
 pub(super) fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &mut Layout<'a>) -> Scan<bool> {
     let start = json.at();
     row.counters.clear();
-    (row.repetition, row.count, row.real, row.cpu) = (None, None, f64::NAN, None);
+    (row.repetition, row.count, row.iterations) = (None, None, f64::NAN);
+    (row.real, row.cpu) = (f64::NAN, None);
     (row.error, row.skipped, row.label, row.kind) = (None, None, None, RowKind::Unmarked);
     let (mut name, mut run_name, mut aggregate, mut unit) = (None, None, None, None);
     let (mut error, mut skipped, mut has_real) = (None::<bool>, None::<bool>, false);
     let (mut error_message, mut skip_message) = (None, None);
-    let (mut is_aggregate, mut seen) = (false, 0u32);
+    let (mut is_aggregate, mut has_iterations, mut seen) = (false, false, 0u32);
     json.begin_object()?;
     let mut taken = 0;
     while let Some(meaning) = layout.next_key(json, taken)? {
         taken += 1;
         let known = match meaning {
             Meaning::Known(known) => known,
+            Meaning::Iterations => {
+                let count = number_or_skip(json)?.unwrap_or(f64::NAN);
+                // A user's counter may have the same name; then the count is unknown.
+                row.iterations = if has_iterations { f64::NAN } else { count };
+                has_iterations = true;
+                continue;
+            }
             Meaning::Bookkeeping => {
                 json.skip()?;
                 continue;
@@ -225,7 +216,7 @@ pub(super) fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &m
         };
         let bit = 1 << known as u32;
         if seen & bit != 0 {
-            return Err(fault(json.at(), format!("`{}` stands twice in one row", known.as_str())));
+            return Err(fault(json.at(), format!("`{}` stands twice in one row", known.into_str())));
         }
         seen |= bit;
         match known {
@@ -285,7 +276,7 @@ pub(super) fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &m
     Ok(true)
 }
 
-/// A user's counter is a numeric key that the tool does not know; other values are the tool's news.
+/// A user's counter is a numeric key that the tool does not know; other values are the tool's own text.
 fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut Row<'a>) -> Scan<()> {
     if matches!(json.peek()?, b'"' | b'{' | b'[' | b't' | b'f') {
         return json.skip();
@@ -299,6 +290,14 @@ fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut Row<'a>) -> 
     }
     row.counters.push((key, value));
     Ok(())
+}
+
+/// A number; a value of any other kind is skipped.
+fn number_or_skip(json: &mut Scanner<'_>) -> Scan<Option<f64>> {
+    if matches!(json.peek()?, b'"' | b'{' | b'[' | b't' | b'f' | b'n') {
+        return json.skip().map(|()| None);
+    }
+    json.number().map(Some)
 }
 
 /// Tools that rewrite the file turn NaN into null.
@@ -319,5 +318,38 @@ fn without_suffix<'a>(name: Cow<'a, str>, aggregate: &str) -> Cow<'a, str> {
             Cow::Owned(text)
         }
         (_, name) => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Series;
+
+    fn iterations(counts: [&str; 2]) -> Option<u64> {
+        let row = |count: &str| {
+            format!(r#"{{"name": "BM_a", "iterations": {count}, "real_time": 1.5, "time_unit": "ns"}}"#)
+        };
+        let mean = r#"{"name": "BM_a_mean", "run_name": "BM_a", "run_type": "aggregate",
+            "aggregate_name": "mean", "iterations": 2, "real_time": 1.5, "time_unit": "ns"}"#;
+        let text = format!(r#"{{"benchmarks": [{}, {}, {mean}]}}"#, row(counts[0]), row(counts[1]));
+        let run = read(&text).unwrap();
+        let Series::Processes(processes) = &run.benchmarks[0].metrics[0].series else { panic!("{text}") };
+        assert_eq!(processes[0].samples, [1.5, 1.5]);
+        processes[0].iterations
+    }
+
+    #[test]
+    fn iterations_are_those_of_one_repetition_and_unknown_where_they_differ() {
+        assert_eq!(iterations(["20", "20"]), Some(20));
+        for unknown in [
+            ["20", "10"],
+            ["null", "null"],
+            ["20", "\"20\""],
+            ["2.5", "2.5"],
+            ["20, \"iterations\": 20", "20"],
+        ] {
+            assert_eq!(iterations(unknown), None, "{unknown:?}");
+        }
     }
 }

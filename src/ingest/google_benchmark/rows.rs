@@ -56,6 +56,8 @@ pub(super) struct Row<'a> {
     pub repetition: Option<f64>,
     /// Of an aggregate: how many repetitions it summarises.
     pub count: Option<f64>,
+    /// Of a repetition; NaN where it is unknown.
+    pub iterations: f64,
     pub real: f64,
     pub cpu: Option<f64>,
     pub unit: TimeUnit<'a>,
@@ -74,6 +76,7 @@ impl Default for Row<'_> {
             kind: RowKind::Unmarked,
             repetition: None,
             count: None,
+            iterations: f64::NAN,
             real: f64::NAN,
             cpu: None,
             unit: TimeUnit::Known(1.0),
@@ -139,6 +142,10 @@ struct Family {
     /// Iteration rows, good or bad.
     rows: u64,
     last_repetition: Option<f64>,
+    /// Of the first repetition.
+    iterations: Option<f64>,
+    /// Those of a later repetition were others, or unknown.
+    iterations_differ: bool,
     real: Vec<f64>,
     cpu: Vec<f64>,
     cpu_unusable: bool,
@@ -270,6 +277,8 @@ impl Families {
         };
         family.mixed_units |= *family.factor.get_or_insert(factor) != factor;
         family.coarse |= row.coarse;
+        let iterations = *family.iterations.get_or_insert(row.iterations);
+        family.iterations_differ |= iterations != row.iterations;
         let real = row.real * factor;
         if !real.is_finite() {
             family.not_finite += 1;
@@ -419,11 +428,14 @@ impl Family {
         }
         if self.rows > 0 {
             benchmark.metrics.reserve_exact(2 + self.counters.len());
+            let iterations = self.iterations.filter(|_| !self.iterations_differ);
+            let iterations =
+                iterations.filter(|n| n.fract() == 0.0 && (1.0..9e15).contains(n)).map(|n| n as u64);
             let mut column = |metric: Metric, mut samples: Vec<f64>| {
                 if !samples.is_empty() {
                     // Hundreds of joined files keep nothing but these.
                     samples.shrink_to_fit();
-                    let process = Process { samples, slot: None, started: None };
+                    let process = Process { samples, iterations, ..Process::default() };
                     benchmark.metrics.push(MetricSeries { metric, series: Series::Processes(vec![process]) });
                 }
             };

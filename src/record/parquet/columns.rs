@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::model::Metric;
-use crate::record::{
-    BaselineBenchmark, BaselineFile, BaselineProcess, OutcomeStatus, RecordError, SummaryRecord,
-};
+use crate::record::{BaselineBenchmark, BaselineFile, BaselineProcess, RecordError, SummaryRecord};
 
 use super::wrong;
 
@@ -112,8 +110,10 @@ pub(super) struct Shared<'a> {
 impl<'a> Shared<'a> {
     /// `file` may lack its benchmarks.
     pub(super) fn new(file: &'a BaselineFile) -> Result<Self, RecordError> {
-        let created: jiff::Timestamp =
-            file.created.parse().map_err(|_| wrong(format!("{:?} is not an RFC 3339 time", file.created)))?;
+        let created: jiff::Timestamp = file
+            .created
+            .parse()
+            .map_err(|_| wrong(format!("expected an RFC 3339 time, found {:?}", file.created)))?;
         let metrics = file.metrics.iter().map(|metric| (metric.name.as_ref(), metric)).collect();
         Ok(Self { file, started: created.as_microsecond(), metrics })
     }
@@ -134,7 +134,7 @@ impl<'a> Shared<'a> {
         common[2] = text(self.file.commit.as_deref());
         common[3] = Cell::Bool(quarantined);
         common[BENCHMARK] = Cell::Text(&benchmark.name);
-        common[5] = Cell::Text(outcome(benchmark.outcome.status));
+        common[5] = Cell::Text(benchmark.outcome.status.into_str());
         common[DETAIL] = Cell::Text(&detail);
         for (at, process) in benchmark.processes.iter().enumerate() {
             let state = state(process)?;
@@ -189,7 +189,7 @@ fn numbers(row: &mut Row<'_>, summary: &SummaryRecord) -> Result<(), RecordError
     Ok(())
 }
 
-/// The benchmark without what has rows of its own.
+/// The benchmark without the values that have their own rows.
 fn detail(benchmark: &BaselineBenchmark) -> Result<String, RecordError> {
     let rest = BaselineBenchmark {
         name: benchmark.name.clone(),
@@ -212,13 +212,4 @@ fn state(process: &BaselineProcess) -> Result<Option<String>, RecordError> {
     serde_json::to_value(&process.state)
         .map(|state: Value| Some(state.to_string()))
         .map_err(|error| wrong(error.to_string()))
-}
-
-fn outcome(status: OutcomeStatus) -> &'static str {
-    match status {
-        OutcomeStatus::Ok => "ok",
-        OutcomeStatus::Unsupported => "unsupported",
-        OutcomeStatus::Failed => "failed",
-        OutcomeStatus::Skipped => "skipped",
-    }
 }

@@ -2,14 +2,13 @@
 
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
 use parquet::file::reader::RowGroupReader;
 
 use crate::record::RecordError;
 
 use super::columns::{COLUMNS, Cell, Kind};
 use super::pages::CheckedPages;
-use super::wrong;
+use super::{failed, wrong};
 
 enum Values {
     Text(Vec<ByteArray>),
@@ -90,9 +89,4 @@ fn column_values<T: DataType>(
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let (read, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values).map_err(failed)?;
     if read == rows { Ok((levels, values)) } else { Err(wrong("a column ends early")) }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: ParquetError) -> RecordError {
-    wrong(error.to_string())
 }

@@ -1,8 +1,8 @@
 //! A session of a baseline as a Parquet file, for object stores: the same content as the JSON form, in columns that query
 //! engines read directly.
 //!
-//! A row is one metric of one process of one benchmark; [`columns`] lists its columns. What is no number is JSON: of a
-//! benchmark in the column `detail`, of the whole session in the file's metadata. The file is read back completely and the
+//! A row is one metric of one process of one benchmark; [`columns`] lists its columns. Everything else is JSON: of a benchmark
+//! in the column `detail`, of the whole session in the file's metadata. The file is read back completely and the
 //! hash of the content is checked, so that a judgement and a query never go by different numbers.
 //!
 //! Nothing is compressed. The files are small (numbers hardly compress, repeated text is in dictionaries), and a reader
@@ -17,6 +17,8 @@ mod rebuild;
 mod tests;
 mod write;
 
+use parquet::errors::ParquetError;
+
 use super::{BaselineFile, RecordError};
 
 /// The key of the session without its benchmarks, in the metadata of the file.
@@ -30,20 +32,14 @@ const MOST_GROUP_ROWS: usize = 1 << 18;
 const GROUP_ROWS: usize = 1 << 16;
 
 impl BaselineFile {
-    /// The session as Parquet: the same value gives the same bytes.
-    ///
-    /// # Errors
-    /// The session has more values than a file can hold.
+    /// The session as Parquet: the same value gives the same bytes. Fails if a file can't hold so many values.
     pub fn to_parquet(&self) -> Result<Vec<u8>, RecordError> {
         write::file(self)
     }
 
     /// Reads a session from Parquet and checks its hash.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole, consistent and unchanged session of a known version.
     pub fn from_parquet(bytes: &[u8]) -> Result<Self, RecordError> {
-        // What a reader of foreign bytes did not foresee is a file that can't be used, and no defect to abort with.
+        // A panic of the Parquet reader over foreign bytes means that the file can't be used; it must not end the program.
         std::panic::catch_unwind(|| read::file(bytes))
             .unwrap_or_else(|_| Err(wrong("its structure contradicts itself")))
     }
@@ -51,4 +47,8 @@ impl BaselineFile {
 
 fn wrong(what: impl Into<String>) -> RecordError {
     RecordError::Parquet(what.into())
+}
+
+fn failed(error: ParquetError) -> RecordError {
+    wrong(error.to_string())
 }

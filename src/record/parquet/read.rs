@@ -2,18 +2,17 @@
 
 use bytes::Bytes;
 use parquet::basic::Compression;
-use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::schema::types::SchemaDescriptor;
 
-use crate::record::{BaselineFile, RecordError, check, schema};
+use crate::record::{BaselineBenchmark, BaselineFile, BaselineSchema, RecordError, schema};
 
 use super::columns::{COLUMNS, Shared};
 use super::group::{ReadColumn, columns};
 use super::rebuild::Rebuilder;
-use super::{MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, write, wrong};
+use super::{MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, write, wrong};
 
 pub(super) fn file(bytes: &[u8]) -> Result<BaselineFile, RecordError> {
     let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes)).map_err(failed)?;
@@ -32,8 +31,7 @@ pub(super) fn file(bytes: &[u8]) -> Result<BaselineFile, RecordError> {
         benchmarks.extend(rebuilt);
     }
     file.benchmarks = benchmarks;
-    check::baseline(&file)?;
-    check::hash(&file.sha256, &file.hash())?;
+    file.check()?;
     Ok(file)
 }
 
@@ -43,9 +41,9 @@ fn header(metadata: &ParquetMetaData) -> Result<BaselineFile, RecordError> {
     let header =
         entries.iter().find(|entry| entry.key == SESSION_KEY).and_then(|entry| entry.value.as_deref());
     let header = header.ok_or_else(|| wrong(format!("its metadata has no {SESSION_KEY}")))?;
-    let file: BaselineFile =
-        serde_json::from_str(header).map_err(|error| schema::explain_baseline(header.as_bytes(), &error))?;
-    if file.benchmarks.is_empty() { Ok(file) } else { Err(wrong("its metadata holds benchmarks")) }
+    schema::read(header.as_bytes(), &BaselineSchema::FORMAT, |file: &BaselineFile| {
+        if file.benchmarks.is_empty() { Ok(()) } else { Err(wrong("its metadata holds benchmarks")) }
+    })
 }
 
 /// The columns are the expected ones, they lie inside the file, and there are not too many rows.
@@ -95,7 +93,7 @@ fn check_structure(metadata: &ParquetMetaData, size: usize) -> Result<(), Record
 /// does not.
 fn compare(
     shared: &Shared<'_>,
-    benchmarks: &[crate::record::BaselineBenchmark],
+    benchmarks: &[BaselineBenchmark],
     columns: &[ReadColumn],
     rows: usize,
 ) -> Result<(), RecordError> {
@@ -112,9 +110,4 @@ fn compare(
         })?;
     }
     if at == rows { Ok(()) } else { Err(wrong("it has rows that belong to no benchmark")) }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: ParquetError) -> RecordError {
-    wrong(error.to_string())
 }

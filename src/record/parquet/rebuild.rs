@@ -19,7 +19,7 @@ pub(super) struct Rebuilder {
 }
 
 impl Rebuilder {
-    /// The benchmarks of a row group. That the rows say nothing else is checked afterwards.
+    /// The benchmarks of a row group. The caller checks that the rows hold nothing else.
     pub(super) fn benchmarks(
         &mut self,
         columns: &[ReadColumn],

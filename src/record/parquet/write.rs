@@ -5,7 +5,6 @@ use std::sync::Arc;
 use parquet::basic::Compression;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
-use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
@@ -15,7 +14,7 @@ use parquet::schema::types::{ColumnPath, Type};
 use crate::record::{BaselineFile, RecordError};
 
 use super::columns::{COLUMNS, Cell, Column, DETAIL, Kind, STATE, Shared};
-use super::{GROUP_ROWS, MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, wrong};
+use super::{GROUP_ROWS, MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, wrong};
 
 /// The values of one column of a row group.
 enum Values {
@@ -158,9 +157,4 @@ fn group(writer: &mut SerializedFileWriter<Vec<u8>>, columns: Vec<Filled>) -> Re
     }
     group.close().map_err(failed)?;
     Ok(())
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: ParquetError) -> RecordError {
-    wrong(error.to_string())
 }

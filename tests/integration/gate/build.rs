@@ -15,7 +15,7 @@ pub fn process(samples: &[f64], slot: Option<(u32, u8)>) -> Process {
     Process {
         samples: samples.to_vec(),
         slot: slot.map(|(block, slot)| BlockSlot { block, slot }),
-        started: None,
+        ..Process::default()
     }
 }
 

@@ -21,7 +21,7 @@ fn smallest_of_each_format() -> Vec<(Format, String, Vec<u8>)> {
 fn find_smallest() -> Vec<(Format, String, Vec<u8>)> {
     let mut smallest: HashMap<Format, (String, Vec<u8>)> = HashMap::new();
     for (name, run) in readable_fixtures() {
-        let format = Format::parse(&run.origin.format).unwrap();
+        let format = run.origin.format.parse::<Format>().unwrap();
         let bytes = std::fs::read(fixture_path(&name)).unwrap();
         let known = smallest.get(&format);
         if known.is_none_or(|(_, known)| bytes.len() < known.len()) {
@@ -283,7 +283,7 @@ fn a_message_quotes_no_escape_sequence_and_no_novel() {
 fn what_fuzzing_found_worth_keeping_is_read_soundly() {
     for format in Format::ALL {
         let folder =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(format.as_str().replace('-', "_"));
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(format.to_string().replace('-', "_"));
         let mut count = 0;
         for file in std::fs::read_dir(&folder).unwrap() {
             let bytes = std::fs::read(file.unwrap().path()).unwrap();

@@ -1,11 +1,26 @@
-//! JSON with a line for each field of the document and each entry of its lists: small, and a person can
-//! still read it and a diff still shows what changed.
+//! The layouts of JSON in stored files. The same value gives the same bytes, with a newline at the end.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// The document's bytes, with a newline at the end.
-pub(super) fn of(document: &impl Serialize) -> Vec<u8> {
+/// Indented, a line for each value.
+pub(super) fn indented(document: &impl Serialize) -> Vec<u8> {
+    indented_into(Vec::new(), document)
+}
+
+/// As [`indented`], into an empty buffer that may have room already.
+pub(super) fn indented_into(mut bytes: Vec<u8>, document: &impl Serialize) -> Vec<u8> {
+    // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
+    if serde_json::to_writer_pretty(&mut bytes, document).is_err() {
+        bytes.clear();
+    }
+    bytes.push(b'\n');
+    bytes
+}
+
+/// A line for each field of the document and each entry of its lists: small, and a person can still read it and a diff
+/// still shows what changed.
+pub(super) fn line_per_entry(document: &impl Serialize) -> Vec<u8> {
     // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
     let Ok(Value::Object(fields)) = serde_json::to_value(document) else { return Vec::new() };
     let mut text = String::from("{\n");

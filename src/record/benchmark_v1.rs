@@ -1,0 +1,136 @@
+//! The parts of a benchmark that several stored files share. Frozen: see the module's rule.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Artifact, Outcome, Stage, Workload};
+
+use super::error::wrong;
+use super::{Number, RecordError};
+
+/// What became of the benchmark.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutcomeRecord {
+    pub status: OutcomeStatus,
+    /// The stage that failed; present exactly for `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+    /// In words; present for everything but `ok`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl OutcomeRecord {
+    /// Refuses an outcome that contradicts itself; `at` is the path of what it belongs to.
+    pub(super) fn check(&self, at: &str) -> Result<(), RecordError> {
+        if (self.status == OutcomeStatus::Failed) != self.stage.is_some() {
+            let stages = Stage::ALL.map(Stage::as_str).join(", ");
+            let what = format!("a failed outcome, and no other, names its stage ({stages})");
+            return Err(wrong(format!("{at}.outcome"), what));
+        }
+        if (self.status == OutcomeStatus::Ok) == self.why.is_some() {
+            return Err(wrong(format!("{at}.outcome"), "every outcome but ok says why"));
+        }
+        Ok(())
+    }
+}
+
+/// The four outcomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum OutcomeStatus {
+    Ok,
+    Unsupported,
+    Failed,
+    Skipped,
+}
+
+/// What was executed, by content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArtifactRecord {
+    /// SHA-256 of the compiled module.
+    pub vmfb_sha256: String,
+    pub vmfb_bytes: u64,
+    /// SHA-256 over everything else that is executed: runtime, parameters, inputs, run flags.
+    pub execution_sha256: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_count: Option<u64>,
+    /// What the module was asked to do; absent in files of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Workload>,
+}
+
+/// One stage of one benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StageRecord {
+    pub stage: Stage,
+    pub status: StageStatus,
+    /// Wall-clock time it took in this run; for `cached`, the time to find it.
+    pub seconds: Number,
+    /// For `cached`, the time that it took when it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_in_seconds: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+    /// Path of the log, relative to the run file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+}
+
+/// How a stage ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StageStatus {
+    Ok,
+    Cached,
+    Failed,
+    Skipped,
+}
+
+/// A metric with one value for the benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ValueRecord {
+    /// Name of an entry of `metrics`.
+    pub metric: String,
+    pub value: Number,
+}
+
+impl From<&OutcomeRecord> for Outcome {
+    fn from(record: &OutcomeRecord) -> Self {
+        let why = record.why.clone().unwrap_or_default();
+        match (record.status, record.stage) {
+            (OutcomeStatus::Ok, _) => Self::Ok,
+            (OutcomeStatus::Unsupported, _) => Self::Unsupported { reason: why },
+            (OutcomeStatus::Skipped, _) => Self::Skipped { reason: why },
+            // Reading refuses a failure without its stage; benchmark is where it would show.
+            (OutcomeStatus::Failed, stage) => Self::Failed { stage: stage.unwrap_or(Stage::Benchmark), why },
+        }
+    }
+}
+
+impl From<&Outcome> for OutcomeRecord {
+    fn from(outcome: &Outcome) -> Self {
+        let (status, stage, why) = match outcome {
+            Outcome::Ok => (OutcomeStatus::Ok, None, None),
+            Outcome::Unsupported { reason } => (OutcomeStatus::Unsupported, None, Some(reason)),
+            Outcome::Failed { stage, why } => (OutcomeStatus::Failed, Some(*stage), Some(why)),
+            Outcome::Skipped { reason } => (OutcomeStatus::Skipped, None, Some(reason)),
+        };
+        Self { status, stage, why: why.cloned() }
+    }
+}
+
+impl From<&ArtifactRecord> for Artifact {
+    fn from(record: &ArtifactRecord) -> Self {
+        Self {
+            vmfb_sha256: record.vmfb_sha256.clone(),
+            execution_sha256: record.execution_sha256.clone(),
+            workload: record.workload.clone(),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Reads a run file and refuses one that contradicts itself, which its shape alone can't show.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::SideName;
+
+use super::check::{described, known_metric, timestamp};
+use super::error::wrong;
+use super::{
+    BackendRecord, BenchmarkRecord, OutcomeStatus, ProcessRecord, RecordError, RunFile, RunSchema, schema,
+    weight,
+};
+
+impl RunFile {
+    /// Reads `run.json`. An error names the line and column, or the path inside the document.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
+        weight::check(bytes)?;
+        schema::read(bytes, &RunSchema::FORMAT, consistent)
+    }
+}
+
+/// Slots of a block.
+const SLOTS: u8 = 4;
+
+/// Refuses a file that contradicts itself; the first contradiction is named.
+fn consistent(file: &RunFile) -> Result<(), RecordError> {
+    timestamp("created", &file.created)?;
+    let metrics = described(&file.metrics)?;
+    match file.sides.iter().map(|side| side.name).collect::<Vec<_>>().as_slice() {
+        [_] | [SideName::Base, SideName::Head] => {}
+        _ => return Err(wrong("sides", "neither one side nor base followed by head")),
+    }
+    let alone = file.sides.len() == 1;
+    let misplaced = file.sides.iter().position(|side| side.anchor && (alone || side.name != SideName::Base));
+    if let Some(at) = misplaced {
+        return Err(wrong(format!("sides[{at}].anchor"), "only a base with a head can be an anchor"));
+    }
+    for (at, backend) in file.backends.iter().enumerate() {
+        check_backend(&format!("backends[{at}]"), backend)?;
+    }
+    // A slot is one process: no two processes of a benchmark, on either side, have the same slot.
+    let mut slots: BTreeMap<&str, BTreeSet<(u32, u8)>> = BTreeMap::new();
+    for (side_at, side) in file.sides.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for (at, benchmark) in side.benchmarks.iter().enumerate() {
+            let at = format!("sides[{side_at}].benchmarks[{at}]");
+            if !names.insert(benchmark.name.as_str()) {
+                return Err(wrong(at, format!("a second benchmark is named {:?}", benchmark.name)));
+            }
+            check_benchmark(&at, benchmark, &metrics)?;
+            let taken = slots.entry(&benchmark.name).or_default();
+            for (process_at, process) in benchmark.processes.iter().enumerate() {
+                let at = format!("{at}.processes[{process_at}]");
+                check_process(&at, process, &metrics)?;
+                if let Some(slot) = process.slot
+                    && !taken.insert((slot.block, slot.slot))
+                {
+                    let what = format!("block {} already has a process in slot {}", slot.block, slot.slot);
+                    return Err(wrong(format!("{at}.slot"), what));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_backend(at: &str, backend: &BackendRecord) -> Result<(), RecordError> {
+    backend.outcome.check(at)?;
+    for (process_at, process) in backend.processes.iter().enumerate() {
+        let at = format!("{at}.processes[{process_at}]");
+        timestamp(&format!("{at}.started"), &process.started)?;
+        if backend.outcome.status == OutcomeStatus::Ok && process.failure.is_some() {
+            return Err(wrong(at, "the outcome is ok although this process failed"));
+        }
+    }
+    Ok(())
+}
+
+fn check_benchmark(
+    at: &str,
+    benchmark: &BenchmarkRecord,
+    metrics: &BTreeSet<&str>,
+) -> Result<(), RecordError> {
+    benchmark.outcome.check(at)?;
+    let failure = benchmark.processes.iter().find_map(|process| process.failure.as_deref());
+    if let (OutcomeStatus::Ok, Some(failure)) = (benchmark.outcome.status, failure) {
+        let what = format!("the outcome is ok although a process failed: {failure}");
+        return Err(wrong(format!("{at}.outcome"), what));
+    }
+    let mut single = BTreeSet::new();
+    for value in &benchmark.values {
+        let at = format!("{at}.values");
+        known_metric(&at, &value.metric, metrics)?;
+        let sampled = benchmark.processes.iter().any(|process| process.samples.get(&value.metric).is_some());
+        if sampled || !single.insert(value.metric.as_str()) {
+            return Err(wrong(at, format!("{:?} has values in two places", value.metric)));
+        }
+    }
+    Ok(())
+}
+
+fn check_process(at: &str, process: &ProcessRecord, metrics: &BTreeSet<&str>) -> Result<(), RecordError> {
+    timestamp(&format!("{at}.started"), &process.started)?;
+    if let Some(slot) = process.slot
+        && slot.slot >= SLOTS
+    {
+        return Err(wrong(format!("{at}.slot"), format!("slot {} of a block of four", slot.slot)));
+    }
+    process.samples.iter().try_for_each(|(name, _)| known_metric(&format!("{at}.samples"), name, metrics))
+}

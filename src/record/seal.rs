@@ -1,0 +1,46 @@
+//! The hash that a file holds over everything else in it. It finds damage and hand edits; it is not a signature.
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::model::hex;
+
+use super::RecordError;
+use super::error::wrong;
+
+/// Gives a file with a `sha256` field its seal.
+macro_rules! sealed {
+    ($file:ident) => {
+        impl $file {
+            /// Writes the hash of the content into the content.
+            pub fn seal(&mut self) {
+                self.sha256 = self.content_hash();
+            }
+
+            fn content_hash(&self) -> String {
+                super::seal::content_hash(&Self { sha256: String::new(), ..self.clone() })
+            }
+
+            /// Refuses a file whose content is not what its writer hashed.
+            fn check_seal(&self) -> Result<(), RecordError> {
+                super::seal::check(&self.sha256, &self.content_hash())
+            }
+        }
+    };
+}
+pub(super) use sealed;
+
+/// Over the content and not the bytes: another line ending is not an edit.
+pub(super) fn content_hash(content: &impl Serialize) -> String {
+    let bytes = serde_json::to_vec(content).unwrap_or_default();
+    hex(&Sha256::digest(&bytes))
+}
+
+pub(super) fn check(stated: &str, found: &str) -> Result<(), RecordError> {
+    if stated == found {
+        return Ok(());
+    }
+    let what =
+        format!("the content has hash {found}, not {stated}: it was damaged or edited after it was written");
+    Err(wrong("sha256", what))
+}
