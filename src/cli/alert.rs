@@ -81,12 +81,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let job = job::current()?;
     let token = secrets::get("GITHUB_TOKEN").as_deref().and_then(Token::new);
     if !args.dry_run && (job.is_none() || token.is_none()) {
-        return Err(CliError::Usage {
-            message: "issues can only be opened by a job of GitHub Actions with GITHUB_TOKEN".to_owned(),
-            hint: Some(
-                "give the step `GITHUB_TOKEN: ${{ github.token }}`; --dry-run runs anywhere".to_owned(),
-            ),
-        });
+        return Err(CliError::usage(
+            "issues can only be opened by a job of GitHub Actions with GITHUB_TOKEN",
+        )
+        .hint("give the step `GITHUB_TOKEN: ${{ github.token }}`; --dry-run runs anywhere"));
     }
     let hook = if args.dry_run { None } else { webhook()? };
     let bisection = args.bisection.as_deref().map(inputs::load_bisection).transpose()?;
@@ -109,7 +107,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             let client = Client::new(&job.api, job.repository.clone(), token, RetryPolicy::default())?;
             tokio::select! {
                 done = night.speak(&client, hook.as_ref()) => done.map_err(failed),
-                () = cancel.requested() => Err(CliError::Interrupted),
+                () = cancel.requested() => Err(CliError::interrupted()),
             }
         })?,
         // A dry run without a token knows of no issue.
@@ -121,10 +119,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
 
 fn failed(error: GitHubError) -> CliError {
     if error.is_forbidden() {
-        return CliError::GitHub {
-            message: format!("failed to {error}"),
-            hint: Some("give the job `permissions: issues: write`".to_owned()),
-        };
+        return CliError::github(format!("failed to {error}"))
+            .hint("give the job `permissions: issues: write`");
     }
     CliError::from(error)
 }

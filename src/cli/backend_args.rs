@@ -82,9 +82,9 @@ impl BackendArgs {
     }
 
     pub fn axes(&self) -> Result<Axes, CliError> {
-        Axes::new(&self.axis).map_err(|why| CliError::Usage {
-            message: format!("failed to read --axis: {why}"),
-            hint: Some("for example --axis test=train --axis dtype=bf16".to_owned()),
+        Axes::new(&self.axis).map_err(|why| {
+            CliError::usage(format!("failed to read --axis: {why}"))
+                .hint("for example --axis test=train --axis dtype=bf16")
         })
     }
 
@@ -92,9 +92,8 @@ impl BackendArgs {
     pub fn extras(&self, work: &Path) -> Result<Extras, CliError> {
         let folder = self.dump_dir.clone().unwrap_or_else(|| work.join("dumps"));
         // The processes that write there run in other folders.
-        let folder = std::path::absolute(&folder).map_err(|error| CliError::Usage {
-            message: format!("failed to find the folder {}: {error}", folder.display()),
-            hint: None,
+        let folder = std::path::absolute(&folder).map_err(|error| {
+            CliError::usage(format!("failed to find the folder {}: {error}", folder.display()))
         })?;
         Ok(Extras { dump: self.dump.clone(), folder, collect: self.collect.clone() })
     }
@@ -102,9 +101,9 @@ impl BackendArgs {
     /// Appends the run to the files that data frames and dashboards already read.
     pub fn append(&self, file: &RunFile, terminal: &Terminal) -> Result<(), CliError> {
         let Some(folder) = &self.append_results else { return Ok(()) };
-        let failed = |path: &Path, error: std::io::Error| CliError::Failed {
-            message: format!("failed to append to {}: {error}", path.display()),
-            hint: Some("the run itself is stored; name a folder that can be written to".to_owned()),
+        let failed = |path: &Path, error: std::io::Error| {
+            CliError::failed(format!("failed to append to {}: {error}", path.display()))
+                .hint("the run itself is stored; name a folder that can be written to")
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
         for appended in ingest::appended(file) {

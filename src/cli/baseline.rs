@@ -267,10 +267,8 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     let load = |wanted: &str| -> Result<crate::model::Run, CliError> {
         let name = shelf.find(files, wanted)?;
         let stored = shelf.load(files, &name)?;
-        let stored = stored.map_err(|fault| CliError::Input {
-            message: format!("failed to read {}: {}", fault.path, fault.why),
-            hint: None,
-        })?;
+        let stored = stored
+            .map_err(|fault| CliError::input(format!("failed to read {}: {}", fault.path, fault.why)))?;
         Ok(stored.file.run(name.as_str()))
     };
     let (base, head) = (load(&args.base)?, load(&args.head)?);
@@ -291,17 +289,14 @@ fn accept(
     let shelf = args.shelf.open(files)?;
     let today = invocation::today();
     if let Some(day) = args.expires.filter(|day| day.to_string() < today) {
-        return Err(CliError::Usage {
-            message: format!("{day} is past: it would hold for no day"),
-            hint: None,
-        });
+        return Err(CliError::usage(format!("{day} is past: it would hold for no day")));
     }
     let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
     let known = args.who.clone().filter(|who| !who.is_empty());
     let known = known.or_else(|| repository.and_then(Repository::user_name)).or_else(user);
-    let who = known.ok_or_else(|| CliError::Usage {
-        message: "the name of the person who accepts this is unknown".to_owned(),
-        hint: Some("give it with --who NAME, or set git's user.name".to_owned()),
+    let who = known.ok_or_else(|| {
+        CliError::usage("the name of the person who accepts this is unknown")
+            .hint("give it with --who NAME, or set git's user.name")
     })?;
     let newest = shelf.newest(files).next().transpose()?.ok_or_else(|| StoreError::NoSuchRun {
         what: "a run to accept".to_owned(),
@@ -337,9 +332,9 @@ fn identity(
     name: &store::RunName,
     benchmark: Option<&str>,
 ) -> Result<(String, String), CliError> {
-    let stored = shelf.load(files, name)?.map_err(|fault| CliError::Input {
-        message: format!("failed to read {}: {}", fault.path, fault.why),
-        hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
+    let stored = shelf.load(files, name)?.map_err(|fault| {
+        CliError::input(format!("failed to read {}: {}", fault.path, fault.why))
+            .hint("`benchgate baseline verify` lists every damaged file")
     })?;
     if let Some(pattern) = benchmark
         && let Ok(glob) = globset::Glob::new(pattern)

@@ -161,10 +161,11 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
             Some((_, nearest)) => format!("did you mean {nearest}?"),
             None => format!("the codes are {}", known.join(", ")),
         };
-        return Err(CliError::Usage {
-            message: format!("there is no finding with the code {}", crate::report::clean(code)),
-            hint: Some(hint),
-        });
+        return Err(CliError::usage(format!(
+            "there is no finding with the code {}",
+            crate::report::clean(code)
+        ))
+        .hint(hint));
     };
     let consequence = match lint.consequence() {
         Consequence::Note => "it is said and changes no verdict",

@@ -30,10 +30,8 @@ pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError
     let names = args.names;
     let format = args.report.output.format;
     if !matches!(format, OutputFormat::Terminal | OutputFormat::Markdown) || args.github {
-        return Err(CliError::Usage {
-            message: "more than two results are only written as a table or as Markdown".to_owned(),
-            hint: Some("compare two of them for other formats and for GitHub".to_owned()),
-        });
+        return Err(CliError::usage("more than two results are only written as a table or as Markdown")
+            .hint("compare two of them for other formats and for GitHub"));
     }
     let policy = args.policy.resolve()?;
     let destination = args.report.output.open()?;

@@ -51,9 +51,12 @@ fn parse_export(name: &str) -> Result<ExportFormat, String> {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let to = args.to.or_else(|| by_ending(&args.output)).ok_or_else(|| CliError::Usage {
-        message: format!("the ending of {} does not tell a format", args.output.display()),
-        hint: Some("say it: `--to run-json`, google-benchmark, results-jsonl or csv".to_owned()),
+    let to = args.to.or_else(|| by_ending(&args.output)).ok_or_else(|| {
+        CliError::usage(format!(
+            "failed to choose a format for {}: unknown file extension",
+            args.output.display()
+        ))
+        .hint("name the format with `--to`: run-json, google-benchmark, results-jsonl or csv")
     })?;
     let label = if is_dash(&args.input) { "-".to_owned() } else { args.input.display().to_string() };
     let bytes = inputs::read(&label)?;
@@ -89,11 +92,11 @@ fn by_ending(output: &Path) -> Option<ExportFormat> {
 fn pick_side(bytes: &[u8], args: &Args, label: &str) -> Result<Run, CliError> {
     let unreadable = |error: IngestError| {
         let hint = match &error {
-            IngestError::Unrecognised { .. } => Some("say what it is: `--format-in FORMAT`".to_owned()),
-            IngestError::SeveralSides { .. } => Some("say which: `--side base` or `--side head`".to_owned()),
+            IngestError::Unrecognised { .. } => Some("name its format: `--format-in FORMAT`"),
+            IngestError::SeveralSides { .. } => Some("choose one: `--side base` or `--side head`"),
             _ => None,
         };
-        CliError::Input { message: format!("failed to {error}"), hint }
+        CliError::input(format!("failed to {error}")).maybe_hint(hint)
     };
     let format = match args.format_in.or_else(|| ingest::detect(bytes)) {
         Some(format) => format,
@@ -102,9 +105,9 @@ fn pick_side(bytes: &[u8], args: &Args, label: &str) -> Result<Run, CliError> {
     let Some(wanted) = args.side else { return ingest::read(bytes, format, label).map_err(unreadable) };
     let sides = ingest::read_sides(bytes, format, label).map_err(unreadable)?;
     let found = sides.into_iter().find(|(side, _)| *side == Some(wanted));
-    found.map(|(_, run)| run).ok_or_else(|| CliError::Input {
-        message: format!("failed to find the side {} in {label}", wanted.as_str()),
-        hint: Some("only a run.json with two sides has a choice; leave `--side` out".to_owned()),
+    found.map(|(_, run)| run).ok_or_else(|| {
+        CliError::input(format!("failed to find the side {} in {label}", wanted.as_str()))
+            .hint("only a run.json with two sides has a choice; leave `--side` out")
     })
 }
 
@@ -115,8 +118,6 @@ fn write_output(output: &Path, bytes: &[u8], terminal: &Terminal) -> Result<(), 
         return Ok(());
     }
     files::sweep_drafts(output);
-    files::write(output, bytes).map_err(|error| CliError::Usage {
-        message: format!("failed to write {}: {error}", output.display()),
-        hint: None,
-    })
+    files::write(output, bytes)
+        .map_err(|error| CliError::usage(format!("failed to write {}: {error}", output.display())))
 }

@@ -40,7 +40,7 @@ impl Input {
     }
 
     fn no_side(&self, wanted: SideName) -> CliError {
-        CliError::Input { message: format!("{} has no side {wanted}", self.path), hint: None }
+        CliError::input(format!("{} has no side {wanted}", self.path))
     }
 
     /// `exists` says whether a file has exactly this name: a name that ends in `#head` may be a name.
@@ -91,10 +91,8 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
         }
         let found = matches(&input.path)?;
         if found.is_empty() {
-            return Err(CliError::Input {
-                message: format!("failed to find a file that matches {}", input.path),
-                hint: Some("quote the pattern so that benchgate sees it, and check the folder".to_owned()),
-            });
+            return Err(CliError::input(format!("failed to find a file that matches {}", input.path))
+                .hint("quote the pattern so that benchgate sees it, and check the folder"));
         }
         inputs.extend(found.into_iter().map(|path| Input { path, side: input.side, optional: false }));
     }
@@ -108,10 +106,7 @@ fn is_glob(text: &str) -> bool {
 /// Files below the pattern's fixed folders that match it.
 fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
     let glob = globset::GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
-        CliError::Usage {
-            message: format!("failed to read the pattern {pattern}: {}", error.kind()),
-            hint: None,
-        }
+        CliError::usage(format!("failed to read the pattern {pattern}: {}", error.kind()))
     })?;
     let matcher = glob.compile_matcher();
     let parts: Vec<&str> = pattern.split('/').collect();
@@ -178,14 +173,12 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
     }
     let Some(mut run) = joiner.finish() else {
         return Err(match inputs.first() {
-            Some(input) => CliError::Input {
-                message: format!(
-                    "failed to find a result among {unknown} files, the first of which is {}",
-                    input.path
-                ),
-                hint: Some("`--format-in` names the format of files that can't be recognized".to_owned()),
-            },
-            None => CliError::Usage { message: "no file was given for one side".to_owned(), hint: None },
+            Some(input) => CliError::input(format!(
+                "failed to find a result among {unknown} files, the first of which is {}",
+                input.path
+            ))
+            .hint("`--format-in` names the format of files that can't be recognized"),
+            None => CliError::usage("no file was given for one side"),
         });
     };
     if joined > 1 {
@@ -218,9 +211,9 @@ pub fn load_pair(
         let started = std::thread::Builder::new().spawn_scoped(scope, load_base);
         let head = load_side(&head, format);
         let base = match started {
-            Ok(thread) => thread.join().map_err(|_| CliError::Internal {
-                message: "reading the base side stopped unexpectedly".to_owned(),
-            })?,
+            Ok(thread) => {
+                thread.join().map_err(|_| CliError::internal("reading the base side stopped unexpectedly"))?
+            }
             // No thread can be had (`ulimit -u`).
             Err(_) => load_base(),
         };
@@ -254,13 +247,11 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
     };
     match differs {
         None => Ok(()),
-        Some(what) => Err(CliError::Failed {
-            message: format!("{} and {} come from {what}", first.origin.label, next.origin.label),
-            hint: Some(
-                "files of one side are read as processes of one run; compare these with each other instead"
-                    .to_owned(),
-            ),
-        }),
+        Some(what) => Err(CliError::failed(format!(
+            "{} and {} come from {what}",
+            first.origin.label, next.origin.label
+        ))
+        .hint("files of one side are read as processes of one run; compare these with each other instead")),
     }
 }
 
@@ -270,10 +261,8 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
 /// Input that can't be read or has one side only.
 pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loaded), CliError> {
     let bytes = read_contents(&input.path)?;
-    let one_side = |what: String| CliError::Usage {
-        message: what,
-        hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
-    };
+    let one_side =
+        |what: String| CliError::usage(what).hint("give a second result: `benchgate compare BASE HEAD`");
     if input.side.is_some() || !is_run_json(&bytes, format) {
         return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
     }
@@ -289,9 +278,9 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
 /// # Errors
 /// A policy that can't be read.
 pub fn recorded(file: &RunFile, path: &str) -> Result<Recorded, CliError> {
-    let policy = recorded_policy(file).map_err(|why| CliError::Input {
-        message: format!("failed to read the policy in {path}: {why}"),
-        hint: Some("name the policy that judges: `--policy benchgate.toml`".to_owned()),
+    let policy = recorded_policy(file).map_err(|why| {
+        CliError::input(format!("failed to read the policy in {path}: {why}"))
+            .hint("name the policy that judges: `--policy benchgate.toml`")
     })?;
     Ok(Recorded { policy, blocks: recorded_blocks(file) })
 }
@@ -304,10 +293,8 @@ pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
     let mut runs = file.into_runs(label);
     match (runs.pop(), runs.pop()) {
         (Some((SideName::Head, head)), Some((SideName::Base, base))) => Ok((base, head)),
-        _ => Err(CliError::Usage {
-            message: format!("{label} holds one side"),
-            hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
-        }),
+        _ => Err(CliError::usage(format!("{label} holds one side"))
+            .hint("give a second result: `benchgate compare BASE HEAD`")),
     }
 }
 
@@ -324,9 +311,9 @@ pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
 /// # Errors
 /// A file that can't be read or is not a bisection.
 pub fn load_bisection(path: &Path) -> Result<BisectionFile, CliError> {
-    BisectionFile::from_slice(&reading::file(path)?).map_err(|error| CliError::Input {
-        message: format!("failed to read {}: {error}", path.display()),
-        hint: Some("`benchgate bisect --format json --output FILE` writes it".to_owned()),
+    BisectionFile::from_slice(&reading::file(path)?).map_err(|error| {
+        CliError::input(format!("failed to read {}: {error}", path.display()))
+            .hint("`benchgate bisect --format json --output FILE` writes it")
     })
 }
 
@@ -364,10 +351,10 @@ pub fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
 pub fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let run = match format_of(bytes, format) {
         None if input.optional => return Ok(None),
-        Some(_) if input.side.is_some() => Err(CliError::Usage {
-            message: format!("{} is not a run.json, so it has no sides to choose from", input.path),
-            hint: None,
-        }),
+        Some(_) if input.side.is_some() => Err(CliError::usage(format!(
+            "{} is not a run.json, so it has no sides to choose from",
+            input.path
+        ))),
         Some(format) => ingest::read(bytes, format, &input.path).map_err(|error| unreadable(&error)),
         None => ingest::read_detected(bytes, &input.path).map_err(|error| unreadable(&error)),
     };
@@ -411,20 +398,15 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
             }
         };
         let sort = if error.place().is_some() { format!(" as {},", RunSchema::NAME) } else { ":".to_owned() };
-        CliError::Input {
-            message: format!("failed to read {label}{sort} {error}"),
-            hint: Some(hint.to_owned()),
-        }
+        CliError::input(format!("failed to read {label}{sort} {error}")).hint(hint)
     })?;
     drop(bytes);
     let benchmarks: usize = file.sides.iter().map(|side| side.benchmarks.len()).sum();
     if benchmarks > MOST_BENCHMARKS {
-        return Err(CliError::Input {
-            message: format!(
-                "failed to read {label}: it has {benchmarks} benchmarks (the limit is {MOST_BENCHMARKS})"
-            ),
-            hint: Some("split the suite".to_owned()),
-        });
+        return Err(CliError::input(format!(
+            "failed to read {label}: it has {benchmarks} benchmarks (the limit is {MOST_BENCHMARKS})"
+        ))
+        .hint("split the suite"));
     }
     Ok(file)
 }
@@ -432,18 +414,17 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
 /// Refuses an interrupted run, and a part of one.
 fn complete(file: RunFile, label: &str) -> Result<RunFile, CliError> {
     if let Some(shard) = &file.shard {
-        return Err(CliError::Failed {
-            message: format!("{label} is only shard {} of a suite; it can't be judged alone", shard.shard),
-            hint: Some("join all shards of its plan with `benchgate merge`".to_owned()),
-        });
+        return Err(CliError::failed(format!(
+            "{label} is only shard {} of a suite; it can't be judged alone",
+            shard.shard
+        ))
+        .hint("join all shards of its plan with `benchgate merge`"));
     }
     if file.complete {
         return Ok(file);
     }
-    Err(CliError::Failed {
-        message: format!("{label} is an interrupted run; it can't be judged"),
-        hint: Some("run the suite again: it resumes where it stopped".to_owned()),
-    })
+    Err(CliError::failed(format!("{label} is an interrupted run; it can't be judged"))
+        .hint("run the suite again: it resumes where it stopped"))
 }
 
 /// The side that was asked for, or the only one.
@@ -456,12 +437,9 @@ fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> 
         }
         None if !several => 0,
         None => {
-            return Err(CliError::Usage {
-                message: format!("{path} holds both sides"),
-                hint: Some(format!(
-                    "say which: {path}#base or {path}#head; alone, `benchgate compare {path}` compares them"
-                )),
-            });
+            return Err(CliError::usage(format!("{path} holds both sides")).hint(format!(
+                "say which: {path}#base or {path}#head; alone, `benchgate compare {path}` compares them"
+            )));
         }
     };
     let (side, mut run) = runs.swap_remove(at);
@@ -480,14 +458,13 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
         ingest::IngestError::NoResults { .. } => "an empty result would pass for the wrong reason".to_owned(),
         _ => "look at that line; if a tool wrote it, let it finish and write it again".to_owned(),
     };
-    CliError::Input { message: format!("failed to {error}"), hint: Some(hint) }
+    CliError::input(format!("failed to {error}")).hint(hint)
 }
 
 /// The bytes without a compression around them.
 pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliError> {
-    ingest::decompressed(bytes, path).map_err(|error| CliError::Input {
-        message: format!("failed to {error}"),
-        hint: Some("decompress it yourself to see what is in it".to_owned()),
+    ingest::decompressed(bytes, path).map_err(|error| {
+        CliError::input(format!("failed to {error}")).hint("decompress it yourself to see what is in it")
     })
 }
 
@@ -516,10 +493,7 @@ pub fn refuse_shared_stdin(sides: &[&[Input]]) -> Result<(), CliError> {
     if asked < 2 {
         return Ok(());
     }
-    Err(CliError::Usage {
-        message: "stdin (-) was given more than once".to_owned(),
-        hint: Some("write one of the results to a file".to_owned()),
-    })
+    Err(CliError::usage("stdin (-) was given more than once").hint("write one of the results to a file"))
 }
 
 #[cfg(test)]

@@ -38,8 +38,6 @@ pub fn variable(name: &'static str) -> Option<String> {
 }
 
 fn not_understood(message: String) -> CliError {
-    CliError::Usage {
-        message,
-        hint: Some("`benchgate publish` runs in a job of GitHub Actions; --dry-run runs anywhere".to_owned()),
-    }
+    CliError::usage(message)
+        .hint("`benchgate publish` runs in a job of GitHub Actions; --dry-run runs anywhere")
 }

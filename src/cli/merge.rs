@@ -38,8 +38,8 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let plan = shard_args::read(&args.plan)?;
-    let policy = planned_policy(&plan)
-        .map_err(|why| CliError::Input { message: format!("{}: {why}", args.plan.display()), hint: None })?;
+    let policy =
+        planned_policy(&plan).map_err(|why| CliError::input(format!("{}: {why}", args.plan.display())))?;
     let found = inputs::expand(&args.shards)?;
     if let Some(output) = &args.output {
         // What an earlier merge left would pass for this one's result.
@@ -56,12 +56,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         for what in &wrong {
             terminal.warn(what);
         }
-        CliError::Failed {
-            message: format!("failed to merge {count}: that is not the whole run that was planned"),
-            hint: Some(
-                "run the shards again that are missing; a later attempt replaces an earlier one".to_owned(),
-            ),
-        }
+        CliError::failed(format!("failed to merge {count}: that is not the whole run that was planned"))
+            .hint("run the shards again that are missing; a later attempt replaces an earlier one")
     })?;
     for note in &merged.notes {
         terminal.note(note);

@@ -65,7 +65,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit_code::ExitCode;
 
-pub use error::CliError;
+pub use error::{CliError, ErrorKind};
 pub use inputs::complete_run;
 pub use provenance::{Commits, Known, judge};
 pub use terminal::Terminal;

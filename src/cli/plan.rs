@@ -124,7 +124,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         (None, minutes) => Cut::Seconds(f64::from(minutes.unwrap_or(1)) * 60.0),
     };
     let (plan, notes) = fleet::plan(suite, &durations, cut)
-        .map_err(|error| CliError::Usage { message: format!("failed to plan: {error}"), hint: None })?;
+        .map_err(|error| CliError::usage(format!("failed to plan: {error}")))?;
     Destination::file(&args.plan)?.write(&String::from_utf8_lossy(&plan.to_json()), terminal)?;
     for note in notes.into_iter().chain(described(&plan)) {
         terminal.note(&note);
@@ -149,7 +149,7 @@ fn sides(args: &Args, terminal: &Terminal) -> Result<Vec<SideInput>, CliError> {
 fn suite(args: &Args, sides: &[SideInput]) -> Result<PlannedSuite, CliError> {
     let benchmarks = pipeline::declared_benchmarks(sides, &Filter::default())?;
     let Some(lead) = sides.iter().find(|side| side.name == SideName::Head) else {
-        return Err(CliError::Internal { message: "every configuration has a head".to_owned() });
+        return Err(CliError::internal("every configuration has a head"));
     };
     let names: Vec<BenchmarkName> = benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
     let suite_sha256 = shard_args::suite_digest(sides, &names)?;
@@ -165,10 +165,9 @@ fn suite(args: &Args, sides: &[SideInput]) -> Result<PlannedSuite, CliError> {
         .filter_map(|runner| runner.target.as_ref())
         .find(|target| !benchmarks.iter().any(|benchmark| benchmark.target == **target))
     {
-        return Err(CliError::Usage {
-            message: format!("failed to plan: no benchmark has the target {unknown:?} that --runner names"),
-            hint: None,
-        });
+        return Err(CliError::usage(format!(
+            "failed to plan: no benchmark has the target {unknown:?} that --runner names"
+        )));
     }
     Ok(PlannedSuite {
         suite: config.suite.clone(),

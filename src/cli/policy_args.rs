@@ -1,6 +1,6 @@
 //! What is allowed, from the command line over a policy file over the defaults.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::config;
 use crate::exit_code::ExitCode;
@@ -94,25 +94,18 @@ impl PolicyArgs {
     pub fn over(&self, configured: Policy) -> Result<Policy, CliError> {
         let mut policy = match &self.policy {
             None => configured,
-            Some(file) => {
-                config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
-                    message: format!("failed to {error}"),
-                    hint: Some(docs!("configuration.md", "every key").to_owned()),
-                })?
-            }
+            Some(file) => load(file)?,
         };
         bounded(&policy.waivers, &invocation::today())?;
         if let (Some(floor), Some(tolerance)) = (self.floor, self.tolerance)
             && tolerance < floor
         {
-            return Err(CliError::Usage {
-                message: format!(
-                    "--tolerance {} is below --floor {}: a change between them could be neither red nor green",
-                    percent(tolerance),
-                    percent(floor)
-                ),
-                hint: Some("give a tolerance that is at least the floor".to_owned()),
-            });
+            return Err(CliError::usage(format!(
+                "--tolerance {} is below --floor {}: a change between them could be neither red nor green",
+                percent(tolerance),
+                percent(floor)
+            ))
+            .hint("give a tolerance that is at least the floor"));
         }
         for (_, metric) in policy.metrics.iter_mut().filter(|(_, metric)| metric.fatal) {
             if let Some(floor) = self.floor {
@@ -147,19 +140,24 @@ impl PolicyArgs {
     }
 }
 
+/// The policy of the file that `--policy` names.
+pub fn load(file: &Path) -> Result<Policy, CliError> {
+    config::load_policy(file).map(|part| part.policy).map_err(|error| {
+        CliError::usage(format!("failed to {error}")).hint(docs!("configuration.md", "every key"))
+    })
+}
+
 /// Refuses waivers that expire too late. What is not a date never holds, so it needs no bound.
 fn bounded(waivers: &[Waiver], today: &str) -> Result<(), CliError> {
     let day = |text: &str| text.parse::<jiff::civil::Date>().ok();
     let latest = day(today).map(|day| day.saturating_add(jiff::Span::new().days(LONGEST_WAIVER_DAYS)));
     let late = waivers.iter().find(|waiver| day(&waiver.expires) > latest);
     let (Some(waiver), Some(latest)) = (late, latest) else { return Ok(()) };
-    Err(CliError::Usage {
-        message: format!(
-            "the waiver for `{}` expires on {}: the latest day is {latest}, {LONGEST_WAIVER_DAYS} days from today",
-            waiver.benchmark, waiver.expires
-        ),
-        hint: Some("set an earlier `expires`, and renew the waiver if it is still needed".to_owned()),
-    })
+    Err(CliError::usage(format!(
+        "the waiver for `{}` expires on {}: the latest day is {latest}, {LONGEST_WAIVER_DAYS} days from today",
+        waiver.benchmark, waiver.expires
+    ))
+    .hint("set an earlier `expires`, and renew the waiver if it is still needed"))
 }
 
 fn percent(fraction: f64) -> String {

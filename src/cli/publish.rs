@@ -136,18 +136,20 @@ fn dry_run(
 /// The verdict, from the samples and the base's policy.
 fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<Comparison, CliError> {
     let Some(config) = config else {
-        return Err(CliError::BaselineMissing {
-            message: format!("the base has no {}, so nothing can be judged yet", args.config.display()),
-            hint: Some("once it is merged, the next pull request is judged by it".to_owned()),
-        });
+        return Err(CliError::baseline_missing(format!(
+            "the base has no {}, so nothing can be judged yet",
+            args.config.display()
+        ))
+        .hint("once it is merged, the next pull request is judged by it"));
     };
     let policy = args.policy.over(config.policy.clone())?;
     let run = &args.run.run;
     if !run.exists() {
-        return Err(CliError::Input {
-            message: format!("failed to find a result: the job that measured left no {}", run.display()),
-            hint: Some("its log says why".to_owned()),
-        });
+        return Err(CliError::input(format!(
+            "failed to find a result: the job that measured left no {}",
+            run.display()
+        ))
+        .hint("its log says why"));
     }
     let file = inputs::load_run(run)?;
     let head = file.side(SideName::Head).and_then(|side| side.commit.as_deref());
@@ -172,11 +174,8 @@ fn ended_alike(comparison: &Comparison, situation: &Situation) -> Result<(), Cli
     if conclusion == "success" || comparison.exit_code != ExitCode::Pass {
         return Ok(());
     }
-    Err(CliError::Failed {
-        message: format!(
+    Err(CliError::failed(format!(
             "failed to accept the result: its verdict is {}, and the run that measured it ended with {conclusion}",
             comparison.verdict
-        ),
-        hint: Some("the log of the measuring run says why it failed".to_owned()),
-    })
+        )).hint("the log of the measuring run says why it failed"))
 }

@@ -19,15 +19,14 @@ const SMALLER: &str = "split the suite, or measure fewer repetitions";
 /// # Errors
 /// A file that can't be read, is not a regular file, or is too large.
 pub fn file(path: &Path) -> Result<Vec<u8>, CliError> {
-    files::read_bounded(path, MOST_BYTES).map_err(|error| CliError::Input {
-        message: format!("failed to read {}: {error}", path.display()),
-        hint: match error.kind() {
-            io::ErrorKind::FileTooLarge => Some(SMALLER.to_owned()),
-            io::ErrorKind::Other => {
-                Some("name a file; where the command reads stdin, `-` takes a pipe".to_owned())
-            }
-            _ => None,
-        },
+    files::read_bounded(path, MOST_BYTES).map_err(|error| {
+        CliError::input(format!("failed to read {}: {error}", path.display())).maybe_hint(
+            match error.kind() {
+                io::ErrorKind::FileTooLarge => Some(SMALLER),
+                io::ErrorKind::Other => Some("name a file; where the command reads stdin, `-` takes a pipe"),
+                _ => None,
+            },
+        )
     })
 }
 
@@ -48,9 +47,8 @@ pub fn in_pieces(path: &Path) -> Option<Run> {
 /// # Errors
 /// As [`file`].
 pub fn stdin() -> Result<Vec<u8>, CliError> {
-    let failed = |what: &dyn std::fmt::Display, hint: Option<&str>| CliError::Input {
-        message: format!("failed to read -: {what}"),
-        hint: hint.map(str::to_owned),
+    let failed = |what: &dyn std::fmt::Display, hint: Option<&str>| {
+        CliError::input(format!("failed to read -: {what}")).maybe_hint(hint)
     };
     let mut bytes = Vec::new();
     // One byte more than allowed tells a result of the limit from a longer one.

@@ -141,9 +141,8 @@ impl Destination {
 
     pub fn file(path: &Path) -> Result<Self, CliError> {
         super::paths::check_writable(path)?;
-        let draft = Draft::open(path).map_err(|error| CliError::Usage {
-            message: format!("failed to write {}: {}", path.display(), error.kind()),
-            hint: None,
+        let draft = Draft::open(path).map_err(|error| {
+            CliError::usage(format!("failed to write {}: {}", path.display(), error.kind()))
         })?;
         Ok(Self::File { draft, path: path.to_owned() })
     }
@@ -165,9 +164,9 @@ impl Destination {
             }
             Self::File { draft, path } => (draft, path),
         };
-        draft.write_all(text.as_bytes()).and_then(|()| draft.commit()).map_err(|error| CliError::Failed {
-            message: format!("failed to write {}: {error}", path.display()),
-            hint: Some("nothing was replaced; make room or choose another `--output`".to_owned()),
+        draft.write_all(text.as_bytes()).and_then(|()| draft.commit()).map_err(|error| {
+            CliError::failed(format!("failed to write {}: {error}", path.display()))
+                .hint("nothing was replaced; make room or choose another `--output`")
         })
     }
 }

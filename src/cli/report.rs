@@ -72,10 +72,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(folder) = &args.output_dir {
         let drawn = pictures(&runs, folder, &args.image)?;
         if drawn.is_empty() {
-            return Err(CliError::Failed {
-                message: "failed to draw anything: the results hold no time and no memory".to_owned(),
-                hint: None,
-            });
+            return Err(CliError::failed("failed to draw anything: the results hold no time and no memory"));
         }
         for path in &drawn {
             text.push_str(&format!("{}\n", path.display()));
@@ -106,12 +103,8 @@ fn backends(runs: &[DrawnRun]) -> Result<String, CliError> {
     let tables: Vec<String> =
         runs.iter().map(report::backends_markdown).filter(|text| !text.is_empty()).collect();
     if tables.is_empty() {
-        return Err(CliError::Failed {
-            message: "failed to write a table: the results hold no other backend".to_owned(),
-            hint: Some(
-                "name backends as `[[backend]]` in the suite, or with `benchgate run --backend`".to_owned(),
-            ),
-        });
+        return Err(CliError::failed("failed to write a table: the results hold no other backend")
+            .hint("name backends as `[[backend]]` in the suite, or with `benchgate run --backend`"));
     }
     Ok(tables.join("\n"))
 }
@@ -163,10 +156,8 @@ pub fn compared(name: &str, file: &RunFile) -> Result<Option<Comparison>, CliErr
 }
 
 fn failed(path: &Path, why: &str) -> CliError {
-    CliError::Failed {
-        message: format!("failed to write {}: {why}", path.display()),
-        hint: Some("name a folder that can be written to".to_owned()),
-    }
+    CliError::failed(format!("failed to write {}: {why}", path.display()))
+        .hint("name a folder that can be written to")
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {

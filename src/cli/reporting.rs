@@ -103,7 +103,7 @@ fn keep(folder: &Path, name: &str, text: &str) -> Result<PathBuf, CliError> {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::Failed { message: format!("failed to write {}: {error}", path.display()), hint: None }
+    CliError::failed(format!("failed to write {}: {error}", path.display()))
 }
 
 /// Adds to one of the files that a runner reads. Outside a job there is none.
@@ -118,8 +118,8 @@ fn append(variable: &str, text: &str) -> Result<(), CliError> {
 /// What no value contains by chance or by malice.
 fn delimiter() -> Result<String, CliError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| CliError::Internal {
-        message: format!("failed to get random numbers from the system: {error}"),
+    getrandom::fill(&mut bytes).map_err(|error| {
+        CliError::internal(format!("failed to get random numbers from the system: {error}"))
     })?;
     Ok(bytes.iter().fold("benchgate-".to_owned(), |text, byte| format!("{text}{byte:02x}")))
 }

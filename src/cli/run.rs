@@ -64,10 +64,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         sides.extend(side(name, &config)?);
     }
     if sides.is_empty() {
-        return Err(CliError::Usage {
-            message: format!("{} has no [side.base]", config.file.display()),
-            hint: Some("add it, or run --side head".to_owned()),
-        });
+        return Err(CliError::usage(format!("{} has no [side.base]", config.file.display()))
+            .hint("add it, or run --side head"));
     }
     if let Half::UntilCompile(bundle) = args.halves.half() {
         let json = args.output.format == Format::Json;

@@ -87,10 +87,11 @@ impl SelectArgs {
         }
         let mut names = HashSet::new();
         match base.benchmarks.iter().find(|benchmark| !names.insert(&benchmark.name)) {
-            Some(twice) if !self.rename.is_empty() => Err(CliError::Usage {
-                message: format!("after --rename, two benchmarks of the base are called {}", twice.name),
-                hint: Some("leave one of them out with --base-filter".to_owned()),
-            }),
+            Some(twice) if !self.rename.is_empty() => Err(CliError::usage(format!(
+                "after --rename, two benchmarks of the base are called {}",
+                twice.name
+            ))
+            .hint("leave one of them out with --base-filter")),
             _ => Ok(()),
         }
     }
@@ -172,10 +173,8 @@ fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
 }
 
 fn nothing(option: &str, what: &str) -> CliError {
-    CliError::Usage {
-        message: format!("{option} {} matches nothing in these results", crate::report::clean(what)),
-        hint: Some("`benchgate convert FILE - --to csv` lists every benchmark and metric".to_owned()),
-    }
+    CliError::usage(format!("{option} {} matches nothing in these results", crate::report::clean(what)))
+        .hint("`benchgate convert FILE - --to csv` lists every benchmark and metric")
 }
 
 #[cfg(test)]

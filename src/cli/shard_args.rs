@@ -41,7 +41,7 @@ impl ShardArgs {
     pub fn refuse(&self, why: &str) -> Result<(), CliError> {
         match self.plan {
             None => Ok(()),
-            Some(_) => Err(CliError::Usage { message: format!("failed to use --plan: {why}"), hint: None }),
+            Some(_) => Err(CliError::usage(format!("failed to use --plan: {why}"))),
         }
     }
 
@@ -52,9 +52,9 @@ impl ShardArgs {
     pub fn of_suite(&self, sides: &[SideInput]) -> Result<Option<Shard>, CliError> {
         let Some((path, number)) = self.planned() else { return Ok(None) };
         let plan = read(path)?;
-        let refused = |what: &str| CliError::Usage {
-            message: format!("failed to use {}: {what}", path.display()),
-            hint: Some("make the plan again, with `benchgate plan`, from what is measured here".to_owned()),
+        let refused = |what: &str| {
+            CliError::usage(format!("failed to use {}: {what}", path.display()))
+                .hint("make the plan again, with `benchgate plan`, from what is measured here")
         };
         let names: Vec<BenchmarkName> =
             plan.benchmarks.iter().map(|benchmark| BenchmarkName::new(&benchmark.name)).collect();
@@ -107,9 +107,9 @@ impl ShardArgs {
 /// # Errors
 /// A file that can't be read, or is not a whole and unchanged plan.
 pub fn read(path: &Path) -> Result<PlanFile, CliError> {
-    PlanFile::from_slice(&reading::file(path)?).map_err(|error| CliError::Input {
-        message: format!("failed to read {}: {error}", path.display()),
-        hint: Some("plans are written by `benchgate plan` and described by schemas/plan.json".to_owned()),
+    PlanFile::from_slice(&reading::file(path)?).map_err(|error| {
+        CliError::input(format!("failed to read {}: {error}", path.display()))
+            .hint("plans are written by `benchgate plan` and described by schemas/plan.json")
     })
 }
 
@@ -148,8 +148,6 @@ pub fn suite_digest(sides: &[SideInput], names: &[BenchmarkName]) -> Result<Stri
 }
 
 fn sha256(path: &Path) -> Result<String, CliError> {
-    files::sha256_of(path).map_err(|error| CliError::Usage {
-        message: format!("failed to read {}: {error}", path.display()),
-        hint: None,
-    })
+    files::sha256_of(path)
+        .map_err(|error| CliError::usage(format!("failed to read {}: {error}", path.display())))
 }

@@ -82,10 +82,7 @@ impl Terminal {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) => {
                 self.lost.store(true, Ordering::Relaxed);
-                self.error(&CliError::Failed {
-                    message: format!("failed to write to stdout: {error}"),
-                    hint: None,
-                });
+                self.error(&CliError::failed(format!("failed to write to stdout: {error}")));
             }
         }
     }
@@ -113,7 +110,7 @@ impl Terminal {
         let bold_red = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
         let cyan = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Cyan.into()));
         self.eprint(&format!("{bold_red}error{bold_red:#}"), &format!("error: {error}\n"));
-        if let Some(hint) = error.hint() {
+        if let Some(hint) = error.help() {
             self.eprint(&format!("{cyan}hint{cyan:#}"), &format!("hint: {hint}\n"));
         }
     }
