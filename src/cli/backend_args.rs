@@ -1,24 +1,22 @@
 //! Options of what is measured in addition to IREE: axes, repetitions, dumps, files that are appended to.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use strum::{EnumMessage, VariantArray, VariantNames};
+use strum::VariantArray;
 
 use crate::config::{Backend, BackendKind, Config};
 use crate::ingest;
 use crate::pipeline::{Axes, CollectKind, DumpKind, Extras};
 use crate::record::RunFile;
 
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, choices};
 
 /// Other backends and what a run leaves in addition to run.json.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Other backends")]
 pub struct BackendArgs {
     /// Also run the models on this backend, as [[backend]] does; repeatable
-    #[arg(long, value_name = "NAME", value_parser = parse_backend, conflicts_with = "half")]
+    #[arg(long, value_name = "NAME", value_parser = choices::named(BackendKind::VARIANTS, Into::into), conflicts_with = "half")]
     backend: Vec<BackendKind>,
     /// Only experiments whose axis has this value (backend, test, batch-size, dtype, matmul-precision;
     /// `default` is the model's own); repeatable, and several values of one axis select each of them
@@ -31,34 +29,17 @@ pub struct BackendArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations_per_run: Option<u32>,
     /// Write profiles, counters and compiler IR of the other backends; repeatable, or separated by commas
-    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = kinds::<DumpKind>())]
+    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = choices::documented::<DumpKind>())]
     dump: Vec<DumpKind>,
     /// Folder for what --dump writes [default: dumps in the working folder]
     #[arg(long, value_name = "FOLDER", requires = "dump")]
     dump_dir: Option<PathBuf>,
     /// Add numbers to the other backends' metrics in run.json and results.jsonl; repeatable, or separated by commas
-    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = kinds::<CollectKind>())]
+    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = choices::documented::<CollectKind>())]
     collect: Vec<CollectKind>,
     /// Append to results.jsonl, latency.csv and iree_latency.csv in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "until")]
     append_results: Option<PathBuf>,
-}
-
-/// The kinds of an enum by name, each described by its own documentation.
-fn kinds<T>() -> impl TypedValueParser<Value = T>
-where
-    T: Copy + EnumMessage + FromStr + Into<&'static str> + VariantArray + Send + Sync + 'static,
-    T::Err: std::error::Error + Send + Sync + 'static,
-{
-    let described = T::VARIANTS.iter().map(|kind| {
-        let name: &'static str = (*kind).into();
-        PossibleValue::new(name).help(kind.get_documentation().unwrap_or_default())
-    });
-    PossibleValuesParser::new(described).try_map(|name| name.parse())
-}
-
-fn parse_backend(text: &str) -> Result<BackendKind, String> {
-    text.parse().map_err(|_| format!("the backends are {}", BackendKind::VARIANTS.join(", ")))
 }
 
 impl BackendArgs {

@@ -274,7 +274,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     let (base, head) = (load(&args.base)?, load(&args.head)?);
     let options = CompareOptions { seed: 0, today: invocation::today(), ..CompareOptions::default() };
     let mut comparison = gate::compare(&base, &head, &policy, &options);
-    args.policy.soften(&mut comparison);
+    args.policy.downgrade(&mut comparison);
     report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     args.report.write(&comparison, None, destination, terminal)?;
     Ok(comparison.exit_code)

@@ -7,8 +7,9 @@ use crate::files;
 use crate::ingest::{self, ExportFormat, Format, IngestError};
 use crate::model::{Run, SideName, counted};
 
+use super::result_args::format_parser;
 use super::session::parse_side;
-use super::{CliError, Terminal, inputs};
+use super::{CliError, Terminal, choices, inputs};
 
 /// Write a result in another format
 ///
@@ -26,32 +27,18 @@ pub struct Args {
     #[arg(value_name = "OUT")]
     output: PathBuf,
     /// Format of the input; detected from the content by default
-    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format_in: Option<Format>,
-    /// Format of OUT: run-json, google-benchmark, results-jsonl, csv; by default what the ending of OUT says
-    #[arg(long, value_name = "FORMAT", value_parser = parse_export)]
+    /// Format of OUT; by default that of its file extension: .json (run-json), .jsonl, .csv
+    #[arg(long, value_name = "FORMAT", value_parser = choices::named(&ExportFormat::ALL, ExportFormat::as_str))]
     to: Option<ExportFormat>,
     /// Only this side; needed for a run.json with two
     #[arg(long, value_name = "SIDE", value_parser = parse_side)]
     side: Option<SideName>,
 }
 
-fn parse_format(name: &str) -> Result<Format, String> {
-    Format::parse(name).ok_or_else(|| {
-        let known: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
-        format!("known formats are {}", known.join(", "))
-    })
-}
-
-fn parse_export(name: &str) -> Result<ExportFormat, String> {
-    ExportFormat::parse(name).ok_or_else(|| {
-        let known = ExportFormat::ALL.map(ExportFormat::as_str);
-        format!("known formats are {}", known.join(", "))
-    })
-}
-
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let to = args.to.or_else(|| by_ending(&args.output)).ok_or_else(|| {
+    let to = args.to.or_else(|| by_extension(&args.output)).ok_or_else(|| {
         CliError::usage(format!(
             "failed to choose a format for {}: unknown file extension",
             args.output.display()
@@ -80,7 +67,7 @@ fn is_dash(path: &Path) -> bool {
 }
 
 /// `.json` could be several formats; benchgate's own is the one that loses nothing.
-fn by_ending(output: &Path) -> Option<ExportFormat> {
+fn by_extension(output: &Path) -> Option<ExportFormat> {
     match output.extension()?.to_str()? {
         "jsonl" => Some(ExportFormat::ResultsJsonl),
         "csv" => Some(ExportFormat::Csv),

@@ -221,7 +221,7 @@ fn judged(
     };
     comparison.notes.extend(args.measure.shard.note());
     comparison.notes.splice(0..0, notices.iter().cloned());
-    args.policy.soften(&mut comparison);
+    args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or(config.disclose));
     args.report.write(&comparison, None, destination, terminal)?;
     Ok(Judged {

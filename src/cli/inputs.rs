@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crate::gate::{Policy, SequentialPolicy};
-use crate::ingest::{self, Format, Joiner};
+use crate::ingest::{self, ExportFormat, Format, Joiner};
 use crate::model::{Run, SideName};
 use crate::pipeline::{recorded_blocks, recorded_policy};
 use crate::record::{BisectionFile, RunFile, RunSchema};
@@ -33,7 +33,7 @@ impl Input {
     ///
     /// # Errors
     /// The file has no such side.
-    pub fn keep_side(&self, file: &mut RunFile) -> Result<(), CliError> {
+    fn keep_side(&self, file: &mut RunFile) -> Result<(), CliError> {
         let Some(wanted) = self.side else { return Ok(()) };
         file.sides.retain(|side| side.name == wanted);
         if file.sides.is_empty() { Err(self.no_side(wanted)) } else { Ok(()) }
@@ -342,13 +342,29 @@ fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliErr
     load_foreign(&bytes, input, format)
 }
 
+/// A result as the record that reports are made of, complete or not; `None` for a folder's file that no format claims.
+///
+/// # Errors
+/// Input that can't be read, or has no side of the name that was asked for.
+pub fn load_record(input: &Input, format: Option<Format>) -> Result<Option<RunFile>, CliError> {
+    let bytes = read_contents(&input.path)?;
+    if is_run_json(&bytes, format) {
+        let mut file = run_file(bytes, &input.path)?;
+        input.keep_side(&mut file)?;
+        return Ok(Some(file));
+    }
+    let Some(run) = load_foreign(&bytes, input, format)? else { return Ok(None) };
+    let exported = ingest::export(&run, ExportFormat::RunJson, &jiff::Timestamp::now().to_string());
+    run_file(exported.bytes, &input.path).map(Some)
+}
+
 /// Whether the bytes are a run.json, or are to be read as one.
-pub fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
+fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
     format_of(bytes, asked) == Some(Format::RunJson)
 }
 
 /// As [`load_one`], for what is not a run.json.
-pub fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
+fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let run = match format_of(bytes, format) {
         None if input.optional => return Ok(None),
         Some(_) if input.side.is_some() => Err(CliError::usage(format!(

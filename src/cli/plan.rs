@@ -13,9 +13,9 @@ use crate::pipeline::{self, Filter, SideInput};
 use crate::record::PlannedSideRecord;
 use crate::record::{PlanFile, RunFile};
 
-use super::rendering::Destination;
+use super::rendering::{Destination, OutputFile};
 use super::session::side;
-use super::{CliError, Terminal, gate, inputs, shard_args};
+use super::{CliError, Terminal, choices, gate, inputs, shard_args};
 
 /// Cut a suite into shards for several runners
 ///
@@ -60,35 +60,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     plan: PathBuf,
     /// Format of the output
-    #[arg(long, value_name = "FORMAT", default_value = "github")]
-    format: Format,
-    /// File for the output instead of stdout; it is replaced at once, when everything is done
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
-}
-
-/// Who runs the shards.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Format {
-    /// The `matrix` of a job of GitHub Actions, on one line
-    Github,
-    /// Steps for `buildkite-agent pipeline upload`
-    Buildkite,
-    /// Options for `sbatch`, a line for each kind of runner
-    Slurm,
-    /// The shards, for any other program
-    Json,
-}
-
-impl From<Format> for PlanFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Github => Self::Github,
-            Format::Buildkite => Self::Buildkite,
-            Format::Slurm => Self::Slurm,
-            Format::Json => Self::Json,
-        }
-    }
+    #[arg(long, value_name = "FORMAT", default_value = "github", value_parser = choices::documented::<PlanFormat>())]
+    format: PlanFormat,
+    #[command(flatten)]
+    output: OutputFile,
 }
 
 /// Labels, for one target or for all that have none of their own.
@@ -114,7 +89,7 @@ fn runner(text: &str) -> Result<Runner, String> {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let destination = args.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)?;
+    let destination = args.output.open()?;
     super::paths::remove_output(&args.plan)?;
     let sides = sides(args, terminal)?;
     let suite = suite(args, &sides)?;
@@ -130,7 +105,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         terminal.note(&note);
     }
     terminal.note(&format!("wrote {}, sha256 {}", args.plan.display(), plan.sha256));
-    destination.write(&fleet::render(&plan, args.format.into()), terminal)?;
+    destination.write(&fleet::render(&plan, args.format), terminal)?;
     Ok(ExitCode::Pass)
 }
 

@@ -57,7 +57,7 @@ pub enum Test {
 impl PolicyArgs {
     /// Under `--warn-only` the exit code becomes 0 before anything is written, so that the report and the
     /// process agree; what it would have been is noted.
-    pub fn soften(&self, comparison: &mut Comparison) {
+    pub fn downgrade(&self, comparison: &mut Comparison) {
         if self.warn_only && comparison.exit_code != ExitCode::Pass {
             let code = comparison.exit_code.code();
             comparison

@@ -12,9 +12,9 @@ use super::github_args::PostArgs;
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Plan, Situation};
 use super::provenance::{self, Known};
-use super::rendering::{RunArgs, disclose_parser};
+use super::rendering::RunArgs;
 use super::reporting::Reporting;
-use super::{CliError, Terminal, inputs, invocation};
+use super::{CliError, Terminal, choices, inputs, invocation};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
 ///
@@ -60,7 +60,7 @@ pub struct Args {
     workflow: Option<String>,
     /// What a report may say: `ratios` keeps absolute times, sizes and counts out [default: [report]
     /// disclose, or all]
-    #[arg(long, value_name = "WHAT", value_parser = disclose_parser())]
+    #[arg(long, value_name = "WHAT", value_parser = choices::named(&Disclose::ALL, Disclose::as_str))]
     disclose: Option<Disclose>,
     #[command(flatten)]
     post: PostArgs,
@@ -162,7 +162,7 @@ fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<
     };
     let mut comparison = provenance::judge(file, &run.to_string_lossy(), &known)?;
     ended_alike(&comparison, situation)?;
-    args.policy.soften(&mut comparison);
+    args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.disclose.unwrap_or(config.disclose));
     Ok(comparison)
 }

@@ -245,6 +245,7 @@ pub struct Target {
     strum::Display,
     strum::EnumString,
     strum::IntoStaticStr,
+    strum::VariantArray,
     strum::VariantNames,
 )]
 #[strum(serialize_all = "kebab-case", const_into_str)]
@@ -360,7 +361,17 @@ pub struct GitHub {
 }
 
 /// When a pull request gets a comment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    strum::VariantNames,
+)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum CommentWhen {
     Always,

@@ -24,10 +24,6 @@ impl Order {
             Self::Change => "change",
         }
     }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|order| order.as_str() == name)
-    }
 }
 
 impl View<'_> {

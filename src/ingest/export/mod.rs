@@ -38,11 +38,6 @@ impl ExportFormat {
             Self::Csv => "csv",
         }
     }
-
-    /// The inverse of [`ExportFormat::as_str`].
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.as_str() == name)
-    }
 }
 
 impl fmt::Display for ExportFormat {
