@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::gate::{NumericsPolicy, Policy};
 use crate::model::{Disclose, GpuClock, SideName, StoreUrl};
 use crate::numerics::TensorFile;
@@ -116,7 +118,7 @@ pub struct Side {
 }
 
 /// Where a model comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ModelSource {
     /// MLIR text or bytecode; passes through export untouched. Relative to the side's `sources`.
     Mlir(PathBuf),
@@ -144,6 +146,7 @@ pub enum ModelSource {
     Ord,
     strum::EnumString,
     strum::IntoStaticStr,
+    Serialize,
     strum::VariantNames,
 )]
 #[strum(serialize_all = "kebab-case", const_into_str)]
@@ -156,7 +159,16 @@ pub enum Exporter {
 
 /// What torch-mlir lowers to before iree-compile takes over.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString, strum::IntoStaticStr, strum::VariantNames,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    Serialize,
+    strum::VariantNames,
 )]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum OutputType {
@@ -166,7 +178,7 @@ pub enum OutputType {
 }
 
 /// One input of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ModelInput {
     /// Relative to the side's `sources`.
     File(TensorFile),
@@ -175,7 +187,7 @@ pub enum ModelInput {
 }
 
 /// An `.irpa` parameter archive and its scope.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Parameters {
     /// Empty for the default scope.
     pub scope: String,
@@ -183,7 +195,7 @@ pub struct Parameters {
 }
 
 /// A `[[model]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Model {
     /// As configured; `bert@onnx` where the configuration lists exporters.
     pub name: String,
@@ -216,7 +228,7 @@ pub struct Model {
 }
 
 /// A `[[target]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Target {
     pub name: String,
     /// `llvm-cpu`, `cuda`, `hip`, `vulkan`.
@@ -302,7 +314,7 @@ pub struct Backend {
 }
 
 /// `[measure]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measure {
     /// Repetitions inside one process; like the next three, `None` lets each benchmark have what suits its length.
     pub repetitions: Option<u32>,
@@ -383,7 +395,9 @@ pub enum CommentWhen {
 }
 
 /// Which benchmarks are run under the runtime's profiler after they are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames, Serialize,
+)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Profiling {
     /// Those whose latency regressed or improved.

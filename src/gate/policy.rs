@@ -1,11 +1,13 @@
 //! What is allowed: floors, tolerances, error budget, fatality, waivers.
 
+use serde::Serialize;
+
 use crate::model::{Metric, Verdict};
 
 pub use crate::numerics::NumericsTolerance;
 
 /// The smallest change worth a red. A change must exceed both parts.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Floor {
     /// As a fraction of base: 0.01 is 1 %.
     pub relative: f64,
@@ -14,7 +16,7 @@ pub struct Floor {
 }
 
 /// How one metric is judged.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MetricPolicy {
     pub floor: Floor,
     /// Largest change a green may hide, as a fraction of base.
@@ -24,7 +26,7 @@ pub struct MetricPolicy {
 }
 
 /// Replaces parts of a [`MetricPolicy`] for benchmarks whose name matches a glob.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Override {
     /// Glob over benchmark names, for example `vit*/cpu/*`.
     pub benchmark: String,

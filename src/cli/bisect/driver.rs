@@ -44,7 +44,7 @@ impl<'a> Driver<'a> {
         let policy = args.measure.limit(candidates.config.policy.clone());
         let options = args.observe.options(&policy, args.measure.max_blocks.unwrap_or(MAX_BLOCKS));
         let work = args.measure.prepared_work_dir(&candidates.config.root)?;
-        let journal = Journal::open(&work, &identity(args, &candidates))?;
+        let journal = Journal::open(&work, &identity(args, &candidates)?)?;
         let search = Search::new(candidates.list.len(), options.clone());
         let mut driver = Self {
             args,
@@ -415,15 +415,17 @@ pub fn only(name: &str) -> Result<Regex, CliError> {
 }
 
 /// All that makes it another search: its candidates, what is measured of them, and how.
-fn identity(args: &Args, candidates: &Candidates) -> Vec<String> {
+fn identity(args: &Args, candidates: &Candidates) -> Result<Vec<String>, CliError> {
     let mut identity: Vec<String> = candidates.list.iter().map(|candidate| candidate.id.clone()).collect();
     let config = &candidates.config;
     identity.push(format!("observe {}", args.observe.name()));
     identity.extend(args.measure.filter.iter().map(|filter| format!("filter {filter}")));
     // A changed suite is another search. Commits bring their own, but are measured and judged by this one.
-    identity.push(format!("{:?}", (&config.head.flags, &config.models, &config.targets)));
+    let suite = (&config.head.flags, &config.models, &config.targets);
     // How long and by how many compilers is not what is measured.
     let measure = crate::config::Measure { time_budget: None, jobs: None, ..config.measure.clone() };
-    identity.push(format!("{:?}", (measure, &config.policy.metrics, &config.policy.overrides)));
-    identity
+    let policy = (&config.policy.metrics, &config.policy.overrides);
+    let stored = serde_json::to_string(&(suite, measure, policy));
+    identity.push(stored.map_err(|error| CliError::failed(format!("failed to name the search: {error}")))?);
+    Ok(identity)
 }

@@ -10,7 +10,7 @@ use crate::store::{self, BaselineFolder, Files};
 
 use super::super::Place;
 use super::super::finding::Finding;
-use super::super::gpu::devices;
+use super::super::gpu::needs_gpu;
 use super::roles::{Role, Workflows};
 
 pub(super) fn findings(
@@ -131,7 +131,7 @@ fn owners(root: &Path, config: &Config) -> Option<Finding> {
 
 fn clocks(config: &Config) -> Option<Finding> {
     const ID: &str = "clocks";
-    if !devices(Some(config)).into_iter().any(|device| !device.starts_with("local-")) {
+    if !needs_gpu(Some(config)) {
         return None;
     }
     Some(match &config.measure.lock_clocks {
