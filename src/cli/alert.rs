@@ -156,11 +156,11 @@ impl Night<'_> {
         if self.dry_run {
             return Ok(said);
         }
-        let mut news: Vec<Value> = Vec::new();
+        let mut events: Vec<Value> = Vec::new();
         let target = self.bisection.as_ref().and_then(|found| found.target(self.timelines, &plan, &known));
         for (at, action) in plan.actions.iter().enumerate() {
             let (number, event) = self.carry_out(client, action, &issues, &author).await?;
-            news.extend(event);
+            events.extend(event);
             if let (Some(found), true) = (&self.bisection, target == Some(Target::Action(at))) {
                 found.comment(client, number, &author).await?;
             }
@@ -170,7 +170,7 @@ impl Night<'_> {
         }
         let missing: Vec<&Silence> =
             self.silent.iter().filter(|silence| silence.explained.is_none()).collect();
-        if let Some(hook) = hook.filter(|_| !news.is_empty() || !missing.is_empty()) {
+        if let Some(hook) = hook.filter(|_| !events.is_empty() || !missing.is_empty()) {
             let missing: Vec<Value> = missing
                 .iter()
                 .map(|silence| {
@@ -178,7 +178,7 @@ impl Night<'_> {
                         "since": silence.since.to_string() })
                 })
                 .collect();
-            let body = json!({ "schema": "benchgate/alert/v1", "time": self.now.to_string(), "issues": news,
+            let body = json!({ "schema": "benchgate/alert/v1", "time": self.now.to_string(), "issues": events,
                 "missing": missing, "waiting": plan.waiting });
             let body = body.to_string().into_bytes();
             let delivery: String =
@@ -197,7 +197,7 @@ impl Night<'_> {
         author: &str,
     ) -> Result<(u64, Option<Value>), GitHubError> {
         let old = |number: u64| issues.iter().find(|issue| issue.number == number);
-        let news = |action: &str, number: u64, cause: &Cause<'_>| {
+        let event = |action: &str, number: u64, cause: &Cause<'_>| {
             let benchmarks: Vec<&str> = cause.members.iter().map(|member| member.benchmark).collect();
             json!({ "action": action, "number": number, "title": site::issue_title(cause), "benchmarks": benchmarks,
                 "after": cause.after().to_string(), "until": cause.until().to_string() })
@@ -206,7 +206,7 @@ impl Night<'_> {
             Action::Open { cause, trace } => {
                 let body = site::issue_body(cause, trace, &self.context);
                 let number = client.open_issue(&site::issue_title(cause), &body, LABEL, author).await?;
-                Ok((number, Some(news("opened", number, cause))))
+                Ok((number, Some(event("opened", number, cause))))
             }
             Action::Update { number, cause, trace } | Action::Reopen { number, cause, trace } => {
                 let (title, body) = (site::issue_title(cause), site::issue_body(cause, trace, &self.context));
@@ -216,7 +216,7 @@ impl Night<'_> {
                     let change = IssueChange { title: Some(&title), body: &body, open: true, reopened };
                     client.change_issue(*number, change).await?;
                 }
-                Ok((*number, reopened.then(|| news("reopened", *number, cause))))
+                Ok((*number, reopened.then(|| event("reopened", *number, cause))))
             }
             Action::Close { number, trace, why } => {
                 let before = old(*number).map_or("", |old| old.body.as_str());

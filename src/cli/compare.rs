@@ -21,7 +21,7 @@ use super::{CliError, Terminal, compare_columns, invocation};
 pub struct Args {
     #[command(flatten)]
     inputs: PairArgs,
-    /// More results, each compared with BASE in a column of its own
+    /// More results, each compared with BASE in a separate column
     #[arg(value_name = "MORE")]
     more: Vec<String>,
     /// Seed of all random choices; the same files, policy and seed give the same bytes
@@ -131,7 +131,7 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
         .hint(hint));
     };
     let consequence = match lint.consequence() {
-        Consequence::Note => "it is said and changes no verdict",
+        Consequence::Note => "it is reported and changes no verdict",
         Consequence::Inconclusive => "the row can be neither green nor red",
         Consequence::Error => "the row can't be judged",
     };

@@ -454,7 +454,7 @@ fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> 
         None if !several => 0,
         None => {
             return Err(CliError::usage(format!("{path} holds both sides")).hint(format!(
-                "say which: {path}#base or {path}#head; alone, `benchgate compare {path}` compares them"
+                "choose one: {path}#base or {path}#head; alone, `benchgate compare {path}` compares them"
             )));
         }
     };

@@ -10,9 +10,6 @@ use crate::model::Verdict;
 use super::inputs::Recorded;
 use super::{CliError, invocation};
 
-/// Longest time that a waiver may hold from today on. One that outlives its reason hides what comes after it.
-const LONGEST_WAIVER_DAYS: i64 = 366;
-
 /// Options that change what a verdict allows.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Policy")]
@@ -150,12 +147,14 @@ pub fn load(file: &Path) -> Result<Policy, CliError> {
 /// Refuses waivers that expire too late. What is not a date never holds, so it needs no bound.
 fn bounded(waivers: &[Waiver], today: &str) -> Result<(), CliError> {
     let day = |text: &str| text.parse::<jiff::civil::Date>().ok();
-    let latest = day(today).map(|day| day.saturating_add(jiff::Span::new().days(LONGEST_WAIVER_DAYS)));
+    let latest = day(today).map(|day| day.saturating_add(jiff::Span::new().days(Waiver::LONGEST_DAYS)));
     let late = waivers.iter().find(|waiver| day(&waiver.expires) > latest);
     let (Some(waiver), Some(latest)) = (late, latest) else { return Ok(()) };
     Err(CliError::usage(format!(
-        "the waiver for `{}` expires on {}: the latest day is {latest}, {LONGEST_WAIVER_DAYS} days from today",
-        waiver.benchmark, waiver.expires
+        "the waiver for `{}` expires on {}: the latest day is {latest}, {} days from today",
+        waiver.benchmark,
+        waiver.expires,
+        Waiver::LONGEST_DAYS
     ))
     .hint("set an earlier `expires`, and renew the waiver if it is still needed"))
 }
@@ -198,6 +197,24 @@ mod tests {
             ["2025-01-01", "2026-12-31", "2027-02-02", "2027-02-03", "2999-01-01", "soon"].map(refused),
             [false, false, false, true, true, false]
         );
+    }
+
+    #[test]
+    fn the_help_names_the_defaults_of_the_policy() {
+        let command = <PolicyArgs as clap::Args>::augment_args(clap::Command::new("benchgate"));
+        let policy = Policy::default();
+        let (_, fatal) = policy.metrics.iter().find(|(_, metric)| metric.fatal).unwrap();
+        let verdicts: Vec<&str> = policy.fail_on.0.iter().map(|verdict| verdict.as_str()).collect();
+        for (option, default) in [
+            ("floor", format!("{}%", fatal.floor.relative * 100.0)),
+            ("tolerance", format!("{}%", fatal.tolerance * 100.0)),
+            ("alpha", policy.alpha.to_string()),
+            ("fail_on", verdicts.join(",")),
+        ] {
+            let argument = command.get_arguments().find(|argument| argument.get_id() == option).unwrap();
+            let help = argument.get_help().unwrap().to_string();
+            assert!(help.contains(&format!("[default: {default}]")), "--{option}: {help}");
+        }
     }
 
     #[test]

@@ -9,12 +9,13 @@ use crate::github::{
     RetryPolicy, Sha, Token, WorkflowRun,
 };
 use crate::model::Verdict;
+use crate::process::shell_word;
 use crate::report::Source;
 
 use super::announce::{Story, Texts};
 use super::provenance::Commits;
 use super::reporting::{Posts, Reporting};
-use super::{CliError, ErrorKind, Terminal, invocation, job, runtime, secrets};
+use super::{CliError, ErrorKind, Terminal, job, runtime, secrets};
 
 /// Where the verdict comes from and goes to.
 pub struct Situation {
@@ -42,7 +43,7 @@ impl Situation {
             situation.token = given.as_deref().and_then(Token::new);
             if situation.token.is_none() && given.is_some_and(|text| !text.trim().is_empty()) {
                 return Err(CliError::github(
-                    "failed to use GITHUB_TOKEN: it holds a character that no token has",
+                    "failed to use GITHUB_TOKEN: it holds a character that is not valid in a token",
                 )
                 .hint("give `${{ github.token }}`, with nothing around it"));
             }
@@ -173,9 +174,9 @@ impl Situation {
         let pull = self.pull_request.as_ref()?;
         let config = match config.to_str()? {
             "benchgate.toml" => String::new(),
-            other => format!(" --config {}", invocation::quoted(other)),
+            other => format!(" --config {}", shell_word(other)),
         };
-        let base = invocation::quoted(&format!("origin/{}", pull.base_ref));
+        let base = shell_word(format!("origin/{}", pull.base_ref));
         let repository = &job.repository;
         Some(format!(
             "gh pr checkout {} --repo {repository} && benchgate gate --base {base}{config}",

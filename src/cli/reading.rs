@@ -6,11 +6,9 @@ use std::path::Path;
 use crate::files;
 use crate::ingest;
 use crate::model::Run;
+use crate::record::MOST_RESULT_BYTES as MOST_BYTES;
 
 use super::CliError;
-
-/// Bytes of a result. 5,000 benchmarks with every sample take a tenth of it.
-pub const MOST_BYTES: u64 = 512 << 20;
 
 const SMALLER: &str = "split the suite, or measure fewer repetitions";
 
@@ -51,7 +49,7 @@ pub fn stdin() -> Result<Vec<u8>, CliError> {
         CliError::input(format!("failed to read -: {what}")).maybe_hint(hint)
     };
     let mut bytes = Vec::new();
-    // One byte more than allowed tells a result of the limit from a longer one.
+    // One byte more than allowed distinguishes a result of that size from a longer one.
     io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(&error, None))?;
     if bytes.len() as u64 > MOST_BYTES {
         let what = format!("it is too large (the limit is {} MiB)", MOST_BYTES >> 20);

@@ -99,7 +99,7 @@ impl Terminal {
         }
     }
 
-    /// Prints what must be seen, also when quiet, and is no error.
+    /// Prints a warning, also when quiet.
     pub fn warn(&self, text: &str) {
         let bold_yellow = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
         self.eprint(&format!("{bold_yellow}warning{bold_yellow:#}"), &format!("warning: {text}\n"));
@@ -116,7 +116,7 @@ impl Terminal {
     }
 
     /// Prints a text that begins with a label, which is coloured after the text was wrapped: codes have no width.
-    /// Messages quote files and names, which may come from anybody.
+    /// Messages quote files and names, which may come from anyone.
     fn eprint(&self, label: &str, text: &str) {
         let shown = terminal_size::terminal_size_of(std::io::stderr());
         let said = harmless(text);

@@ -41,7 +41,10 @@ fn fail_on(view: ConfigView<'_, '_>, problems: &mut Collector) -> FailOn {
         return FailOn::default();
     }
     if view.items().next().is_none() {
-        problems.add(view.at(), "`fail-on`: an empty list is no gate; `--warn-only` reports without failing");
+        problems.add(
+            view.at(),
+            "`fail-on`: expected at least one verdict; `--warn-only` reports without failing",
+        );
     }
     FailOn(view.items().filter_map(ConfigView::text).filter_map(Verdict::parse).collect())
 }
@@ -76,11 +79,11 @@ fn metrics(
     let mut metrics = defaults.metrics.clone();
     for (name, at, settings) in view.entries() {
         check_metric_name(name, at, problems);
-        // Whoever names a foreign metric in the gate wants it judged, like latency.
-        let default = metrics.iter().find(|(known, _)| known == name).map_or(
-            MetricPolicy { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: true },
-            |(_, policy)| policy.clone(),
-        );
+        // A foreign metric that is named in the gate is to be judged, like latency.
+        let default = metrics
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or(MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED }, |(_, policy)| policy.clone());
         let tolerance = settings.get("tolerance");
         let policy = MetricPolicy {
             floor: Floor {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Metric, SideName, Stage};
+use crate::model::{Metric, SideName, Stage, is_date};
 
 use super::{
     BackendRecord, BaselineFile, BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord, RecordError,
@@ -149,11 +149,7 @@ pub(super) fn timestamp(at: &str, text: &str) -> Result<(), RecordError> {
 }
 
 pub(super) fn date(at: &str, text: &str) -> Result<(), RecordError> {
-    match text.parse::<jiff::civil::Date>() {
-        // Other spellings of a day would not sort as days do.
-        Ok(day) if day.to_string() == text => Ok(()),
-        _ => Err(wrong(at, format!("{text:?} is no day, YYYY-MM-DD"))),
-    }
+    if is_date(text) { Ok(()) } else { Err(wrong(at, format!("expected a day, YYYY-MM-DD, found {text:?}"))) }
 }
 
 /// Refuses a file of a baseline that contradicts itself.

@@ -31,6 +31,9 @@ mod telemetry_v1;
 mod tests;
 mod weight;
 
+/// Bytes of a result, benchgate's or another tool's. 5,000 benchmarks with every sample take a tenth of it.
+pub const MOST_RESULT_BYTES: u64 = 512 << 20;
+
 pub use crate::model::Number;
 pub use backend_v1::{
     BackendProcessRecord, BackendRecord, CollectedRecord, MemoryRecord, OperatorTimesRecord,

@@ -28,7 +28,7 @@ pub struct Candidates {
 pub struct Candidate {
     pub name: String,
     pub title: Option<String>,
-    /// Tells it from all others: a version, a commit, a pin.
+    /// Distinguishes it from all others: a version, a commit, a pin.
     pub id: String,
 }
 

@@ -1,4 +1,4 @@
-//! Asks the search what to measure, measures it, and tells the search.
+//! Asks the search what to measure, measures it, and hands the result to the search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

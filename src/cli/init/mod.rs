@@ -20,7 +20,7 @@ use templates::{Answers, Template};
 /// and opens issues about what got slower. Existing files are never overwritten; an existing suite only gets its
 /// workflows.
 ///
-/// With --shards several machines measure one run: the workflows plan, measure each shard in a job of its own, and
+/// With --shards several machines measure one run: the workflows plan, measure each shard in a separate job, and
 /// merge.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -70,7 +70,7 @@ fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, Str
     for (suite, testbed) in shelves.into_iter().filter(|(suite, _)| *suite == wanted) {
         let shelf = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))
             .map_err(|error| error.to_string())?;
-        // Names sort by time; one whose digits are no time says nothing.
+        // Names sort by time; one whose digits are not a time is skipped.
         for name in shelf.newest(files) {
             if let Some(began) = name.map_err(|error| error.to_string())?.began() {
                 newest = newest.max(Some(began));
