@@ -30,9 +30,6 @@ impl Input {
     }
 
     /// Leaves only the side that was asked for.
-    ///
-    /// # Errors
-    /// The file has no such side.
     fn keep_side(&self, file: &mut RunFile) -> Result<(), CliError> {
         let Some(wanted) = self.side else { return Ok(()) };
         file.sides.retain(|side| side.name == wanted);
@@ -192,9 +189,6 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
 }
 
 /// Base and head: one name is a run of both sides, two names are a side each.
-///
-/// # Errors
-/// As [`load_both`] and [`load_side`]; stdin asked for more than once.
 pub fn load_pair(
     base: &[String],
     head: &[String],
@@ -256,9 +250,6 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
 }
 
 /// Both sides of one two-sided run.json.
-///
-/// # Errors
-/// Input that can't be read or has one side only.
 pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loaded), CliError> {
     let bytes = read_contents(&input.path)?;
     let one_side =
@@ -274,9 +265,6 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
 }
 
 /// What judged a run when it was measured.
-///
-/// # Errors
-/// A policy that can't be read.
 pub fn recorded(file: &RunFile, path: &str) -> Result<Recorded, CliError> {
     let policy = recorded_policy(file).map_err(|why| {
         CliError::input(format!("failed to read the policy in {path}: {why}"))
@@ -286,9 +274,6 @@ pub fn recorded(file: &RunFile, path: &str) -> Result<Recorded, CliError> {
 }
 
 /// Base and head of a two-sided run.
-///
-/// # Errors
-/// A run with one side.
 pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
     let mut runs = file.into_runs(label);
     match (runs.pop(), runs.pop()) {
@@ -299,17 +284,11 @@ pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
 }
 
 /// As [`complete_run`], from a file.
-///
-/// # Errors
-/// A file that can't be read, is not a run.json, or is an interrupted run.
 pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
     complete_run(reading::file(path)?, &path.to_string_lossy())
 }
 
-/// What `benchgate bisect --format json` wrote, or someone who says so.
-///
-/// # Errors
-/// A file that can't be read or is not a bisection.
+/// The result that `benchgate bisect --format json` writes, or a file that claims to be one.
 pub fn load_bisection(path: &Path) -> Result<BisectionFile, CliError> {
     BisectionFile::from_slice(&reading::file(path)?).map_err(|error| {
         CliError::input(format!("failed to read {}: {error}", path.display()))
@@ -318,9 +297,6 @@ pub fn load_bisection(path: &Path) -> Result<BisectionFile, CliError> {
 }
 
 /// A complete run.json and nothing else: the format of an untrusted file is not guessed.
-///
-/// # Errors
-/// Bytes that are not a run.json, or are an interrupted run.
 pub fn complete_run(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     complete(run_file(bytes, label)?, label)
 }
@@ -343,9 +319,6 @@ fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliErr
 }
 
 /// A result as the record that reports are made of, complete or not; `None` for a folder's file that no format claims.
-///
-/// # Errors
-/// Input that can't be read, or has no side of the name that was asked for.
 pub fn load_record(input: &Input, format: Option<Format>) -> Result<Option<RunFile>, CliError> {
     let bytes = read_contents(&input.path)?;
     if is_run_json(&bytes, format) {
@@ -394,9 +367,6 @@ fn is_record(bytes: &[u8]) -> bool {
 const MOST_BENCHMARKS: usize = 20_000;
 
 /// The content of a run.json. The bytes are freed before anything is made of it.
-///
-/// # Errors
-/// Bytes that are not a run.json, and more benchmarks than a suite can have.
 pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     let file = RunFile::from_slice(&bytes).map_err(|error| {
         use crate::record::RecordError;
@@ -485,9 +455,6 @@ pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliErr
 }
 
 /// The bytes of a file, or of stdin where it is `-`.
-///
-/// # Errors
-/// As [`reading::file`].
 pub fn read(path: &str) -> Result<Vec<u8>, CliError> {
     if path == STDIN { reading::stdin() } else { reading::file(Path::new(path)) }
 }
@@ -502,8 +469,7 @@ pub fn read_contents(path: &str) -> Result<Vec<u8>, CliError> {
     Ok(unpacked.unwrap_or(bytes))
 }
 
-/// # Errors
-/// Stdin is asked for more than once.
+/// Refuses stdin for more than one input.
 pub fn refuse_shared_stdin(sides: &[&[Input]]) -> Result<(), CliError> {
     let asked = sides.iter().flat_map(|side| side.iter()).filter(|input| input.path == STDIN).count();
     if asked < 2 {

@@ -26,9 +26,6 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
 
 /// Removes what an earlier attempt left at `output`, or what a pull request committed there, so that nothing
 /// but this attempt's own result is ever found there. Devices and pipes stay.
-///
-/// # Errors
-/// A file that can't be removed.
 pub fn remove_output(output: &Path) -> Result<(), CliError> {
     let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(()) };
     // `/dev/stdout` is a link, and belongs to the system.

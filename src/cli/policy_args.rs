@@ -73,9 +73,6 @@ impl PolicyArgs {
     }
 
     /// These options over what judged a run when it was measured, so that the same verdict comes of it again.
-    ///
-    /// # Errors
-    /// As [`PolicyArgs::resolve`].
     pub fn again(&self, recorded: Option<Recorded>) -> Result<Policy, CliError> {
         let Some(Recorded { policy, blocks }) = recorded else { return self.resolve() };
         let mut policy = self.over(policy)?;
@@ -85,9 +82,6 @@ impl PolicyArgs {
     }
 
     /// These options over `--policy`, over the policy that a configuration gives.
-    ///
-    /// # Errors
-    /// As [`PolicyArgs::resolve`].
     pub fn over(&self, configured: Policy) -> Result<Policy, CliError> {
         let mut policy = match &self.policy {
             None => configured,

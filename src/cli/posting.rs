@@ -342,9 +342,6 @@ pub fn publish(
 
 /// Refuses to measure in a job with a token, except for events whose code was written by people who may
 /// write to the repository anyway. Every event that is not listed is refused.
-///
-/// # Errors
-/// An event that is not listed, or no job of GitHub Actions.
 pub fn one_job() -> Result<(), CliError> {
     let job = job::needed(job::current()?)?;
     let refused = |why: &str| {

@@ -81,9 +81,6 @@ pub fn judge(file: RunFile, label: &str, known: &Known<'_>) -> Result<Comparison
 }
 
 /// Refuses a result that contradicts what is known without it.
-///
-/// # Errors
-/// The first contradiction.
 fn check(
     file: &RunFile,
     config: &Config,

@@ -41,9 +41,6 @@ pub fn in_pieces(path: &Path) -> Option<Run> {
 }
 
 /// The whole content of stdin.
-///
-/// # Errors
-/// As [`file`].
 pub fn stdin() -> Result<Vec<u8>, CliError> {
     let failed = |what: &dyn std::fmt::Display, hint: Option<&str>| {
         CliError::input(format!("failed to read -: {what}")).maybe_hint(hint)

@@ -150,9 +150,6 @@ fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<Pa
 }
 
 /// The verdict of a run that has two sides, under the policy that it records, as `benchgate compare` gives it.
-///
-/// # Errors
-/// A policy that can't be read.
 pub fn compared(name: &str, file: &RunFile) -> Result<Option<Comparison>, CliError> {
     let runs = file.runs(name);
     let ([(_, base), (_, head)], true) = (runs.as_slice(), file.complete) else { return Ok(None) };

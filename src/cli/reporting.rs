@@ -70,17 +70,11 @@ impl Reporting {
 }
 
 /// Adds a report to the job's summary.
-///
-/// # Errors
-/// A file that can't be written.
 pub fn summary(report: &str) -> Result<(), CliError> {
     append("GITHUB_STEP_SUMMARY", report)
 }
 
 /// Sets one output of the job's step.
-///
-/// # Errors
-/// A file that can't be written.
 pub fn output(name: &str, value: String) -> Result<(), CliError> {
     append("GITHUB_OUTPUT", &github::outputs(&[(name, value)], &delimiter()?))
 }

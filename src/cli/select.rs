@@ -144,9 +144,6 @@ fn keep<const N: usize>(runs: [&mut Run; N], patterns: &[Regex], option: &str) -
 }
 
 /// The filter of these patterns, each of which selects at least one of the names.
-///
-/// # Errors
-/// A pattern that matches nothing.
 pub fn matching<'a>(
     patterns: &[Regex],
     names: impl Iterator<Item = &'a str> + Clone,

@@ -36,8 +36,7 @@ impl ShardArgs {
         self.plan.as_deref().zip(self.shard)
     }
 
-    /// # Errors
-    /// A shard was asked for.
+    /// Refuses a shard where there can be none.
     pub fn refuse(&self, why: &str) -> Result<(), CliError> {
         match self.plan {
             None => Ok(()),
@@ -80,9 +79,6 @@ impl ShardArgs {
     }
 
     /// Fatal rows of the whole suite; 0 where this is the whole suite.
-    ///
-    /// # Errors
-    /// A plan that can't be read.
     pub fn rows(&self) -> Result<u32, CliError> {
         self.planned().map_or(Ok(0), |(path, _)| read(path).map(|plan| plan.rows))
     }
@@ -103,9 +99,6 @@ impl ShardArgs {
 }
 
 /// The plan in a file.
-///
-/// # Errors
-/// A file that can't be read, or is not a whole and unchanged plan.
 pub fn read(path: &Path) -> Result<PlanFile, CliError> {
     PlanFile::from_slice(&reading::file(path)?).map_err(|error| {
         CliError::input(format!("failed to read {}: {error}", path.display()))
@@ -119,9 +112,6 @@ pub fn time_budget_ns(config: &Config) -> Option<u64> {
 }
 
 /// What makes two checkouts the same suite: the files that configure and pin it, the commits, and the benchmarks.
-///
-/// # Errors
-/// A configuration that can't be read any more.
 pub fn suite_digest(sides: &[SideInput], names: &[BenchmarkName]) -> Result<String, CliError> {
     let mut hash = Sha256::new();
     for side in sides {

@@ -75,8 +75,7 @@ fn models(folder: &Path) -> std::io::Result<Vec<String>> {
 struct Settings(Value);
 
 impl Settings {
-    /// # Errors
-    /// Why the text is not such a file, as a fragment.
+    /// The error is a fragment of a message.
     fn read(text: &str) -> Result<Self, String> {
         let all: Value = serde_saphyr::from_str(text)
             .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())?;
