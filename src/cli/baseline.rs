@@ -16,9 +16,9 @@ use crate::store::{
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ReportArgs, RunArgs};
-use super::session::{MeasureArgs, parse_side, side, with_anchor};
+use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{StoreArgs, StoreAt, runner};
-use super::{CliError, Terminal, baseline_show, inputs, invocation, reading, reporting};
+use super::{CliError, Terminal, baseline_show, choices, inputs, invocation, reading, reporting};
 
 /// Store runs, look at them, and say which change is the new normal
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ struct Update {
     #[command(flatten)]
     measuring: MeasureArgs,
     /// Only this side
-    #[arg(long, value_name = "SIDE", default_value = "head", value_parser = parse_side)]
+    #[arg(long, value_name = "SIDE", default_value = "head", value_parser = choices::named(&SideName::BOTH, SideName::as_str))]
     side: SideName,
     #[command(flatten)]
     policy: PolicyArgs,

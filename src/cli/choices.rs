@@ -1,6 +1,6 @@
 //! Options whose values are an enum of a lower room, which does not know clap.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, StyledStr, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use strum::{EnumMessage, VariantArray};
 
 /// One of these values, by its name.
@@ -20,10 +20,7 @@ pub fn described<T>(
 where
     T: Copy + Send + Sync + 'static,
 {
-    let values = all.iter().map(|value| {
-        let meaning = meaning(*value).map(StyledStr::from);
-        PossibleValue::new(name(*value)).help(meaning)
-    });
+    let values = all.iter().map(|value| PossibleValue::new(name(*value)).help(meaning(*value)));
     // Every possible value is the name of one.
     PossibleValuesParser::new(values)
         .try_map(move |word| all.iter().copied().find(|value| name(*value) == word).ok_or("no such value"))

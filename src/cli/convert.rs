@@ -8,7 +8,6 @@ use crate::ingest::{self, ExportFormat, Format, IngestError};
 use crate::model::{Run, SideName, counted};
 
 use super::result_args::format_parser;
-use super::session::parse_side;
 use super::{CliError, Terminal, choices, inputs};
 
 /// Write a result in another format
@@ -33,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", value_parser = choices::named(&ExportFormat::ALL, ExportFormat::as_str))]
     to: Option<ExportFormat>,
     /// Only this side; needed for a run.json with two
-    #[arg(long, value_name = "SIDE", value_parser = parse_side)]
+    #[arg(long, value_name = "SIDE", value_parser = choices::named(&SideName::BOTH, SideName::as_str))]
     side: Option<SideName>,
 }
 

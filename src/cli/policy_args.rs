@@ -8,7 +8,7 @@ use crate::gate::{Comparison, FailOn, Policy, TestKind, Waiver};
 use crate::model::Verdict;
 
 use super::inputs::Recorded;
-use super::{CliError, invocation};
+use super::{CliError, choices, invocation};
 
 /// Options that change what a verdict allows.
 #[derive(Debug, Clone, clap::Args)]
@@ -30,8 +30,8 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "PERCENT", value_parser = config::spread)]
     pub between_cv: Option<f64>,
     /// Which test decides
-    #[arg(long, value_name = "TEST")]
-    pub test: Option<Test>,
+    #[arg(long, value_name = "TEST", value_parser = choices::described(&TestKind::ALL, TestKind::as_str, described))]
+    pub test: Option<TestKind>,
     /// Verdicts that end in a non-zero exit code [default: regressed,diverged,error,missing,inconclusive]
     #[arg(long, value_name = "VERDICTS", value_delimiter = ',', value_parser = failing_verdict)]
     pub fail_on: Option<Vec<Verdict>>,
@@ -40,15 +40,12 @@ pub struct PolicyArgs {
     pub warn_only: bool,
 }
 
-/// Which test decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Test {
-    /// Paired where blocks pair up, else processes with the spread between them
-    Auto,
-    /// Welch's t on all repetitions, as classical tools do
-    Welch,
-    /// Mann-Whitney's U on all repetitions, as google/benchmark's compare.py does
-    MannWhitney,
+fn described(test: TestKind) -> Option<&'static str> {
+    Some(match test {
+        TestKind::Auto => "Paired where blocks pair up, else processes with the spread between them",
+        TestKind::Welch => "Welch's t on all repetitions, as classical tools do",
+        TestKind::MannWhitney => "Mann-Whitney's U on all repetitions, as google/benchmark's compare.py does",
+    })
 }
 
 impl PolicyArgs {
@@ -118,12 +115,7 @@ impl PolicyArgs {
         }
         policy.alpha = self.alpha.unwrap_or(policy.alpha);
         policy.between_cv = self.between_cv.or(policy.between_cv);
-        match self.test {
-            Some(Test::Auto) => policy.test = TestKind::Auto,
-            Some(Test::Welch) => policy.test = TestKind::Welch,
-            Some(Test::MannWhitney) => policy.test = TestKind::MannWhitney,
-            None => {}
-        }
+        policy.test = self.test.unwrap_or(policy.test);
         if let Some(verdicts) = &self.fail_on {
             policy.fail_on = FailOn(verdicts.clone());
         }

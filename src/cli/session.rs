@@ -75,12 +75,7 @@ fn budget(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a time such as `90s` or `5m`".to_owned())
 }
 
-pub fn parse_side(text: &str) -> Result<SideName, String> {
-    let known = SideName::BOTH.into_iter().find(|side| side.as_str() == text);
-    known.ok_or_else(|| "expected base or head".to_owned())
-}
-
-/// Nothing is ever done by no compiler, or shown by no block.
+/// A number of compilers or blocks.
 fn at_least_one<T: std::str::FromStr + PartialEq + From<bool>>(text: &str) -> Result<T, String> {
     match text.parse::<T>() {
         Ok(count) if count != T::from(false) => Ok(count),
