@@ -151,11 +151,9 @@ fn percent(fraction: f64) -> String {
 
 fn failing_verdict(text: &str) -> Result<Verdict, String> {
     match Verdict::parse(text) {
-        Some(Verdict::Pass | Verdict::Improved) => {
-            Err(format!("`{text}` is not a verdict that can fail a job"))
-        }
-        Some(verdict) => Ok(verdict),
-        None => Err("expected regressed, diverged, error, missing or inconclusive".to_owned()),
+        Some(verdict) if FailOn::POSSIBLE.contains(&verdict) => Ok(verdict),
+        Some(_) => Err(format!("`{text}` is not a verdict that can fail a job")),
+        None => Err(format!("expected one of {}", FailOn::POSSIBLE.map(Verdict::as_str).join(", "))),
     }
 }
 

@@ -1,7 +1,6 @@
 //! The tables of a policy: the gate, its waivers, and how far outputs may differ.
 
-use crate::gate::TestKind;
-use crate::model::Verdict;
+use crate::gate::{FailOn, TestKind};
 
 use super::fields::{Field, Section, ValueKind, of_policy, optional, required};
 use super::fraction::ALPHA;
@@ -12,14 +11,16 @@ const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
 const ABSOLUTE: ValueKind = ValueKind::Number { min: 0.0, max: 1_000.0 };
 
 const TESTS: &[&str] = &[TestKind::Auto.as_str(), TestKind::Welch.as_str(), TestKind::MannWhitney.as_str()];
-/// The verdicts that can fail a job.
-const FAILING: &[&str] = &[
-    Verdict::Regressed.as_str(),
-    Verdict::Diverged.as_str(),
-    Verdict::Error.as_str(),
-    Verdict::Missing.as_str(),
-    Verdict::Inconclusive.as_str(),
-];
+const FAILING: &[&str] = &{
+    let mut words = [""; FailOn::POSSIBLE.len()];
+    let mut at = 0;
+    // A constant can't be made by an iterator.
+    while at < words.len() {
+        words[at] = FailOn::POSSIBLE[at].as_str();
+        at += 1;
+    }
+    words
+};
 
 /// The keys that are policy: what a pull request must not decide about itself.
 pub(super) const POLICY_KEYS: [&str; 4] = ["gate", "waiver", "numerics", "numerics-override"];

@@ -67,15 +67,15 @@ impl Waiver {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailOn(pub Vec<Verdict>);
 
+impl FailOn {
+    /// The verdicts that can fail a job; by default all of them do.
+    pub const POSSIBLE: [Verdict; 5] =
+        [Verdict::Regressed, Verdict::Diverged, Verdict::Error, Verdict::Missing, Verdict::Inconclusive];
+}
+
 impl Default for FailOn {
     fn default() -> Self {
-        Self(vec![
-            Verdict::Regressed,
-            Verdict::Diverged,
-            Verdict::Error,
-            Verdict::Missing,
-            Verdict::Inconclusive,
-        ])
+        Self(Self::POSSIBLE.to_vec())
     }
 }
 
