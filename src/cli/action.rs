@@ -172,10 +172,8 @@ fn order(
         );
     }
     if !problems.is_empty() {
-        return Err(CliError::Usage {
-            message: format!("failed to understand the inputs: {}", problems.join("; ")),
-            hint: Some(docs!("action.md", "every input").to_owned()),
-        });
+        return Err(CliError::usage(format!("failed to understand the inputs: {}", problems.join("; ")))
+            .hint(docs!("action.md", "every input")));
     }
     let path = |name: &str| PathBuf::from(inputs.get(name).unwrap_or(default_path(name)));
     Ok(Order {

@@ -141,3 +141,56 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
     }
     problems
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    struct Action {
+        inputs: BTreeMap<String, Input>,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Input {
+        description: String,
+    }
+
+    const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/action.yml"));
+
+    fn action() -> Action {
+        serde_saphyr::from_str(TEXT).unwrap()
+    }
+
+    #[test]
+    fn the_inputs_of_the_action_are_those_that_some_command_understands() {
+        // The runner and the script of the action use these, before there is a binary.
+        let outside = ["working-directory", "binary-path", "version"];
+        let action = action();
+        let documented: BTreeSet<&str> =
+            action.inputs.keys().map(String::as_str).filter(|name| !outside.contains(name)).collect();
+        let read: BTreeSet<&str> = Inputs::NAMES.into_iter().chain(["github-token"]).collect();
+        assert_eq!(documented, read);
+        let understood = UNDERSTOOD.iter().flat_map(|(_, names)| *names).copied();
+        assert_eq!(understood.chain(["command"]).collect::<BTreeSet<_>>(), read);
+        for name in Inputs::NAMES {
+            let variable = name.to_ascii_uppercase().replace('-', "_");
+            let line = format!("BENCHGATE_INPUT_{variable}: ${{{{ inputs.{name} }}}}\n");
+            assert!(TEXT.contains(&line), "action.yml does not pass {name} on");
+        }
+    }
+
+    #[test]
+    fn the_values_that_the_action_documents_are_those_that_are_accepted() {
+        let commands = UNDERSTOOD.map(|(command, _)| command);
+        let choices: BTreeMap<&str, &[&str]> =
+            CHOICES.into_iter().chain([("command", &commands[..])]).collect();
+        for (name, input) in action().inputs {
+            let documented: BTreeSet<&str> = input.description.split('`').skip(1).step_by(2).collect();
+            let accepted = choices.get(name.as_str()).copied().unwrap_or_default();
+            assert_eq!(documented, accepted.iter().copied().collect(), "{name}");
+        }
+    }
+}

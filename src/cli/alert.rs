@@ -81,12 +81,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let job = job::current()?;
     let token = secrets::get("GITHUB_TOKEN").as_deref().and_then(Token::new);
     if !args.dry_run && (job.is_none() || token.is_none()) {
-        return Err(CliError::Usage {
-            message: "issues can only be opened by a job of GitHub Actions with GITHUB_TOKEN".to_owned(),
-            hint: Some(
-                "give the step `GITHUB_TOKEN: ${{ github.token }}`; --dry-run runs anywhere".to_owned(),
-            ),
-        });
+        return Err(CliError::usage(
+            "issues can only be opened by a job of GitHub Actions with GITHUB_TOKEN",
+        )
+        .hint("give the step `GITHUB_TOKEN: ${{ github.token }}`; --dry-run runs anywhere"));
     }
     let hook = if args.dry_run { None } else { webhook()? };
     let bisection = args.bisection.as_deref().map(inputs::load_bisection).transpose()?;
@@ -109,7 +107,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             let client = Client::new(&job.api, job.repository.clone(), token, RetryPolicy::default())?;
             tokio::select! {
                 done = night.speak(&client, hook.as_ref()) => done.map_err(failed),
-                () = cancel.requested() => Err(CliError::Interrupted),
+                () = cancel.requested() => Err(CliError::interrupted()),
             }
         })?,
         // A dry run without a token knows of no issue.
@@ -121,10 +119,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
 
 fn failed(error: GitHubError) -> CliError {
     if error.is_forbidden() {
-        return CliError::GitHub {
-            message: format!("failed to {error}"),
-            hint: Some("give the job `permissions: issues: write`".to_owned()),
-        };
+        return CliError::github(format!("failed to {error}"))
+            .hint("give the job `permissions: issues: write`");
     }
     CliError::from(error)
 }
@@ -160,11 +156,11 @@ impl Night<'_> {
         if self.dry_run {
             return Ok(said);
         }
-        let mut news: Vec<Value> = Vec::new();
+        let mut events: Vec<Value> = Vec::new();
         let target = self.bisection.as_ref().and_then(|found| found.target(self.timelines, &plan, &known));
         for (at, action) in plan.actions.iter().enumerate() {
             let (number, event) = self.carry_out(client, action, &issues, &author).await?;
-            news.extend(event);
+            events.extend(event);
             if let (Some(found), true) = (&self.bisection, target == Some(Target::Action(at))) {
                 found.comment(client, number, &author).await?;
             }
@@ -174,7 +170,7 @@ impl Night<'_> {
         }
         let missing: Vec<&Silence> =
             self.silent.iter().filter(|silence| silence.explained.is_none()).collect();
-        if let Some(hook) = hook.filter(|_| !news.is_empty() || !missing.is_empty()) {
+        if let Some(hook) = hook.filter(|_| !events.is_empty() || !missing.is_empty()) {
             let missing: Vec<Value> = missing
                 .iter()
                 .map(|silence| {
@@ -182,7 +178,7 @@ impl Night<'_> {
                         "since": silence.since.to_string() })
                 })
                 .collect();
-            let body = json!({ "schema": "benchgate/alert/v1", "time": self.now.to_string(), "issues": news,
+            let body = json!({ "schema": "benchgate/alert/v1", "time": self.now.to_string(), "issues": events,
                 "missing": missing, "waiting": plan.waiting });
             let body = body.to_string().into_bytes();
             let delivery = hex(&Sha256::digest(&body)[..16]);
@@ -200,7 +196,7 @@ impl Night<'_> {
         author: &str,
     ) -> Result<(u64, Option<Value>), GitHubError> {
         let old = |number: u64| issues.iter().find(|issue| issue.number == number);
-        let news = |action: &str, number: u64, cause: &Cause<'_>| {
+        let event = |action: &str, number: u64, cause: &Cause<'_>| {
             let benchmarks: Vec<&str> = cause.members.iter().map(|member| member.benchmark).collect();
             json!({ "action": action, "number": number, "title": site::issue_title(cause), "benchmarks": benchmarks,
                 "after": cause.after().to_string(), "until": cause.until().to_string() })
@@ -209,7 +205,7 @@ impl Night<'_> {
             Action::Open { cause, trace } => {
                 let body = site::issue_body(cause, trace, &self.context);
                 let number = client.open_issue(&site::issue_title(cause), &body, LABEL, author).await?;
-                Ok((number, Some(news("opened", number, cause))))
+                Ok((number, Some(event("opened", number, cause))))
             }
             Action::Update { number, cause, trace } | Action::Reopen { number, cause, trace } => {
                 let (title, body) = (site::issue_title(cause), site::issue_body(cause, trace, &self.context));
@@ -219,7 +215,7 @@ impl Night<'_> {
                     let change = IssueChange { title: Some(&title), body: &body, open: true, reopened };
                     client.change_issue(*number, change).await?;
                 }
-                Ok((*number, reopened.then(|| news("reopened", *number, cause))))
+                Ok((*number, reopened.then(|| event("reopened", *number, cause))))
             }
             Action::Close { number, trace, why } => {
                 let before = old(*number).map_or("", |old| old.body.as_str());

@@ -8,7 +8,7 @@ use crate::github::{self, Annotation, Level, Sha};
 use crate::model::Verdict;
 use crate::report::{self, Failure, MarkdownOptions, RowView, Source, View};
 
-use super::CliError;
+use super::{CliError, ErrorKind};
 
 /// What is reported.
 pub enum Story<'a> {
@@ -91,7 +91,7 @@ fn compared(view: &View<'_>, annotate: bool) -> Texts {
         headline: view.headline.clone(),
         changed: comparison.verdict != Verdict::Pass
             || !view.alerts.is_empty()
-            || comparison.rows.iter().any(news),
+            || comparison.rows.iter().any(is_notable),
         comment: page(github::COMMENT_BYTES),
         summary: page(github::SUMMARY_BYTES),
         check: page(github::CHECK_BYTES),
@@ -104,7 +104,7 @@ fn compared(view: &View<'_>, annotate: bool) -> Texts {
 }
 
 /// A row worth a comment although the whole passes: a waived red, a new benchmark.
-fn news(row: &Row) -> bool {
+fn is_notable(row: &Row) -> bool {
     row.waiver.is_some() || (row.metric.is_none() && row.verdict != Verdict::Pass)
 }
 
@@ -123,12 +123,12 @@ fn annotation(view: &RowView<'_>, comparison: &Comparison) -> Option<Annotation>
 }
 
 fn failed(error: &CliError, source: Option<Source>, annotate: bool) -> Texts {
-    let verdict = match error {
-        CliError::BaselineMissing { .. } => Verdict::Missing,
+    let verdict = match error.kind() {
+        ErrorKind::BaselineMissing => Verdict::Missing,
         _ => Verdict::Error,
     };
     let message = error.to_string();
-    let page = report::failure(&Failure { verdict, message: &message, hint: error.hint(), source });
+    let page = report::failure(&Failure { verdict, message: &message, hint: error.help(), source });
     let note =
         Annotation { level: Level::Error, title: "benchgate".to_owned(), message: report::clean(&message) };
     Texts {

@@ -1,24 +1,22 @@
 //! Options of what is measured in addition to IREE: axes, repetitions, dumps, files that are appended to.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use strum::{EnumMessage, VariantArray, VariantNames};
+use strum::VariantArray;
 
 use crate::config::{Backend, BackendKind, Config};
 use crate::ingest;
 use crate::pipeline::{Axes, CollectKind, DumpKind, Extras};
 use crate::record::RunFile;
 
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, choices};
 
 /// Other backends and what a run leaves in addition to run.json.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Other backends")]
 pub struct BackendArgs {
     /// Also run the models on this backend, as [[backend]] does; repeatable
-    #[arg(long, value_name = "NAME", value_parser = parse_backend, conflicts_with = "half")]
+    #[arg(long, value_name = "NAME", value_parser = choices::named(BackendKind::VARIANTS, Into::into), conflicts_with = "half")]
     backend: Vec<BackendKind>,
     /// Only experiments whose axis has this value (backend, test, batch-size, dtype, matmul-precision;
     /// `default` is the model's own); repeatable, and several values of one axis select each of them
@@ -31,34 +29,17 @@ pub struct BackendArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations_per_run: Option<u32>,
     /// Write profiles, counters and compiler IR of the other backends; repeatable, or separated by commas
-    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = kinds::<DumpKind>())]
+    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = choices::documented::<DumpKind>())]
     dump: Vec<DumpKind>,
     /// Folder for what --dump writes [default: dumps in the working folder]
     #[arg(long, value_name = "FOLDER", requires = "dump")]
     dump_dir: Option<PathBuf>,
     /// Add numbers to the other backends' metrics in run.json and results.jsonl; repeatable, or separated by commas
-    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = kinds::<CollectKind>())]
+    #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = choices::documented::<CollectKind>())]
     collect: Vec<CollectKind>,
     /// Append to results.jsonl, latency.csv and iree_latency.csv in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "until")]
     append_results: Option<PathBuf>,
-}
-
-/// The kinds of an enum by name, each described by its own documentation.
-fn kinds<T>() -> impl TypedValueParser<Value = T>
-where
-    T: Copy + EnumMessage + FromStr + Into<&'static str> + VariantArray + Send + Sync + 'static,
-    T::Err: std::error::Error + Send + Sync + 'static,
-{
-    let described = T::VARIANTS.iter().map(|kind| {
-        let name: &'static str = (*kind).into();
-        PossibleValue::new(name).help(kind.get_documentation().unwrap_or_default())
-    });
-    PossibleValuesParser::new(described).try_map(|name| name.parse())
-}
-
-fn parse_backend(text: &str) -> Result<BackendKind, String> {
-    text.parse().map_err(|_| format!("the backends are {}", BackendKind::VARIANTS.join(", ")))
 }
 
 impl BackendArgs {
@@ -82,9 +63,9 @@ impl BackendArgs {
     }
 
     pub fn axes(&self) -> Result<Axes, CliError> {
-        Axes::new(&self.axis).map_err(|why| CliError::Usage {
-            message: format!("failed to read --axis: {why}"),
-            hint: Some("for example --axis test=train --axis dtype=bf16".to_owned()),
+        Axes::new(&self.axis).map_err(|why| {
+            CliError::usage(format!("failed to read --axis: {why}"))
+                .hint("for example --axis test=train --axis dtype=bf16")
         })
     }
 
@@ -92,9 +73,8 @@ impl BackendArgs {
     pub fn extras(&self, work: &Path) -> Result<Extras, CliError> {
         let folder = self.dump_dir.clone().unwrap_or_else(|| work.join("dumps"));
         // The processes that write there run in other folders.
-        let folder = std::path::absolute(&folder).map_err(|error| CliError::Usage {
-            message: format!("failed to find the folder {}: {error}", folder.display()),
-            hint: None,
+        let folder = std::path::absolute(&folder).map_err(|error| {
+            CliError::usage(format!("failed to find the folder {}: {error}", folder.display()))
         })?;
         Ok(Extras { dump: self.dump.clone(), folder, collect: self.collect.clone() })
     }
@@ -102,9 +82,9 @@ impl BackendArgs {
     /// Appends the run to the files that data frames and dashboards already read.
     pub fn append(&self, file: &RunFile, terminal: &Terminal) -> Result<(), CliError> {
         let Some(folder) = &self.append_results else { return Ok(()) };
-        let failed = |path: &Path, error: std::io::Error| CliError::Failed {
-            message: format!("failed to append to {}: {error}", path.display()),
-            hint: Some("the run itself is stored; name a folder that can be written to".to_owned()),
+        let failed = |path: &Path, error: std::io::Error| {
+            CliError::failed(format!("failed to append to {}: {error}", path.display()))
+                .hint("the run itself is stored; name a folder that can be written to")
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
         for appended in ingest::appended(file) {

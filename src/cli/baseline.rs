@@ -16,9 +16,9 @@ use crate::store::{
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ReportArgs, RunArgs};
-use super::session::{MeasureArgs, parse_side, side, with_anchor};
+use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{StoreArgs, StoreAt, runner};
-use super::{CliError, Terminal, baseline_show, inputs, invocation, reading, reporting};
+use super::{CliError, Terminal, baseline_show, choices, inputs, invocation, reading, reporting};
 
 /// Store runs, look at them, and say which change is the new normal
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ struct Update {
     #[command(flatten)]
     measuring: MeasureArgs,
     /// Only this side
-    #[arg(long, value_name = "SIDE", default_value = "head", value_parser = parse_side)]
+    #[arg(long, value_name = "SIDE", default_value = "head", value_parser = choices::named(&SideName::BOTH, SideName::as_str))]
     side: SideName,
     #[command(flatten)]
     policy: PolicyArgs,
@@ -271,7 +271,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     let (base, head) = (load(&args.base)?, load(&args.head)?);
     let options = CompareOptions { seed: 0, today: invocation::today(), ..CompareOptions::default() };
     let mut comparison = gate::compare(&base, &head, &policy, &options);
-    args.policy.soften(&mut comparison);
+    args.policy.downgrade(&mut comparison);
     report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     args.report.write(&comparison, None, destination, terminal)?;
     Ok(comparison.exit_code)
@@ -286,17 +286,14 @@ fn accept(
     let shelf = args.shelf.open(files)?;
     let today = invocation::today();
     if let Some(day) = args.expires.filter(|day| day.to_string() < today) {
-        return Err(CliError::Usage {
-            message: format!("{day} is past: it would hold for no day"),
-            hint: None,
-        });
+        return Err(CliError::usage(format!("{day} is past: it would hold for no day")));
     }
     let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
     let known = args.who.clone().filter(|who| !who.is_empty());
     let known = known.or_else(|| repository.and_then(Repository::user_name)).or_else(user);
-    let who = known.ok_or_else(|| CliError::Usage {
-        message: "the name of the person who accepts this is unknown".to_owned(),
-        hint: Some("give it with --who NAME, or set git's user.name".to_owned()),
+    let who = known.ok_or_else(|| {
+        CliError::usage("the name of the person who accepts this is unknown")
+            .hint("give it with --who NAME, or set git's user.name")
     })?;
     let newest = shelf.newest(files).next().transpose()?.ok_or_else(|| StoreError::NoSuchRun {
         what: "a run to accept".to_owned(),
@@ -324,10 +321,10 @@ fn accept(
 fn loaded(shelf: &BaselineFolder, files: &dyn Files, name: &store::RunName) -> Result<Stored, CliError> {
     match shelf.load(files, name)? {
         Loaded::Run(stored) => Ok(stored),
-        Loaded::Unusable(fault) => Err(CliError::Input {
-            message: format!("failed to read {}: {}", fault.path, fault.why),
-            hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
-        }),
+        Loaded::Unusable(fault) => {
+            Err(CliError::input(format!("failed to read {}: {}", fault.path, fault.why))
+                .hint("`benchgate baseline verify` lists every damaged file"))
+        }
     }
 }
 

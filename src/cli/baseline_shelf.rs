@@ -33,29 +33,21 @@ impl ShelfArgs {
         let found: Vec<&(String, String)> = all.iter().filter(|shelf| fits(shelf)).collect();
         match found.as_slice() {
             [(suite, testbed)] => Ok(BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?),
-            [] => Err(CliError::BaselineMissing {
-                message: format!("failed to find such a suite and testbed in {}", files.place()),
-                hint: Some(
-                    "`benchgate baseline list` says what is there; `benchgate baseline update` adds"
-                        .to_owned(),
-                ),
-            }),
-            several => Err(CliError::Usage {
-                message: format!("{} suites and testbeds fit", several.len()),
-                hint: Some(
-                    "name the suite, and the testbed with --testbed; `benchgate baseline list`".to_owned(),
-                ),
-            }),
+            [] => Err(CliError::baseline_missing(format!(
+                "failed to find such a suite and testbed in {}",
+                files.place()
+            ))
+            .hint("`benchgate baseline list` says what is there; `benchgate baseline update` adds")),
+            several => Err(CliError::usage(format!("{} suites and testbeds fit", several.len()))
+                .hint("name the suite, and the testbed with --testbed; `benchgate baseline list`")),
         }
     }
 }
 
 /// A pattern that selects nothing is a mistake, not an empty answer.
 pub fn no_match(pattern: &str, folder: &str) -> CliError {
-    CliError::Usage {
-        message: format!("`{pattern}` matches no benchmark in {folder}"),
-        hint: Some("`benchgate baseline show` lists their names".to_owned()),
-    }
+    CliError::usage(format!("`{pattern}` matches no benchmark in {folder}"))
+        .hint("`benchgate baseline show` lists their names")
 }
 
 /// Damaged files are left out of everything, and never silently: `--quiet` does not hide them.

@@ -2,14 +2,13 @@
 
 use crate::exit_code::ExitCode;
 use crate::gate::{CompareOptions, Policy, compare};
-use crate::ingest::Format;
 use crate::model::{Consequence, LintCode};
 
 use super::announce::{Story, Texts};
 use super::github_args::GithubArgs;
-use super::inputs::{self, Loaded};
 use super::policy_args::PolicyArgs;
-use super::rendering::{Format as OutputFormat, ReportArgs};
+use super::rendering::{Format, ReportArgs};
+use super::result_args::PairArgs;
 use super::select::SelectArgs;
 use super::{CliError, Terminal, compare_columns, invocation};
 
@@ -20,25 +19,11 @@ use super::{CliError, Terminal, compare_columns, invocation};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The result to compare with: PATH, PATH#base, PATH#head, a folder, a quoted glob, or - for stdin. A
-    /// run.json that holds both sides needs no second file
-    #[arg(value_name = "BASE", required_unless_present_any = ["explain", "base"])]
-    base_file: Option<String>,
-    /// The result to judge
-    #[arg(value_name = "HEAD")]
-    head_file: Option<String>,
-    /// More results, each compared with BASE in a column of its own
+    #[command(flatten)]
+    inputs: PairArgs,
+    /// More results, each compared with BASE in a separate column
     #[arg(value_name = "MORE")]
     more: Vec<String>,
-    /// A file or quoted glob of the base side; several are read as processes of one run
-    #[arg(long = "base-file", value_name = "FILE", requires = "head", conflicts_with_all = ["base_file", "head_file"])]
-    base: Vec<String>,
-    /// A file or quoted glob of the head side
-    #[arg(long = "head-file", value_name = "FILE", requires = "base")]
-    head: Vec<String>,
-    /// Format of the input; detected from the content by default
-    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
-    format_in: Option<Format>,
     /// Seed of all random choices; the same files, policy and seed give the same bytes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -68,23 +53,15 @@ Examples:
   benchgate compare base.json head.json --format markdown --output report.md
   benchgate compare --explain single-repetition";
 
-fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
-    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-    let values =
-        Format::ALL.iter().map(|format| PossibleValue::new(format.into_str()).help(format.description()));
-    // Every possible value is a format's own name.
-    PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
-}
-
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(code) = &args.explain {
         return explain(code, terminal);
     }
     if !args.more.is_empty() {
-        let names = args.base_file.iter().chain(&args.head_file).chain(&args.more).cloned();
+        let names = args.inputs.named().chain(&args.more).cloned();
         let columns = compare_columns::Columns {
             names: &names.collect::<Vec<_>>(),
-            format: args.format_in,
+            source: &args.inputs.source,
             options: CompareOptions {
                 seed: args.seed,
                 today: invocation::today(),
@@ -100,11 +77,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // Options that contradict each other are said before large files are read.
     args.policy.resolve()?;
     let destination = args.report.output.open()?;
-    let (mut base, mut head) = load(args)?;
+    let (mut base, mut head) = args.inputs.load(&args.select)?;
     let recorded = head.recorded.take();
     let foreign = recorded.as_ref().is_some_and(|recorded| recorded.policy != Policy::default());
     let mut policy = args.policy.again(recorded)?;
-    let notes = args.select.apply(&mut base.run, &mut head.run, &mut policy)?;
+    let notes = args.select.apply(&args.inputs.source.filter, &mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions { seed: args.seed, today: invocation::today(), ..CompareOptions::default() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
     for (side, notes) in [("base", base.notes), ("head", head.notes)] {
@@ -116,10 +93,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let note = "the run file carries a policy that is not the default one, and it judged; --policy FILE names another";
         comparison.notes.push(note.to_owned());
     }
-    args.policy.soften(&mut comparison);
+    args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     // At a terminal the command stands just above; a report is read without it.
-    let reproduce = (args.report.output.format != OutputFormat::Terminal).then(invocation::command_line);
+    let reproduce = (args.report.output.format != Format::Terminal).then(invocation::command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
     if args.github.wanted() {
         let story = Story::Compared {
@@ -135,20 +112,6 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(code)
 }
 
-fn load(args: &Args) -> Result<(Loaded, Loaded), CliError> {
-    let named = |file: &Option<String>| file.iter().cloned().collect::<Vec<String>>();
-    let (base, head) = if args.base.is_empty() {
-        (named(&args.base_file), named(&args.head_file))
-    } else {
-        (args.base.clone(), args.head.clone())
-    };
-    if args.select.splits_one() && head.is_empty() {
-        let loaded = inputs::load_side(&inputs::expand(&base)?, args.format_in)?;
-        return Ok((loaded.clone(), loaded));
-    }
-    inputs::load_pair(&base, &head, args.format_in)
-}
-
 fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let Some(lint) = LintCode::parse(code) else {
         let nearest = LintCode::ALL
@@ -161,13 +124,14 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
             Some((_, nearest)) => format!("did you mean {nearest}?"),
             None => format!("the codes are {}", known.join(", ")),
         };
-        return Err(CliError::Usage {
-            message: format!("there is no finding with the code {}", crate::report::clean(code)),
-            hint: Some(hint),
-        });
+        return Err(CliError::usage(format!(
+            "there is no finding with the code {}",
+            crate::report::clean(code)
+        ))
+        .hint(hint));
     };
     let consequence = match lint.consequence() {
-        Consequence::Note => "it is said and changes no verdict",
+        Consequence::Note => "it is reported and changes no verdict",
         Consequence::Inconclusive => "the row can be neither green nor red",
         Consequence::Error => "the row can't be judged",
     };

@@ -2,12 +2,12 @@
 
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
-use crate::ingest::Format;
 use crate::report::{self, Compared};
 
 use super::inputs::{self, Loaded};
 use super::policy_args::PolicyArgs;
-use super::rendering::{Format as OutputFormat, ReportArgs};
+use super::rendering::{Format, ReportArgs};
+use super::result_args::SourceArgs;
 use super::select::SelectArgs;
 use super::{CliError, Terminal};
 
@@ -16,7 +16,7 @@ use super::{CliError, Terminal};
 pub struct Columns<'a> {
     /// The results as they were named; the first is the base of all others.
     pub names: &'a [String],
-    pub format: Option<Format>,
+    pub source: &'a SourceArgs,
     pub options: CompareOptions,
     pub report: &'a ReportArgs,
     pub select: &'a SelectArgs,
@@ -29,11 +29,9 @@ pub struct Columns<'a> {
 pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let names = args.names;
     let format = args.report.output.format;
-    if !matches!(format, OutputFormat::Terminal | OutputFormat::Markdown) || args.github {
-        return Err(CliError::Usage {
-            message: "more than two results are only written as a table or as Markdown".to_owned(),
-            hint: Some("compare two of them for other formats and for GitHub".to_owned()),
-        });
+    if !matches!(format, Format::Terminal | Format::Markdown) || args.github {
+        return Err(CliError::usage("more than two results are only written as a table or as Markdown")
+            .hint("compare two of them for other formats and for GitHub"));
     }
     let policy = args.policy.resolve()?;
     let destination = args.report.output.open()?;
@@ -43,7 +41,7 @@ pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError
     inputs::refuse_shared_stdin(&all)?;
     let mut loaded = all
         .iter()
-        .map(|side| inputs::load_side(side, args.format))
+        .map(|side| inputs::load_side(side, args.source.format_in))
         .collect::<Result<Vec<Loaded>, _>>()?
         .into_iter();
     let Some(base) = loaded.next() else { return Ok(ExitCode::Usage) };
@@ -54,17 +52,17 @@ pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError
         let mut policy = policy.clone();
         policy.alpha = share;
         let mut base = base.clone();
-        let notes = args.select.apply(&mut base.run, &mut head.run, &mut policy)?;
+        let notes = args.select.apply(&args.source.filter, &mut base.run, &mut head.run, &mut policy)?;
         let mut comparison: Comparison = gate::compare(&base.run, &head.run, &policy, &args.options);
         comparison.notes.extend(base.notes.into_iter().map(|note| format!("{}: {note}", names[0])));
         comparison.notes.extend(head.notes.into_iter().map(|note| format!("{label}: {note}")));
         comparison.notes.extend(notes);
-        args.policy.soften(&mut comparison);
+        args.policy.downgrade(&mut comparison);
         report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
         compared.push(Compared { label: label.clone(), comparison });
     }
     let code = gate::first_of(compared.iter().map(|compared| compared.comparison.exit_code));
-    let text = if format == OutputFormat::Markdown {
+    let text = if format == Format::Markdown {
         report::columns_markdown(&names[0], &compared, args.report.sort, args.report.all)
     } else {
         let options = destination.options(terminal, args.report.all);

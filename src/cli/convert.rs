@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use strum::VariantNames;
+use strum::VariantArray;
 
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::ingest::{self, ExportFormat, Format, IngestError};
 use crate::model::{Run, SideName, counted};
 
-use super::session::parse_side;
-use super::{CliError, Terminal, inputs};
+use super::result_args::format_parser;
+use super::{CliError, Terminal, choices, inputs};
 
 /// Write a result in another format
 ///
@@ -28,31 +28,23 @@ pub struct Args {
     #[arg(value_name = "OUT")]
     output: PathBuf,
     /// Format of the input; detected from the content by default
-    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format_in: Option<Format>,
-    /// Format of OUT: run-json, google-benchmark, results-jsonl, csv; by default what the ending of OUT says
-    #[arg(long, value_name = "FORMAT", value_parser = parse_export)]
+    /// Format of OUT; by default that of its file extension: .json (run-json), .jsonl, .csv
+    #[arg(long, value_name = "FORMAT", value_parser = choices::named(ExportFormat::VARIANTS, Into::into))]
     to: Option<ExportFormat>,
     /// Only this side; needed for a run.json with two
-    #[arg(long, value_name = "SIDE", value_parser = parse_side)]
+    #[arg(long, value_name = "SIDE", value_parser = choices::named(&SideName::BOTH, SideName::as_str))]
     side: Option<SideName>,
 }
 
-fn parse_format(name: &str) -> Result<Format, String> {
-    name.parse().map_err(|_| {
-        let known: Vec<&str> = Format::ALL.iter().map(|format| format.into_str()).collect();
-        format!("known formats are {}", known.join(", "))
-    })
-}
-
-fn parse_export(name: &str) -> Result<ExportFormat, String> {
-    name.parse().map_err(|_| format!("known formats are {}", ExportFormat::VARIANTS.join(", ")))
-}
-
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let to = args.to.or_else(|| by_ending(&args.output)).ok_or_else(|| CliError::Usage {
-        message: format!("the ending of {} does not tell a format", args.output.display()),
-        hint: Some("say it: `--to run-json`, google-benchmark, results-jsonl or csv".to_owned()),
+    let to = args.to.or_else(|| by_extension(&args.output)).ok_or_else(|| {
+        CliError::usage(format!(
+            "failed to choose a format for {}: unknown file extension",
+            args.output.display()
+        ))
+        .hint("name the format with `--to`: run-json, google-benchmark, results-jsonl or csv")
     })?;
     let label = if is_dash(&args.input) { "-".to_owned() } else { args.input.display().to_string() };
     let bytes = inputs::read(&label)?;
@@ -76,7 +68,7 @@ fn is_dash(path: &Path) -> bool {
 }
 
 /// `.json` could be several formats; benchgate's own is the one that loses nothing.
-fn by_ending(output: &Path) -> Option<ExportFormat> {
+fn by_extension(output: &Path) -> Option<ExportFormat> {
     match output.extension()?.to_str()? {
         "jsonl" => Some(ExportFormat::ResultsJsonl),
         "csv" => Some(ExportFormat::Csv),
@@ -88,11 +80,11 @@ fn by_ending(output: &Path) -> Option<ExportFormat> {
 fn pick_side(bytes: &[u8], args: &Args, label: &str) -> Result<Run, CliError> {
     let unreadable = |error: IngestError| {
         let hint = match &error {
-            IngestError::Unrecognised { .. } => Some("say what it is: `--format-in FORMAT`".to_owned()),
-            IngestError::SeveralSides { .. } => Some("say which: `--side base` or `--side head`".to_owned()),
+            IngestError::Unrecognised { .. } => Some("name its format: `--format-in FORMAT`"),
+            IngestError::SeveralSides { .. } => Some("choose one: `--side base` or `--side head`"),
             _ => None,
         };
-        CliError::Input { message: format!("failed to {error}"), hint }
+        CliError::input(format!("failed to {error}")).maybe_hint(hint)
     };
     let format = match args.format_in.or_else(|| ingest::detect(bytes)) {
         Some(format) => format,
@@ -101,9 +93,9 @@ fn pick_side(bytes: &[u8], args: &Args, label: &str) -> Result<Run, CliError> {
     let Some(wanted) = args.side else { return ingest::read(bytes, format, label).map_err(unreadable) };
     let sides = ingest::read_sides(bytes, format, label).map_err(unreadable)?;
     let found = sides.into_iter().find(|(side, _)| *side == Some(wanted));
-    found.map(|(_, run)| run).ok_or_else(|| CliError::Input {
-        message: format!("failed to find the side {} in {label}", wanted.as_str()),
-        hint: Some("only a run.json with two sides has a choice; leave `--side` out".to_owned()),
+    found.map(|(_, run)| run).ok_or_else(|| {
+        CliError::input(format!("failed to find the side {} in {label}", wanted.as_str()))
+            .hint("only a run.json with two sides has a choice; leave `--side` out")
     })
 }
 
@@ -114,8 +106,6 @@ fn write_output(output: &Path, bytes: &[u8], terminal: &Terminal) -> Result<(), 
         return Ok(());
     }
     files::sweep_drafts(output);
-    files::write(output, bytes).map_err(|error| CliError::Usage {
-        message: format!("failed to write {}: {error}", output.display()),
-        hint: None,
-    })
+    files::write(output, bytes)
+        .map_err(|error| CliError::usage(format!("failed to write {}: {error}", output.display())))
 }

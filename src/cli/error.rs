@@ -1,162 +1,188 @@
-//! What a command can fail with. Hints live here and only here; the exit code comes from one match.
+//! What a command can fail with. Hints live in this room and only here; the exit code comes from one match.
 
+use crate::config::ConfigError;
 use crate::device::DeviceError;
 use crate::exit_code::ExitCode;
+use crate::git::GitError;
 use crate::pipeline::PipelineError;
 use crate::toolchain::ToolchainError;
 
-/// A failure at the top, with the room it came from.
-#[derive(Debug, thiserror::Error)]
-pub enum CliError {
+/// What kind of failure it is, which decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
     /// The command line or configuration can't be used.
-    #[error("{message}")]
-    Usage { message: String, hint: Option<String> },
+    Usage,
     /// An input could not be read.
-    #[error("{message}")]
-    Input { message: String, hint: Option<String> },
+    Input,
     /// A stage, the tools or the results can't be used.
-    #[error("{message}")]
-    Failed { message: String, hint: Option<String> },
+    Failed,
     /// There is nothing to compare with.
-    #[error("{message}")]
-    BaselineMissing { message: String, hint: Option<String> },
+    BaselineMissing,
     /// The baseline could not be read or written.
-    #[error("{message}")]
-    Store { message: String, hint: Option<String> },
+    Store,
     /// The token may not do this.
-    #[error("{message}")]
-    Forbidden { message: String },
+    Forbidden,
     /// GitHub could not be reached, or refused.
-    #[error("{message}")]
-    GitHub { message: String, hint: Option<String> },
+    GitHub,
     /// SIGINT or SIGTERM.
-    #[error("interrupted; what was measured is kept and the next run resumes")]
     Interrupted,
     /// A defect of benchgate.
-    #[error("{message}")]
-    Internal { message: String },
+    Internal,
+}
+
+/// A failure at the top: a message, and what to do next where there is something to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct CliError {
+    kind: ErrorKind,
+    message: String,
+    hint: Option<String>,
 }
 
 impl CliError {
-    pub fn exit_code(&self) -> ExitCode {
-        match self {
-            Self::Usage { .. } => ExitCode::Usage,
-            Self::Input { .. } => ExitCode::InputUnreadable,
-            Self::Failed { .. } => ExitCode::Error,
-            Self::BaselineMissing { .. } => ExitCode::BaselineMissing,
-            Self::Store { .. } | Self::Forbidden { .. } | Self::GitHub { .. } => ExitCode::StoreFailed,
-            Self::Interrupted => ExitCode::Interrupted,
-            Self::Internal { .. } => ExitCode::Internal,
-        }
+    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None }
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Input, message)
+    }
+
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Failed, message)
+    }
+
+    pub fn baseline_missing(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::BaselineMissing, message)
+    }
+
+    pub fn store(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Store, message)
+    }
+
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Forbidden, message).hint("give the job `permissions: pull-requests: write`")
+    }
+
+    pub fn github(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::GitHub, message)
+    }
+
+    pub fn interrupted() -> Self {
+        Self::new(ErrorKind::Interrupted, "interrupted; what was measured is kept and the next run resumes")
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+            .hint("this is a defect of benchgate; please report it with the command")
+    }
+
+    /// Adds what to do next.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what to do next, where there is something to do.
+    pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(Into::into);
+        self
+    }
+
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
     /// What to do next, where there is something to do.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
-            Self::Usage { hint, .. }
-            | Self::Input { hint, .. }
-            | Self::Failed { hint, .. }
-            | Self::BaselineMissing { hint, .. }
-            | Self::GitHub { hint, .. }
-            | Self::Store { hint, .. } => hint.as_deref(),
-            Self::Forbidden { .. } => Some("give the job `permissions: pull-requests: write`"),
-            Self::Interrupted => None,
-            Self::Internal { .. } => Some("this is a defect of benchgate; please report it with the command"),
+    pub fn help(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        match self.kind {
+            ErrorKind::Usage => ExitCode::Usage,
+            ErrorKind::Input => ExitCode::InputUnreadable,
+            ErrorKind::Failed => ExitCode::Error,
+            ErrorKind::BaselineMissing => ExitCode::BaselineMissing,
+            ErrorKind::Store | ErrorKind::Forbidden | ErrorKind::GitHub => ExitCode::StoreFailed,
+            ErrorKind::Interrupted => ExitCode::Interrupted,
+            ErrorKind::Internal => ExitCode::Internal,
         }
     }
 }
 
-impl From<crate::config::ConfigError> for CliError {
-    fn from(error: crate::config::ConfigError) -> Self {
-        use crate::config::ConfigError;
-        let hint = match &error {
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
+        Self::usage(format!("failed to {error}")).hint(match &error {
             ConfigError::Unreadable { .. } => {
                 "name the suite's file with --config, or write one with `benchgate init`"
             }
             _ => docs!("configuration.md", "every key"),
-        };
-        Self::Usage { message: format!("failed to {error}"), hint: Some(hint.to_owned()) }
+        })
     }
 }
 
 impl From<ToolchainError> for CliError {
     fn from(error: ToolchainError) -> Self {
         match error {
-            ToolchainError::Interrupted => Self::Interrupted,
-            error => {
-                Self::Failed { message: format!("failed to {error}"), hint: error.hint().map(str::to_owned) }
-            }
+            ToolchainError::Interrupted => Self::interrupted(),
+            error => Self::failed(format!("failed to {error}")).maybe_hint(error.hint()),
         }
     }
 }
 
 impl From<PipelineError> for CliError {
     fn from(error: PipelineError) -> Self {
-        let hint = error.is_disk_full().then(|| {
+        let disk_full = error.is_disk_full().then_some(
             "free some room, or go to another disk (--cache-dir, --work-dir); what was measured is kept and the \
-             next run resumes"
-                .to_owned()
-        });
+             next run resumes",
+        );
         let message = error.to_string();
         match error {
-            PipelineError::Interrupted => Self::Interrupted,
+            PipelineError::Interrupted => Self::interrupted(),
             PipelineError::Toolchain(error) => Self::from(error),
-            PipelineError::Selection(_) => Self::Usage {
-                message,
-                hint: Some("--filter is matched against model/target/function".to_owned()),
-            },
-            PipelineError::Calibration { .. } => Self::Usage {
-                message,
-                hint: Some("`benchgate noise` measures one for this suite on this machine".to_owned()),
-            },
-            PipelineError::Bundle { .. } => Self::Input {
-                message,
-                hint: Some("make it again, with `benchgate run --until compile --bundle FILE`".to_owned()),
-            },
-            PipelineError::NotBundleable(_) => {
-                Self::Usage { message, hint: Some(docs!("bundles.md", "what a bundle can hold").to_owned()) }
+            PipelineError::Selection(_) => {
+                Self::usage(message).hint("--filter is matched against model/target/function")
             }
-            PipelineError::Device(DeviceError::Held { .. }) => Self::Failed {
-                message,
-                hint: Some(
-                    "wait for that process or end it; --lock-timeout sets how long to wait".to_owned(),
-                ),
-            },
-            PipelineError::Changed(_) => Self::Failed {
-                message,
-                hint: Some(
-                    "don't build tools or replace models while they are measured; run it again".to_owned(),
-                ),
-            },
+            PipelineError::Calibration { .. } => {
+                Self::usage(message).hint("`benchgate noise` measures one for this suite on this machine")
+            }
+            PipelineError::Bundle { .. } => {
+                Self::input(message).hint("make it again, with `benchgate run --until compile --bundle FILE`")
+            }
+            PipelineError::NotBundleable(_) => {
+                Self::usage(message).hint(docs!("bundles.md", "what a bundle can hold"))
+            }
+            PipelineError::Device(DeviceError::Held { .. }) => Self::failed(message)
+                .hint("wait for that process or end it; --lock-timeout sets how long to wait"),
+            PipelineError::Changed(_) => Self::failed(message)
+                .hint("don't build tools or replace models while they are measured; run it again"),
             PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
-                Self::Failed { message, hint }
+                Self::failed(message).maybe_hint(disk_full)
             }
         }
     }
 }
 
-impl From<crate::git::GitError> for CliError {
-    fn from(error: crate::git::GitError) -> Self {
-        use crate::git::GitError;
-        let named_wrongly = matches!(
-            error,
-            GitError::UnknownReference { .. }
-                | GitError::AmbiguousReference(_)
-                | GitError::ShallowLine { .. }
-                | GitError::Unrelated { .. }
-                | GitError::Reversed { .. }
-                | GitError::NotOnLine { .. }
-        );
-        let no_tree = matches!(error, GitError::NotARepository(_) | GitError::Bare(_));
-        let hint =
-            "--base needs the suite in a git work tree; two sides of one suite need [side.base] instead";
-        let hint = no_tree.then(|| hint.to_owned());
+impl From<GitError> for CliError {
+    fn from(error: GitError) -> Self {
         let message = format!("failed to {error}");
-        // The others say themselves what to run.
-        if named_wrongly || no_tree {
-            Self::Usage { message, hint }
-        } else {
-            Self::BaselineMissing { message, hint }
+        match error {
+            GitError::NotARepository(_) | GitError::Bare(_) => Self::usage(message).hint(
+                "--base needs the suite in a git work tree; two sides of one suite need [side.base] instead",
+            ),
+            // These and the others say themselves what to run.
+            GitError::UnknownReference { .. }
+            | GitError::AmbiguousReference(_)
+            | GitError::ShallowLine { .. }
+            | GitError::Unrelated { .. }
+            | GitError::Reversed { .. }
+            | GitError::NotOnLine { .. } => Self::usage(message),
+            _ => Self::baseline_missing(message),
         }
     }
 }

@@ -65,8 +65,6 @@ fn is_left_by_criterion(path: &Path) -> bool {
 }
 
 fn failed(folder: &Path, why: &str) -> CliError {
-    CliError::Input {
-        message: format!("failed to find results in {}: {why}", folder.display()),
-        hint: Some("name the files, or a quoted glob that matches them".to_owned()),
-    }
+    CliError::input(format!("failed to find results in {}: {why}", folder.display()))
+        .hint("name the files, or a quoted glob that matches them")
 }

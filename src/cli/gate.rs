@@ -19,7 +19,7 @@ use super::rendering::{Destination, ReportArgs, RunArgs};
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::StoreArgs;
 use super::stored::Baseline;
-use super::{CliError, Terminal, job};
+use super::{CliError, ErrorKind, Terminal, job};
 
 /// Measure both sides, compare and judge
 ///
@@ -84,7 +84,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
     let judged = judge(args, terminal);
     // A user who stopped it knows why.
-    let announced = (args.publish || args.github.wanted()) && !matches!(judged, Err(CliError::Interrupted));
+    let announced = (args.publish || args.github.wanted())
+        && !judged.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted);
     if !announced {
         return Ok(judged?.comparison.exit_code);
     }
@@ -137,12 +138,11 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
     if let Half::FromVerify(bundle) = args.halves.half() {
         let mut open = args.halves.open(bundle, &args.measure, terminal)?;
         if !open.sides.iter().any(|side| side.name == SideName::Base) {
-            return Err(CliError::BaselineMissing {
-                message: format!("the bundle {} holds no base to compare with", bundle.display()),
-                hint: Some(
-                    "make it with `benchgate gate --until compile`, or measure it with `run`".to_owned(),
-                ),
-            });
+            return Err(CliError::baseline_missing(format!(
+                "the bundle {} holds no base to compare with",
+                bundle.display()
+            ))
+            .hint("make it with `benchgate gate --until compile`, or measure it with `run`"));
         }
         adjust(args, &mut open.sides)?;
         let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
@@ -208,7 +208,7 @@ fn judged(
     terminal: &Terminal,
 ) -> Result<Judged, CliError> {
     let Some(head) = sides.iter().find(|side| side.name == SideName::Head) else {
-        return Err(CliError::Internal { message: "a gate has a head".to_owned() });
+        return Err(CliError::internal("a gate has a head"));
     };
     let config = &head.config;
     let suite_rows = args.measure.shard.rows()?;
@@ -221,7 +221,7 @@ fn judged(
     };
     comparison.notes.extend(args.measure.shard.note());
     comparison.notes.splice(0..0, notices.iter().cloned());
-    args.policy.soften(&mut comparison);
+    args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or(config.disclose));
     args.report.write(&comparison, None, destination, terminal)?;
     Ok(Judged {
@@ -260,12 +260,10 @@ fn only_merged() -> Result<(), CliError> {
         | Event::PullRequestTarget(_)
         | Event::MergeGroup { .. }
         | Event::WorkflowRun(_)
-        | Event::Other(_) => Err(CliError::Usage {
-            message:
-                "failed to judge a proposed change: without --base its own policy and baseline would judge it"
-                    .to_owned(),
-            hint: Some("name the branch to merge into: `benchgate gate --base origin/main`".to_owned()),
-        }),
+        | Event::Other(_) => Err(CliError::usage(
+            "failed to judge a proposed change: without --base its own policy and baseline would judge it",
+        )
+        .hint("name the branch to merge into: `benchgate gate --base origin/main`")),
     }
 }
 
@@ -284,24 +282,22 @@ fn say_what_judges(args: &Args, config: &Config, terminal: &Terminal) -> Result<
 
 /// The repository that says which stored sessions lie behind the head.
 fn history(root: &Path) -> Result<Repository, CliError> {
-    Repository::open(root).map_err(|error| CliError::BaselineMissing {
-        message: format!(
+    Repository::open(root).map_err(|error| {
+        CliError::baseline_missing(format!(
             "failed to {error}; so no stored session can be placed, and there is no base to measure"
-        ),
-        hint: Some("name a base: `benchgate gate --base origin/main`, or add [side.base]".to_owned()),
+        ))
+        .hint("name a base: `benchgate gate --base origin/main`, or add [side.base]")
     })
 }
 
 fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
     match (side(SideName::Base, config)?, side(SideName::Head, config)?) {
         (Some(base), Some(head)) => Ok(vec![base, head]),
-        _ => Err(CliError::BaselineMissing {
-            message: format!(
-                "{} has no [side.base], so there is nothing to compare with",
-                config.file.display()
-            ),
-            hint: Some("name a base: `benchgate gate --base origin/main`, or add [side.base]".to_owned()),
-        }),
+        _ => Err(CliError::baseline_missing(format!(
+            "{} has no [side.base], so there is nothing to compare with",
+            config.file.display()
+        ))
+        .hint("name a base: `benchgate gate --base origin/main`, or add [side.base]")),
     }
 }
 
@@ -321,13 +317,11 @@ pub fn against_merge_base(
     let checkout = repository.checkout(&merge_base, &checkouts)?;
     let base_file = checkout.folder.join(&inside);
     if !base_file.is_file() {
-        return Err(CliError::BaselineMissing {
-            message: format!(
-                "failed to find a base: the merge base {merge_base} has no {}",
-                inside.display()
-            ),
-            hint: Some("the suite is new here: merge it first, or compare with a [side.base]".to_owned()),
-        });
+        return Err(CliError::baseline_missing(format!(
+            "failed to find a base: the merge base {merge_base} has no {}",
+            inside.display()
+        ))
+        .hint("the suite is new here: merge it first, or compare with a [side.base]"));
     }
     terminal.note(&format!("base: {merge_base}, the merge base of HEAD and {reference}"));
     let base_config = config::load_within(&base_file, &checkout.folder)?;
@@ -360,5 +354,5 @@ fn policy_notice(base: &Config, head: &Config, merge_base: &str) -> Option<Strin
 }
 
 fn required(side: Option<SideInput>) -> Result<SideInput, CliError> {
-    side.ok_or_else(|| CliError::Internal { message: "every configuration has a head".to_owned() })
+    side.ok_or_else(|| CliError::internal("every configuration has a head"))
 }

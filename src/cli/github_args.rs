@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-
-use strum::VariantNames;
+use strum::VariantArray;
 
 use crate::config::{CommentWhen, GitHub};
 
+use super::choices;
 use super::reporting::Reporting;
 
 /// Options of every command that ends in a comparison: what the job itself gets.
@@ -38,7 +37,7 @@ impl GithubArgs {
 #[command(next_help_heading = "GitHub")]
 pub struct PostArgs {
     /// When the pull request gets its comment [default: [github] comment, or on-change]
-    #[arg(long, value_name = "WHEN", value_parser = comment_parser())]
+    #[arg(long, value_name = "WHEN", value_parser = choices::named(CommentWhen::VARIANTS, Into::into))]
     pub comment: Option<CommentWhen>,
     /// Also post a check run [default: [github] check-run, or false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -52,10 +51,4 @@ impl PostArgs {
         configured.check_run = self.check_run.unwrap_or(configured.check_run);
         configured
     }
-}
-
-fn comment_parser() -> impl TypedValueParser<Value = CommentWhen> {
-    let words = PossibleValuesParser::new(CommentWhen::VARIANTS);
-    // Every possible value is one of the words.
-    words.try_map(|word| word.parse::<CommentWhen>())
 }

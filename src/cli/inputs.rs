@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crate::gate::{Policy, SequentialPolicy};
-use crate::ingest::{self, Format, Joiner};
+use crate::ingest::{self, ExportFormat, Format, Joiner};
 use crate::model::{Run, SideName};
 use crate::pipeline::{recorded_blocks, recorded_policy};
 use crate::record::{BisectionFile, RunFile, RunSchema};
@@ -30,17 +30,14 @@ impl Input {
     }
 
     /// Leaves only the side that was asked for.
-    ///
-    /// # Errors
-    /// The file has no such side.
-    pub fn keep_side(&self, file: &mut RunFile) -> Result<(), CliError> {
+    fn keep_side(&self, file: &mut RunFile) -> Result<(), CliError> {
         let Some(wanted) = self.side else { return Ok(()) };
         file.sides.retain(|side| side.name == wanted);
         if file.sides.is_empty() { Err(self.no_side(wanted)) } else { Ok(()) }
     }
 
     fn no_side(&self, wanted: SideName) -> CliError {
-        CliError::Input { message: format!("{} has no side {wanted}", self.path), hint: None }
+        CliError::input(format!("{} has no side {wanted}", self.path))
     }
 
     /// `exists` says whether a file has exactly this name: a name that ends in `#head` may be a name.
@@ -91,10 +88,8 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
         }
         let found = matches(&input.path)?;
         if found.is_empty() {
-            return Err(CliError::Input {
-                message: format!("failed to find a file that matches {}", input.path),
-                hint: Some("quote the pattern so that benchgate sees it, and check the folder".to_owned()),
-            });
+            return Err(CliError::input(format!("failed to find a file that matches {}", input.path))
+                .hint("quote the pattern so that benchgate sees it, and check the folder"));
         }
         inputs.extend(found.into_iter().map(|path| Input { path, side: input.side, optional: false }));
     }
@@ -108,10 +103,7 @@ fn is_glob(text: &str) -> bool {
 /// Files below the pattern's fixed folders that match it.
 fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
     let glob = globset::GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
-        CliError::Usage {
-            message: format!("failed to read the pattern {pattern}: {}", error.kind()),
-            hint: None,
-        }
+        CliError::usage(format!("failed to read the pattern {pattern}: {}", error.kind()))
     })?;
     let matcher = glob.compile_matcher();
     let parts: Vec<&str> = pattern.split('/').collect();
@@ -178,14 +170,12 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
     }
     let Some(mut run) = joiner.finish() else {
         return Err(match inputs.first() {
-            Some(input) => CliError::Input {
-                message: format!(
-                    "failed to find a result among {unknown} files, the first of which is {}",
-                    input.path
-                ),
-                hint: Some("`--format-in` names the format of files that can't be recognized".to_owned()),
-            },
-            None => CliError::Usage { message: "no file was given for one side".to_owned(), hint: None },
+            Some(input) => CliError::input(format!(
+                "failed to find a result among {unknown} files, the first of which is {}",
+                input.path
+            ))
+            .hint("`--format-in` names the format of files that can't be recognized"),
+            None => CliError::usage("no file was given for one side"),
         });
     };
     if joined > 1 {
@@ -199,9 +189,6 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
 }
 
 /// Base and head: one name is a run of both sides, two names are a side each.
-///
-/// # Errors
-/// As [`load_both`] and [`load_side`]; stdin asked for more than once.
 pub fn load_pair(
     base: &[String],
     head: &[String],
@@ -218,9 +205,9 @@ pub fn load_pair(
         let started = std::thread::Builder::new().spawn_scoped(scope, load_base);
         let head = load_side(&head, format);
         let base = match started {
-            Ok(thread) => thread.join().map_err(|_| CliError::Internal {
-                message: "reading the base side stopped unexpectedly".to_owned(),
-            })?,
+            Ok(thread) => {
+                thread.join().map_err(|_| CliError::internal("reading the base side stopped unexpectedly"))?
+            }
             // No thread can be had (`ulimit -u`).
             Err(_) => load_base(),
         };
@@ -254,26 +241,19 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
     };
     match differs {
         None => Ok(()),
-        Some(what) => Err(CliError::Failed {
-            message: format!("{} and {} come from {what}", first.origin.label, next.origin.label),
-            hint: Some(
-                "files of one side are read as processes of one run; compare these with each other instead"
-                    .to_owned(),
-            ),
-        }),
+        Some(what) => Err(CliError::failed(format!(
+            "{} and {} come from {what}",
+            first.origin.label, next.origin.label
+        ))
+        .hint("files of one side are read as processes of one run; compare these with each other instead")),
     }
 }
 
 /// Both sides of one two-sided run.json.
-///
-/// # Errors
-/// Input that can't be read or has one side only.
 pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loaded), CliError> {
     let bytes = read_contents(&input.path)?;
-    let one_side = |what: String| CliError::Usage {
-        message: what,
-        hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
-    };
+    let one_side =
+        |what: String| CliError::usage(what).hint("give a second result: `benchgate compare BASE HEAD`");
     if input.side.is_some() || !is_run_json(&bytes, format) {
         return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
     }
@@ -285,55 +265,38 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
 }
 
 /// What judged a run when it was measured.
-///
-/// # Errors
-/// A policy that can't be read.
 pub fn recorded(file: &RunFile, path: &str) -> Result<Recorded, CliError> {
-    let policy = recorded_policy(file).map_err(|why| CliError::Input {
-        message: format!("failed to read the policy in {path}: {why}"),
-        hint: Some("name the policy that judges: `--policy benchgate.toml`".to_owned()),
+    let policy = recorded_policy(file).map_err(|why| {
+        CliError::input(format!("failed to read the policy in {path}: {why}"))
+            .hint("name the policy that judges: `--policy benchgate.toml`")
     })?;
     Ok(Recorded { policy, blocks: recorded_blocks(file) })
 }
 
 /// Base and head of a two-sided run.
-///
-/// # Errors
-/// A run with one side.
 pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
     let mut runs = file.into_runs(label);
     match (runs.pop(), runs.pop()) {
         (Some((SideName::Head, head)), Some((SideName::Base, base))) => Ok((base, head)),
-        _ => Err(CliError::Usage {
-            message: format!("{label} holds one side"),
-            hint: Some("give a second result: `benchgate compare BASE HEAD`".to_owned()),
-        }),
+        _ => Err(CliError::usage(format!("{label} holds one side"))
+            .hint("give a second result: `benchgate compare BASE HEAD`")),
     }
 }
 
 /// As [`complete_run`], from a file.
-///
-/// # Errors
-/// A file that can't be read, is not a run.json, or is an interrupted run.
 pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
     complete_run(reading::file(path)?, &path.to_string_lossy())
 }
 
-/// What `benchgate bisect --format json` wrote, or someone who says so.
-///
-/// # Errors
-/// A file that can't be read or is not a bisection.
+/// The result that `benchgate bisect --format json` writes, or a file that claims to be one.
 pub fn load_bisection(path: &Path) -> Result<BisectionFile, CliError> {
-    BisectionFile::from_slice(&reading::file(path)?).map_err(|error| CliError::Input {
-        message: format!("failed to read {}: {error}", path.display()),
-        hint: Some("`benchgate bisect --format json --output FILE` writes it".to_owned()),
+    BisectionFile::from_slice(&reading::file(path)?).map_err(|error| {
+        CliError::input(format!("failed to read {}: {error}", path.display()))
+            .hint("`benchgate bisect --format json --output FILE` writes it")
     })
 }
 
 /// A complete run.json and nothing else: the format of an untrusted file is not guessed.
-///
-/// # Errors
-/// Bytes that are not a run.json, or are an interrupted run.
 pub fn complete_run(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     complete(run_file(bytes, label)?, label)
 }
@@ -355,19 +318,32 @@ fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliErr
     load_foreign(&bytes, input, format)
 }
 
+/// A result as the record that reports are made of, complete or not; `None` for a folder's file that no format claims.
+pub fn load_record(input: &Input, format: Option<Format>) -> Result<Option<RunFile>, CliError> {
+    let bytes = read_contents(&input.path)?;
+    if is_run_json(&bytes, format) {
+        let mut file = run_file(bytes, &input.path)?;
+        input.keep_side(&mut file)?;
+        return Ok(Some(file));
+    }
+    let Some(run) = load_foreign(&bytes, input, format)? else { return Ok(None) };
+    let exported = ingest::export(&run, ExportFormat::RunJson, &jiff::Timestamp::now().to_string());
+    run_file(exported.bytes, &input.path).map(Some)
+}
+
 /// Whether the bytes are a run.json, or are to be read as one.
-pub fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
+fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
     format_of(bytes, asked) == Some(Format::RunJson)
 }
 
 /// As [`load_one`], for what is not a run.json.
-pub fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
+fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let run = match format_of(bytes, format) {
         None if input.optional => return Ok(None),
-        Some(_) if input.side.is_some() => Err(CliError::Usage {
-            message: format!("{} is not a run.json, so it has no sides to choose from", input.path),
-            hint: None,
-        }),
+        Some(_) if input.side.is_some() => Err(CliError::usage(format!(
+            "{} is not a run.json, so it has no sides to choose from",
+            input.path
+        ))),
         Some(format) => ingest::read(bytes, format, &input.path).map_err(|error| unreadable(&error)),
         None => ingest::read_detected(bytes, &input.path).map_err(|error| unreadable(&error)),
     };
@@ -391,9 +367,6 @@ fn is_record(bytes: &[u8]) -> bool {
 const MOST_BENCHMARKS: usize = 20_000;
 
 /// The content of a run.json. The bytes are freed before anything is made of it.
-///
-/// # Errors
-/// Bytes that are not a run.json, and more benchmarks than a suite can have.
 pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     let file = RunFile::from_slice(&bytes).map_err(|error| {
         use crate::record::RecordError;
@@ -411,20 +384,15 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
             }
         };
         let sort = if error.place().is_some() { format!(" as {},", RunSchema::NAME) } else { ":".to_owned() };
-        CliError::Input {
-            message: format!("failed to read {label}{sort} {error}"),
-            hint: Some(hint.to_owned()),
-        }
+        CliError::input(format!("failed to read {label}{sort} {error}")).hint(hint)
     })?;
     drop(bytes);
     let benchmarks: usize = file.sides.iter().map(|side| side.benchmarks.len()).sum();
     if benchmarks > MOST_BENCHMARKS {
-        return Err(CliError::Input {
-            message: format!(
-                "failed to read {label}: it has {benchmarks} benchmarks (the limit is {MOST_BENCHMARKS})"
-            ),
-            hint: Some("split the suite".to_owned()),
-        });
+        return Err(CliError::input(format!(
+            "failed to read {label}: it has {benchmarks} benchmarks (the limit is {MOST_BENCHMARKS})"
+        ))
+        .hint("split the suite"));
     }
     Ok(file)
 }
@@ -432,18 +400,17 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
 /// Refuses an interrupted run, and a part of one.
 fn complete(file: RunFile, label: &str) -> Result<RunFile, CliError> {
     if let Some(shard) = &file.shard {
-        return Err(CliError::Failed {
-            message: format!("{label} is only shard {} of a suite; it can't be judged alone", shard.shard),
-            hint: Some("join all shards of its plan with `benchgate merge`".to_owned()),
-        });
+        return Err(CliError::failed(format!(
+            "{label} is only shard {} of a suite; it can't be judged alone",
+            shard.shard
+        ))
+        .hint("join all shards of its plan with `benchgate merge`"));
     }
     if file.complete {
         return Ok(file);
     }
-    Err(CliError::Failed {
-        message: format!("{label} is an interrupted run; it can't be judged"),
-        hint: Some("run the suite again: it resumes where it stopped".to_owned()),
-    })
+    Err(CliError::failed(format!("{label} is an interrupted run; it can't be judged"))
+        .hint("run the suite again: it resumes where it stopped"))
 }
 
 /// The side that was asked for, or the only one.
@@ -456,12 +423,9 @@ fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> 
         }
         None if !several => 0,
         None => {
-            return Err(CliError::Usage {
-                message: format!("{path} holds both sides"),
-                hint: Some(format!(
-                    "say which: {path}#base or {path}#head; alone, `benchgate compare {path}` compares them"
-                )),
-            });
+            return Err(CliError::usage(format!("{path} holds both sides")).hint(format!(
+                "choose one: {path}#base or {path}#head; alone, `benchgate compare {path}` compares them"
+            )));
         }
     };
     let (side, mut run) = runs.swap_remove(at);
@@ -480,21 +444,17 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
         ingest::IngestError::NoResults { .. } => "an empty result would pass for the wrong reason".to_owned(),
         _ => "look at that line; if a tool wrote it, let it finish and write it again".to_owned(),
     };
-    CliError::Input { message: format!("failed to {error}"), hint: Some(hint) }
+    CliError::input(format!("failed to {error}")).hint(hint)
 }
 
 /// The bytes without a compression around them.
 pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliError> {
-    ingest::decompressed(bytes, path).map_err(|error| CliError::Input {
-        message: format!("failed to {error}"),
-        hint: Some("decompress it yourself to see what is in it".to_owned()),
+    ingest::decompressed(bytes, path).map_err(|error| {
+        CliError::input(format!("failed to {error}")).hint("decompress it yourself to see what is in it")
     })
 }
 
 /// The bytes of a file, or of stdin where it is `-`.
-///
-/// # Errors
-/// As [`reading::file`].
 pub fn read(path: &str) -> Result<Vec<u8>, CliError> {
     if path == STDIN { reading::stdin() } else { reading::file(Path::new(path)) }
 }
@@ -509,17 +469,13 @@ pub fn read_contents(path: &str) -> Result<Vec<u8>, CliError> {
     Ok(unpacked.unwrap_or(bytes))
 }
 
-/// # Errors
-/// Stdin is asked for more than once.
+/// Refuses stdin for more than one input.
 pub fn refuse_shared_stdin(sides: &[&[Input]]) -> Result<(), CliError> {
     let asked = sides.iter().flat_map(|side| side.iter()).filter(|input| input.path == STDIN).count();
     if asked < 2 {
         return Ok(());
     }
-    Err(CliError::Usage {
-        message: "stdin (-) was given more than once".to_owned(),
-        hint: Some("write one of the results to a file".to_owned()),
-    })
+    Err(CliError::usage("stdin (-) was given more than once").hint("write one of the results to a file"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! This invocation: its day, and its words for a shell.
 
+use crate::process::shell_word;
+
 /// Waivers end with a day, and the day is that of the machine that judges.
 pub fn today() -> String {
     jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
@@ -7,13 +9,6 @@ pub fn today() -> String {
 
 /// The command as it was given, quoted for a shell.
 pub fn command_line() -> String {
-    let words = std::env::args().skip(1).map(|word| quoted(&word));
+    let words = std::env::args().skip(1).map(shell_word);
     std::iter::once("benchgate".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// One word of a command for a shell.
-pub fn quoted(word: &str) -> String {
-    let plain =
-        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,%:+@".contains(c));
-    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

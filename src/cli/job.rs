@@ -7,9 +7,6 @@ use crate::github::{EventError, Job};
 use super::CliError;
 
 /// The job, or none outside of GitHub Actions.
-///
-/// # Errors
-/// A job whose event can't be read.
 pub fn current() -> Result<Option<Job>, CliError> {
     if variable("GITHUB_EVENT_NAME").is_none() {
         return Ok(None);
@@ -25,9 +22,6 @@ pub fn current() -> Result<Option<Job>, CliError> {
 }
 
 /// The job, for what makes no sense anywhere else.
-///
-/// # Errors
-/// There is none.
 pub fn needed(job: Option<Job>) -> Result<Job, CliError> {
     job.ok_or_else(|| not_understood(format!("failed to {}", EventError::Absent("GITHUB_EVENT_NAME"))))
 }
@@ -38,8 +32,6 @@ pub fn variable(name: &'static str) -> Option<String> {
 }
 
 fn not_understood(message: String) -> CliError {
-    CliError::Usage {
-        message,
-        hint: Some("`benchgate publish` runs in a job of GitHub Actions; --dry-run runs anywhere".to_owned()),
-    }
+    CliError::usage(message)
+        .hint("`benchgate publish` runs in a job of GitHub Actions; --dry-run runs anywhere")
 }

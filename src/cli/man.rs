@@ -37,8 +37,6 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
 }
 
 fn failed(place: &str, source: &std::io::Error) -> CliError {
-    CliError::Failed {
-        message: format!("failed to write the manual into {place}: {source}"),
-        hint: Some("name a folder that can be written with --output-dir".to_owned()),
-    }
+    CliError::failed(format!("failed to write the manual into {place}: {source}"))
+        .hint("name a folder that can be written with --output-dir")
 }

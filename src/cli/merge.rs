@@ -8,7 +8,7 @@ use crate::model::counted;
 use crate::pipeline::planned_policy;
 use crate::record::RunFile;
 
-use super::rendering::Destination;
+use super::rendering::OutputFile;
 use super::{CliError, Terminal, inputs, shard_args};
 
 /// Join the shards of a plan into one run.json, complete or not at all
@@ -31,21 +31,20 @@ pub struct Args {
     /// A plan that `benchgate plan` wrote
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     plan: PathBuf,
-    /// File for the output instead of stdout; it is replaced at once, when everything is done
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputFile,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let plan = shard_args::read(&args.plan)?;
-    let policy = planned_policy(&plan)
-        .map_err(|why| CliError::Input { message: format!("{}: {why}", args.plan.display()), hint: None })?;
+    let policy =
+        planned_policy(&plan).map_err(|why| CliError::input(format!("{}: {why}", args.plan.display())))?;
     let found = inputs::expand(&args.shards)?;
-    if let Some(output) = &args.output {
+    if let Some(output) = &args.output.output {
         // What an earlier merge left would pass for this one's result.
         super::paths::remove_output(output)?;
     }
-    let destination = args.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)?;
+    let destination = args.output.open()?;
     let mut files: Vec<(String, RunFile)> = Vec::new();
     for input in found {
         let bytes = inputs::read_contents(input.path())?;
@@ -56,12 +55,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         for what in &wrong {
             terminal.warn(what);
         }
-        CliError::Failed {
-            message: format!("failed to merge {count}: that is not the whole run that was planned"),
-            hint: Some(
-                "run the shards again that are missing; a later attempt replaces an earlier one".to_owned(),
-            ),
-        }
+        CliError::failed(format!("failed to merge {count}: that is not the whole run that was planned"))
+            .hint("run the shards again that are missing; a later attempt replaces an earlier one")
     })?;
     for note in &merged.notes {
         terminal.note(note);

@@ -19,6 +19,7 @@ mod baseline_shelf;
 mod baseline_show;
 mod bisect;
 mod bundle_args;
+mod choices;
 mod compare;
 mod compare_columns;
 mod completions;
@@ -47,6 +48,7 @@ mod reading;
 mod rendering;
 mod report;
 mod reporting;
+mod result_args;
 mod run;
 mod runtime;
 mod secrets;
@@ -65,7 +67,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit_code::ExitCode;
 
-pub use error::CliError;
+pub use error::{CliError, ErrorKind};
 pub use inputs::complete_run;
 pub use provenance::{Commits, Known, judge};
 pub use terminal::Terminal;

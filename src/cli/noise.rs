@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::config;
 use crate::exit_code::ExitCode;
 use crate::gate::Policy;
 use crate::gate::noise::{NoiseOptions, Recording, noise};
@@ -13,7 +12,7 @@ use crate::report::{self, Theme};
 
 use super::rendering::{Destination, Format, OutputArgs};
 use super::session::{MeasureArgs, side};
-use super::{CliError, Terminal, inputs};
+use super::{CliError, Terminal, inputs, policy_args};
 
 /// Fewer blocks say nothing about a spread, and resampling them would promise a quiet machine.
 const LEAST_BLOCKS: u32 = 4;
@@ -144,14 +143,11 @@ fn recorded(args: &Args) -> Result<Session, CliError> {
     let file = args.run.to_string_lossy().into_owned();
     let policy = match &args.policy {
         None => Policy::default(),
-        Some(file) => config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
-            message: format!("failed to {error}"),
-            hint: Some(docs!("configuration.md", "every key").to_owned()),
-        })?,
+        Some(file) => policy_args::load(file)?,
     };
     let found = inputs::expand(std::slice::from_ref(&file))?;
     let [input] = found.as_slice() else {
-        return Err(CliError::Usage { message: format!("{file} is more than one file"), hint: None });
+        return Err(CliError::usage(format!("{file} is more than one file")));
     };
     let (base, head) = inputs::load_both(input, None)?;
     let (mut base, mut head) = (base.run, head.run);
@@ -161,15 +157,11 @@ fn recorded(args: &Args) -> Result<Session, CliError> {
         let partner = base.benchmarks.iter().find(|base| base.name == benchmark.name);
         let both = partner.and_then(|base| base.artifact.as_ref()).zip(benchmark.artifact.as_ref());
         if both.is_some_and(|(base, head)| base != head) {
-            return Err(CliError::Usage {
-                message: format!(
-                    "failed to calibrate from {file}: the sides of {} are different programs",
-                    benchmark.name
-                ),
-                hint: Some(
-                    "leave --no-measure out, and benchgate measures the head against itself".to_owned(),
-                ),
-            });
+            return Err(CliError::usage(format!(
+                "failed to calibrate from {file}: the sides of {} are different programs",
+                benchmark.name
+            ))
+            .hint("leave --no-measure out, and benchgate measures the head against itself"));
         }
     }
     let policy = args.measure.limit(policy);
@@ -184,7 +176,7 @@ fn measured(args: &Args, terminal: &Terminal) -> Result<Session, CliError> {
     config.policy = args.measure.limit(config.policy);
     let policy = config.policy.clone();
     let Some(head) = side(SideName::Head, &config)? else {
-        return Err(CliError::Internal { message: "every configuration has a head".to_owned() });
+        return Err(CliError::internal("every configuration has a head"));
     };
     let mut base = head.clone();
     base.name = SideName::Base;
@@ -205,10 +197,8 @@ fn enough(base: &Run, head: &Run, source: &str) -> Result<(), CliError> {
     if blocks >= LEAST_BLOCKS as usize {
         return Ok(());
     }
-    Err(CliError::Failed {
-        message: format!(
-            "failed to calibrate from {source}: it holds {blocks} paired blocks, and {LEAST_BLOCKS} is the least"
-        ),
-        hint: Some("measure more: `benchgate noise --blocks 12`".to_owned()),
-    })
+    Err(CliError::failed(format!(
+        "failed to calibrate from {source}: it holds {blocks} paired blocks, and {LEAST_BLOCKS} is the least"
+    ))
+    .hint("measure more: `benchgate noise --blocks 12`"))
 }

@@ -9,9 +9,8 @@ use super::CliError;
 /// The cache folder: as given, else `$XDG_CACHE_HOME/benchgate`, else `~/.cache/benchgate`.
 pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
     if let Some(given) = given {
-        return std::path::absolute(given).map_err(|error| CliError::Usage {
-            message: format!("failed to find the cache folder {}: {error}", given.display()),
-            hint: None,
+        return std::path::absolute(given).map_err(|error| {
+            CliError::usage(format!("failed to find the cache folder {}: {error}", given.display()))
         });
     }
     // The base directory specification: a relative path in the variable is to be ignored.
@@ -19,17 +18,14 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
     absolute("XDG_CACHE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
         .map(|cache| cache.join("benchgate"))
-        .ok_or_else(|| CliError::Usage {
-            message: "failed to find a cache folder: neither XDG_CACHE_HOME nor HOME is set".to_owned(),
-            hint: Some("name one with --cache-dir or BENCHGATE_CACHE".to_owned()),
+        .ok_or_else(|| {
+            CliError::usage("failed to find a cache folder: neither XDG_CACHE_HOME nor HOME is set")
+                .hint("name one with --cache-dir or BENCHGATE_CACHE")
         })
 }
 
 /// Removes what an earlier attempt left at `output`, or what a pull request committed there, so that nothing
 /// but this attempt's own result is ever found there. Devices and pipes stay.
-///
-/// # Errors
-/// A file that can't be removed.
 pub fn remove_output(output: &Path) -> Result<(), CliError> {
     let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(()) };
     // `/dev/stdout` is a link, and belongs to the system.
@@ -37,17 +33,17 @@ pub fn remove_output(output: &Path) -> Result<(), CliError> {
     if !found.is_file() && !own_link {
         return Ok(());
     }
-    std::fs::remove_file(output).map_err(|error| CliError::Usage {
-        message: format!("failed to remove the previous {}: {error}", output.display()),
-        hint: Some("name another file, in a folder that can be written to".to_owned()),
+    std::fs::remove_file(output).map_err(|error| {
+        CliError::usage(format!("failed to remove the previous {}: {error}", output.display()))
+            .hint("name another file, in a folder that can be written to")
     })
 }
 
 /// Fails before an hour of measuring rather than after it.
 pub fn check_writable(output: &Path) -> Result<(), CliError> {
-    let failed = |why: String| CliError::Usage {
-        message: format!("failed to write {}: {why}", output.display()),
-        hint: Some("name a file in a folder that exists and can be written to".to_owned()),
+    let failed = |why: String| {
+        CliError::usage(format!("failed to write {}: {why}", output.display()))
+            .hint("name a file in a folder that exists and can be written to")
     };
     if output.is_dir() {
         return Err(failed("it is a folder".to_owned()));

@@ -14,9 +14,9 @@ use crate::record::PlannedSideRecord;
 use crate::record::{PlanFile, RunFile};
 use crate::stats::describe;
 
-use super::rendering::Destination;
+use super::rendering::{Destination, OutputFile};
 use super::session::side;
-use super::{CliError, Terminal, gate, inputs, shard_args};
+use super::{CliError, Terminal, choices, gate, inputs, shard_args};
 
 /// Cut a suite into shards for several runners
 ///
@@ -61,35 +61,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     plan: PathBuf,
     /// Format of the output
-    #[arg(long, value_name = "FORMAT", default_value = "github")]
-    format: Format,
-    /// File for the output instead of stdout; it is replaced at once, when everything is done
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
-}
-
-/// Who runs the shards.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Format {
-    /// The `matrix` of a job of GitHub Actions, on one line
-    Github,
-    /// Steps for `buildkite-agent pipeline upload`
-    Buildkite,
-    /// Options for `sbatch`, a line for each kind of runner
-    Slurm,
-    /// The shards, for any other program
-    Json,
-}
-
-impl From<Format> for PlanFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Github => Self::Github,
-            Format::Buildkite => Self::Buildkite,
-            Format::Slurm => Self::Slurm,
-            Format::Json => Self::Json,
-        }
-    }
+    #[arg(long, value_name = "FORMAT", default_value = "github", value_parser = choices::documented::<PlanFormat>())]
+    format: PlanFormat,
+    #[command(flatten)]
+    output: OutputFile,
 }
 
 /// Labels, for one target or for all that have none of their own.
@@ -115,7 +90,7 @@ fn runner(text: &str) -> Result<Runner, String> {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let destination = args.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)?;
+    let destination = args.output.open()?;
     super::paths::remove_output(&args.plan)?;
     let sides = sides(args, terminal)?;
     let suite = suite(args, &sides)?;
@@ -125,13 +100,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         (None, minutes) => Cut::Seconds(f64::from(minutes.unwrap_or(1)) * 60.0),
     };
     let (plan, notes) = fleet::plan(suite, &durations, cut)
-        .map_err(|error| CliError::Usage { message: format!("failed to plan: {error}"), hint: None })?;
+        .map_err(|error| CliError::usage(format!("failed to plan: {error}")))?;
     Destination::file(&args.plan)?.write(&String::from_utf8_lossy(&plan.to_json()), terminal)?;
     for note in notes.into_iter().chain(described(&plan)) {
         terminal.note(&note);
     }
     terminal.note(&format!("wrote {}, sha256 {}", args.plan.display(), plan.sha256));
-    destination.write(&fleet::render(&plan, args.format.into()), terminal)?;
+    destination.write(&fleet::render(&plan, args.format), terminal)?;
     Ok(ExitCode::Pass)
 }
 
@@ -150,7 +125,7 @@ fn sides(args: &Args, terminal: &Terminal) -> Result<Vec<SideInput>, CliError> {
 fn suite(args: &Args, sides: &[SideInput]) -> Result<PlannedSuite, CliError> {
     let benchmarks = pipeline::declared_benchmarks(sides, &Filter::default())?;
     let Some(lead) = sides.iter().find(|side| side.name == SideName::Head) else {
-        return Err(CliError::Internal { message: "every configuration has a head".to_owned() });
+        return Err(CliError::internal("every configuration has a head"));
     };
     let names: Vec<BenchmarkName> = benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
     let suite_sha256 = shard_args::suite_digest(sides, &names)?;
@@ -166,10 +141,9 @@ fn suite(args: &Args, sides: &[SideInput]) -> Result<PlannedSuite, CliError> {
         .filter_map(|runner| runner.target.as_ref())
         .find(|target| !benchmarks.iter().any(|benchmark| benchmark.target == **target))
     {
-        return Err(CliError::Usage {
-            message: format!("failed to plan: no benchmark has the target {unknown:?} that --runner names"),
-            hint: None,
-        });
+        return Err(CliError::usage(format!(
+            "failed to plan: no benchmark has the target {unknown:?} that --runner names"
+        )));
     }
     Ok(PlannedSuite {
         suite: config.suite.clone(),

@@ -1,6 +1,6 @@
 //! What is allowed, from the command line over a policy file over the defaults.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::config;
 use crate::exit_code::ExitCode;
@@ -8,10 +8,7 @@ use crate::gate::{Comparison, FailOn, Policy, TestKind, Waiver};
 use crate::model::Verdict;
 
 use super::inputs::Recorded;
-use super::{CliError, invocation};
-
-/// Longest time that a waiver may hold from today on. One that outlives its reason hides what comes after it.
-const LONGEST_WAIVER_DAYS: i64 = 366;
+use super::{CliError, choices, invocation};
 
 /// Options that change what a verdict allows.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,8 +30,8 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "PERCENT", value_parser = config::spread)]
     pub between_cv: Option<f64>,
     /// Which test decides
-    #[arg(long, value_name = "TEST")]
-    pub test: Option<Test>,
+    #[arg(long, value_name = "TEST", value_parser = choices::described(&TestKind::ALL, TestKind::as_str, described))]
+    pub test: Option<TestKind>,
     /// Verdicts that end in a non-zero exit code [default: regressed,diverged,error,missing,inconclusive]
     #[arg(long, value_name = "VERDICTS", value_delimiter = ',', value_parser = failing_verdict)]
     pub fail_on: Option<Vec<Verdict>>,
@@ -43,21 +40,18 @@ pub struct PolicyArgs {
     pub warn_only: bool,
 }
 
-/// Which test decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Test {
-    /// Paired where blocks pair up, else processes with the spread between them
-    Auto,
-    /// Welch's t on all repetitions, as classical tools do
-    Welch,
-    /// Mann-Whitney's U on all repetitions, as google/benchmark's compare.py does
-    MannWhitney,
+fn described(test: TestKind) -> Option<&'static str> {
+    Some(match test {
+        TestKind::Auto => "Paired where blocks pair up, else processes with the spread between them",
+        TestKind::Welch => "Welch's t on all repetitions, as classical tools do",
+        TestKind::MannWhitney => "Mann-Whitney's U on all repetitions, as google/benchmark's compare.py does",
+    })
 }
 
 impl PolicyArgs {
     /// Under `--warn-only` the exit code becomes 0 before anything is written, so that the report and the
     /// process agree; what it would have been is noted.
-    pub fn soften(&self, comparison: &mut Comparison) {
+    pub fn downgrade(&self, comparison: &mut Comparison) {
         if self.warn_only && comparison.exit_code != ExitCode::Pass {
             let code = comparison.exit_code.code();
             comparison
@@ -76,9 +70,6 @@ impl PolicyArgs {
     }
 
     /// These options over what judged a run when it was measured, so that the same verdict comes of it again.
-    ///
-    /// # Errors
-    /// As [`PolicyArgs::resolve`].
     pub fn again(&self, recorded: Option<Recorded>) -> Result<Policy, CliError> {
         let Some(Recorded { policy, blocks }) = recorded else { return self.resolve() };
         let mut policy = self.over(policy)?;
@@ -88,31 +79,21 @@ impl PolicyArgs {
     }
 
     /// These options over `--policy`, over the policy that a configuration gives.
-    ///
-    /// # Errors
-    /// As [`PolicyArgs::resolve`].
     pub fn over(&self, configured: Policy) -> Result<Policy, CliError> {
         let mut policy = match &self.policy {
             None => configured,
-            Some(file) => {
-                config::load_policy(file).map(|part| part.policy).map_err(|error| CliError::Usage {
-                    message: format!("failed to {error}"),
-                    hint: Some(docs!("configuration.md", "every key").to_owned()),
-                })?
-            }
+            Some(file) => load(file)?,
         };
         bounded(&policy.waivers, &invocation::today())?;
         if let (Some(floor), Some(tolerance)) = (self.floor, self.tolerance)
             && tolerance < floor
         {
-            return Err(CliError::Usage {
-                message: format!(
-                    "--tolerance {} is below --floor {}: a change between them could be neither red nor green",
-                    percent(tolerance),
-                    percent(floor)
-                ),
-                hint: Some("give a tolerance that is at least the floor".to_owned()),
-            });
+            return Err(CliError::usage(format!(
+                "--tolerance {} is below --floor {}: a change between them could be neither red nor green",
+                percent(tolerance),
+                percent(floor)
+            ))
+            .hint("give a tolerance that is at least the floor"));
         }
         for (_, metric) in policy.metrics.iter_mut().filter(|(_, metric)| metric.fatal) {
             if let Some(floor) = self.floor {
@@ -134,12 +115,7 @@ impl PolicyArgs {
         }
         policy.alpha = self.alpha.unwrap_or(policy.alpha);
         policy.between_cv = self.between_cv.or(policy.between_cv);
-        match self.test {
-            Some(Test::Auto) => policy.test = TestKind::Auto,
-            Some(Test::Welch) => policy.test = TestKind::Welch,
-            Some(Test::MannWhitney) => policy.test = TestKind::MannWhitney,
-            None => {}
-        }
+        policy.test = self.test.unwrap_or(policy.test);
         if let Some(verdicts) = &self.fail_on {
             policy.fail_on = FailOn(verdicts.clone());
         }
@@ -147,19 +123,26 @@ impl PolicyArgs {
     }
 }
 
+/// The policy of the file that `--policy` names.
+pub fn load(file: &Path) -> Result<Policy, CliError> {
+    config::load_policy(file).map(|part| part.policy).map_err(|error| {
+        CliError::usage(format!("failed to {error}")).hint(docs!("configuration.md", "every key"))
+    })
+}
+
 /// Refuses waivers that expire too late. What is not a date never holds, so it needs no bound.
 fn bounded(waivers: &[Waiver], today: &str) -> Result<(), CliError> {
     let day = |text: &str| text.parse::<jiff::civil::Date>().ok();
-    let latest = day(today).map(|day| day.saturating_add(jiff::Span::new().days(LONGEST_WAIVER_DAYS)));
+    let latest = day(today).map(|day| day.saturating_add(jiff::Span::new().days(Waiver::LONGEST_DAYS)));
     let late = waivers.iter().find(|waiver| day(&waiver.expires) > latest);
     let (Some(waiver), Some(latest)) = (late, latest) else { return Ok(()) };
-    Err(CliError::Usage {
-        message: format!(
-            "the waiver for `{}` expires on {}: the latest day is {latest}, {LONGEST_WAIVER_DAYS} days from today",
-            waiver.benchmark, waiver.expires
-        ),
-        hint: Some("set an earlier `expires`, and renew the waiver if it is still needed".to_owned()),
-    })
+    Err(CliError::usage(format!(
+        "the waiver for `{}` expires on {}: the latest day is {latest}, {} days from today",
+        waiver.benchmark,
+        waiver.expires,
+        Waiver::LONGEST_DAYS
+    ))
+    .hint("set an earlier `expires`, and renew the waiver if it is still needed"))
 }
 
 fn percent(fraction: f64) -> String {
@@ -168,11 +151,9 @@ fn percent(fraction: f64) -> String {
 
 fn failing_verdict(text: &str) -> Result<Verdict, String> {
     match Verdict::parse(text) {
-        Some(Verdict::Pass | Verdict::Improved) => {
-            Err(format!("`{text}` is not a verdict that can fail a job"))
-        }
-        Some(verdict) => Ok(verdict),
-        None => Err("expected regressed, diverged, error, missing or inconclusive".to_owned()),
+        Some(verdict) if FailOn::POSSIBLE.contains(&verdict) => Ok(verdict),
+        Some(_) => Err(format!("`{text}` is not a verdict that can fail a job")),
+        None => Err(format!("expected one of {}", FailOn::POSSIBLE.map(Verdict::as_str).join(", "))),
     }
 }
 
@@ -200,6 +181,24 @@ mod tests {
             ["2025-01-01", "2026-12-31", "2027-02-02", "2027-02-03", "2999-01-01", "soon"].map(refused),
             [false, false, false, true, true, false]
         );
+    }
+
+    #[test]
+    fn the_help_names_the_defaults_of_the_policy() {
+        let command = <PolicyArgs as clap::Args>::augment_args(clap::Command::new("benchgate"));
+        let policy = Policy::default();
+        let (_, fatal) = policy.metrics.iter().find(|(_, metric)| metric.fatal).unwrap();
+        let verdicts: Vec<&str> = policy.fail_on.0.iter().map(|verdict| verdict.as_str()).collect();
+        for (option, default) in [
+            ("floor", format!("{}%", fatal.floor.relative * 100.0)),
+            ("tolerance", format!("{}%", fatal.tolerance * 100.0)),
+            ("alpha", policy.alpha.to_string()),
+            ("fail_on", verdicts.join(",")),
+        ] {
+            let argument = command.get_arguments().find(|argument| argument.get_id() == option).unwrap();
+            let help = argument.get_help().unwrap().to_string();
+            assert!(help.contains(&format!("[default: {default}]")), "--{option}: {help}");
+        }
     }
 
     #[test]

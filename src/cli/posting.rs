@@ -9,12 +9,13 @@ use crate::github::{
     RetryPolicy, Sha, Token, WorkflowRun,
 };
 use crate::model::Verdict;
+use crate::process::shell_word;
 use crate::report::Source;
 
 use super::announce::{Story, Texts};
 use super::provenance::Commits;
 use super::reporting::{Posts, Reporting};
-use super::{CliError, Terminal, invocation, job, runtime, secrets};
+use super::{CliError, ErrorKind, Terminal, job, runtime, secrets};
 
 /// Where the verdict comes from and goes to.
 pub struct Situation {
@@ -41,10 +42,10 @@ impl Situation {
             let given = secrets::get("GITHUB_TOKEN");
             situation.token = given.as_deref().and_then(Token::new);
             if situation.token.is_none() && given.is_some_and(|text| !text.trim().is_empty()) {
-                return Err(CliError::GitHub {
-                    message: "failed to use GITHUB_TOKEN: it holds a character that no token has".to_owned(),
-                    hint: Some("give `${{ github.token }}`, with nothing around it".to_owned()),
-                });
+                return Err(CliError::github(
+                    "failed to use GITHUB_TOKEN: it holds a character that is not valid in a token",
+                )
+                .hint("give `${{ github.token }}`, with nothing around it"));
             }
             if situation.token.is_none() {
                 situation.silent = Some("GITHUB_TOKEN is empty, so nothing is posted".to_owned());
@@ -55,10 +56,11 @@ impl Situation {
         match event {
             Event::PullRequest(pull) | Event::PullRequestTarget(pull) => {
                 if let Some(named) = named.filter(|named| *named != pull.number) {
-                    return Err(CliError::Usage {
-                        message: format!("--pull-request is {named}, and the event is about {}", pull.number),
-                        hint: Some("leave it out: the event names the pull request".to_owned()),
-                    });
+                    return Err(CliError::usage(format!(
+                        "--pull-request is {named}, and the event is about {}",
+                        pull.number
+                    ))
+                    .hint("leave it out: the event names the pull request"));
                 }
                 // Measuring takes time, and the event is as old as the job.
                 let current =
@@ -103,17 +105,13 @@ impl Situation {
             Some(Some(base)) => {
                 Ok(Commits { head: vec![measured.as_str().to_owned()], base: vec![base.as_str().to_owned()] })
             }
-            Some(None) => Err(CliError::Failed {
-                message: format!(
-                    "failed to accept the result: its head {} is neither {} nor GitHub's merge of it onto {}",
-                    measured.short(),
-                    job.head().short(),
-                    pull.base_ref
-                ),
-                hint: Some(
-                    "run the measuring workflow again, on the pull request's present commit".to_owned(),
-                ),
-            }),
+            Some(None) => Err(CliError::failed(format!(
+                "failed to accept the result: its head {} is neither {} nor GitHub's merge of it onto {}",
+                measured.short(),
+                job.head().short(),
+                pull.base_ref
+            ))
+            .hint("run the measuring workflow again, on the pull request's present commit")),
         }
     }
 
@@ -145,7 +143,7 @@ impl Situation {
             let client = Client::new(&job.api, job.repository.clone(), token, RetryPolicy::default())?;
             tokio::select! {
                 done = work(&client) => Ok(Some(done?)),
-                () = cancel.requested() => Err(CliError::Interrupted),
+                () = cancel.requested() => Err(CliError::interrupted()),
             }
         })
     }
@@ -176,9 +174,9 @@ impl Situation {
         let pull = self.pull_request.as_ref()?;
         let config = match config.to_str()? {
             "benchgate.toml" => String::new(),
-            other => format!(" --config {}", invocation::quoted(other)),
+            other => format!(" --config {}", shell_word(other)),
         };
-        let base = invocation::quoted(&format!("origin/{}", pull.base_ref));
+        let base = shell_word(format!("origin/{}", pull.base_ref));
         let repository = &job.repository;
         Some(format!(
             "gh pr checkout {} --repo {repository} && benchgate gate --base {base}{config}",
@@ -296,7 +294,7 @@ fn allowed<T>(
     terminal: &Terminal,
 ) -> Result<Option<T>, CliError> {
     match result {
-        Err(CliError::Forbidden { .. }) => {
+        Err(error) if error.kind() == ErrorKind::Forbidden => {
             terminal
                 .note(&format!("this token may not write, so there is no {what}; the summary has it all"));
             Ok(None)
@@ -344,16 +342,11 @@ pub fn publish(
 
 /// Refuses to measure in a job with a token, except for events whose code was written by people who may
 /// write to the repository anyway. Every event that is not listed is refused.
-///
-/// # Errors
-/// An event that is not listed, or no job of GitHub Actions.
 pub fn one_job() -> Result<(), CliError> {
     let job = job::needed(job::current()?)?;
     let refused = |why: &str| {
-        Err(CliError::Usage {
-            message: format!("failed to accept --publish: {why}"),
-            hint: Some("measure in one job and publish in another: `benchgate init` writes both".to_owned()),
-        })
+        Err(CliError::usage(format!("failed to accept --publish: {why}"))
+            .hint("measure in one job and publish in another: `benchgate init` writes both"))
     };
     let private = job.private == Some(true);
     match &job.event {
@@ -374,24 +367,18 @@ impl From<GitHubError> for CliError {
     fn from(error: GitHubError) -> Self {
         let message = format!("failed to {error}");
         match &error {
-            GitHubError::Untrusted(_) => Self::Failed {
-                message,
-                hint: Some("[github] workflow names the workflow whose results are published".to_owned()),
-            },
-            GitHubError::Refused { status: 403, .. } => Self::Forbidden { message },
-            GitHubError::Refused { status: 401, .. } => Self::GitHub {
-                message,
-                hint: Some("GITHUB_TOKEN is not valid here: give `${{ github.token }}`".to_owned()),
-            },
-            GitHubError::Refused { status: 404, .. } => Self::GitHub {
-                message,
-                hint: Some(
-                    "the token can't see it: `permissions: pull-requests: write`, and `checks: write` for a \
-                     check run"
-                        .to_owned(),
-                ),
-            },
-            _ => Self::GitHub { message, hint: Some("the job summary has the whole verdict".to_owned()) },
+            GitHubError::Untrusted(_) => {
+                Self::failed(message).hint("[github] workflow names the workflow whose results are published")
+            }
+            GitHubError::Refused { status: 403, .. } => Self::forbidden(message),
+            GitHubError::Refused { status: 401, .. } => {
+                Self::github(message).hint("GITHUB_TOKEN is not valid here: give `${{ github.token }}`")
+            }
+            GitHubError::Refused { status: 404, .. } => Self::github(message).hint(
+                "the token can't see it: `permissions: pull-requests: write`, and `checks: write` for a \
+                 check run",
+            ),
+            _ => Self::github(message).hint("the job summary has the whole verdict"),
         }
     }
 }

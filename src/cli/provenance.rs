@@ -68,13 +68,10 @@ pub fn judge(file: RunFile, label: &str, known: &Known<'_>) -> Result<Comparison
     let Known { config, policy, commits, reported, today } = known;
     if file.suite != config.suite {
         let (found, here) = (&file.suite, config.file.display());
-        return Err(CliError::Input {
-            message: format!(
-                "{label} is a result of the suite {found:?}, and {here} describes {:?}",
-                config.suite
-            ),
-            hint: None,
-        });
+        return Err(CliError::input(format!(
+            "{label} is a result of the suite {found:?}, and {here} describes {:?}",
+            config.suite
+        )));
     }
     let expected = pipeline::expected(config);
     check(&file, config, &expected, commits, *reported)?;
@@ -84,9 +81,6 @@ pub fn judge(file: RunFile, label: &str, known: &Known<'_>) -> Result<Comparison
 }
 
 /// Refuses a result that contradicts what is known without it.
-///
-/// # Errors
-/// The first contradiction.
 fn check(
     file: &RunFile,
     config: &Config,
@@ -111,10 +105,8 @@ fn check(
 }
 
 fn refused(what: String) -> CliError {
-    CliError::Failed {
-        message: format!("failed to accept the result: {what}"),
-        hint: Some("run the measuring workflow again; its log and docs/security.md say more".to_owned()),
-    }
+    CliError::failed(format!("failed to accept the result: {what}"))
+        .hint("run the measuring workflow again; its log and docs/security.md say more")
 }
 
 /// What was measured before the run started is the result of another run.

@@ -12,9 +12,9 @@ use super::github_args::PostArgs;
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Plan, Situation};
 use super::provenance::{self, Known};
-use super::rendering::{RunArgs, disclose_parser};
+use super::rendering::RunArgs;
 use super::reporting::Reporting;
-use super::{CliError, Terminal, inputs, invocation};
+use super::{CliError, Terminal, choices, inputs, invocation};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
 ///
@@ -60,7 +60,7 @@ pub struct Args {
     workflow: Option<String>,
     /// What a report may say: `ratios` keeps absolute times, sizes and counts out [default: [report]
     /// disclose, or all]
-    #[arg(long, value_name = "WHAT", value_parser = disclose_parser())]
+    #[arg(long, value_name = "WHAT", value_parser = choices::named(&Disclose::ALL, Disclose::as_str))]
     disclose: Option<Disclose>,
     #[command(flatten)]
     post: PostArgs,
@@ -136,18 +136,20 @@ fn dry_run(
 /// The verdict, from the samples and the base's policy.
 fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<Comparison, CliError> {
     let Some(config) = config else {
-        return Err(CliError::BaselineMissing {
-            message: format!("the base has no {}, so nothing can be judged yet", args.config.display()),
-            hint: Some("once it is merged, the next pull request is judged by it".to_owned()),
-        });
+        return Err(CliError::baseline_missing(format!(
+            "the base has no {}, so nothing can be judged yet",
+            args.config.display()
+        ))
+        .hint("once it is merged, the next pull request is judged by it"));
     };
     let policy = args.policy.over(config.policy.clone())?;
     let run = &args.run.run;
     if !run.exists() {
-        return Err(CliError::Input {
-            message: format!("failed to find a result: the job that measured left no {}", run.display()),
-            hint: Some("its log says why".to_owned()),
-        });
+        return Err(CliError::input(format!(
+            "failed to find a result: the job that measured left no {}",
+            run.display()
+        ))
+        .hint("its log says why"));
     }
     let file = inputs::load_run(run)?;
     let head = file.side(SideName::Head).and_then(|side| side.commit.as_deref());
@@ -160,7 +162,7 @@ fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<
     };
     let mut comparison = provenance::judge(file, &run.to_string_lossy(), &known)?;
     ended_alike(&comparison, situation)?;
-    args.policy.soften(&mut comparison);
+    args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.disclose.unwrap_or(config.disclose));
     Ok(comparison)
 }
@@ -172,11 +174,8 @@ fn ended_alike(comparison: &Comparison, situation: &Situation) -> Result<(), Cli
     if conclusion == "success" || comparison.exit_code != ExitCode::Pass {
         return Ok(());
     }
-    Err(CliError::Failed {
-        message: format!(
+    Err(CliError::failed(format!(
             "failed to accept the result: its verdict is {}, and the run that measured it ended with {conclusion}",
             comparison.verdict
-        ),
-        hint: Some("the log of the measuring run says why it failed".to_owned()),
-    })
+        )).hint("the log of the measuring run says why it failed"))
 }

@@ -6,11 +6,9 @@ use std::path::Path;
 use crate::files;
 use crate::ingest;
 use crate::model::Run;
+use crate::record::MOST_RESULT_BYTES;
 
 use super::CliError;
-
-/// Bytes of a result. 5,000 benchmarks with every sample take a tenth of it.
-pub const MOST_BYTES: u64 = 512 << 20;
 
 const SMALLER: &str = "split the suite, or measure fewer repetitions";
 
@@ -19,15 +17,14 @@ const SMALLER: &str = "split the suite, or measure fewer repetitions";
 /// # Errors
 /// A file that can't be read, is not a regular file, or is too large.
 pub fn file(path: &Path) -> Result<Vec<u8>, CliError> {
-    files::read_bounded(path, MOST_BYTES).map_err(|error| CliError::Input {
-        message: format!("failed to read {}: {error}", path.display()),
-        hint: match error.kind() {
-            io::ErrorKind::FileTooLarge => Some(SMALLER.to_owned()),
-            io::ErrorKind::Other => {
-                Some("name a file; where the command reads stdin, `-` takes a pipe".to_owned())
-            }
-            _ => None,
-        },
+    files::read_bounded(path, MOST_RESULT_BYTES).map_err(|error| {
+        CliError::input(format!("failed to read {}: {error}", path.display())).maybe_hint(
+            match error.kind() {
+                io::ErrorKind::FileTooLarge => Some(SMALLER),
+                io::ErrorKind::Other => Some("name a file; where the command reads stdin, `-` takes a pipe"),
+                _ => None,
+            },
+        )
     })
 }
 
@@ -36,27 +33,27 @@ const LARGE: u64 = 1 << 20;
 
 /// A large foreign result, read in pieces. `None` where [`file`] has to read it or to say what is wrong with it.
 pub fn in_pieces(path: &Path) -> Option<Run> {
-    let (file, length) = files::open_bounded(path, MOST_BYTES).ok()?;
+    let (file, length) = files::open_bounded(path, MOST_RESULT_BYTES).ok()?;
     if length < LARGE {
         return None;
     }
-    ingest::read_in_pieces(file.take(MOST_BYTES), &path.to_string_lossy())
+    ingest::read_in_pieces(file.take(MOST_RESULT_BYTES), &path.to_string_lossy())
 }
 
 /// The whole content of stdin.
-///
-/// # Errors
-/// As [`file`].
 pub fn stdin() -> Result<Vec<u8>, CliError> {
-    let failed = |what: &dyn std::fmt::Display, hint: Option<&str>| CliError::Input {
-        message: format!("failed to read -: {what}"),
-        hint: hint.map(str::to_owned),
+    let failed = |what: &dyn std::fmt::Display, hint: Option<&str>| {
+        CliError::input(format!("failed to read -: {what}")).maybe_hint(hint)
     };
     let mut bytes = Vec::new();
-    // One byte more than allowed tells a result of the limit from a longer one.
-    io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(&error, None))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let what = format!("it is too large (the limit is {} MiB)", MOST_BYTES >> 20);
+    // One byte more than allowed distinguishes a result of that size from a longer one.
+    io::stdin()
+        .lock()
+        .take(MOST_RESULT_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed(&error, None))?;
+    if bytes.len() as u64 > MOST_RESULT_BYTES {
+        let what = format!("it is too large (the limit is {} MiB)", MOST_RESULT_BYTES >> 20);
         return Err(failed(&what, Some(SMALLER)));
     }
     Ok(bytes)

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use strum::VariantNames;
+use strum::VariantArray;
 
 use crate::files::Draft;
 use crate::gate::Comparison;
 use crate::model::Disclose;
 use crate::report::{self, MarkdownOptions, Order, TerminalOptions, View};
 
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, choices};
 
 /// The formats of what commands print; each has some of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -48,12 +48,26 @@ pub struct OutputArgs {
     /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     pub format: Format,
+    #[command(flatten)]
+    file: OutputFile,
+}
+
+impl OutputArgs {
+    /// As [`OutputFile::open`].
+    pub fn open(&self) -> Result<Destination, CliError> {
+        self.file.open()
+    }
+}
+
+/// The option of every command that prints anything.
+#[derive(Debug, Clone, clap::Args)]
+pub struct OutputFile {
     /// File for the output instead of stdout; it is replaced at once, when everything is done
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-impl OutputArgs {
+impl OutputFile {
     /// Opens what will be written, before anything else is done, so that a wrong path costs nothing.
     pub fn open(&self) -> Result<Destination, CliError> {
         self.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)
@@ -78,23 +92,12 @@ pub struct ReportArgs {
     #[arg(long)]
     pub all: bool,
     /// Order of the rows in tables: what changed most, the benchmark's name, or the largest slowdown
-    #[arg(long, value_name = "ORDER", default_value = "importance", value_parser = order_parser())]
+    #[arg(long, value_name = "ORDER", default_value = "importance", value_parser = choices::named(Order::VARIANTS, Into::into))]
     pub sort: Order,
     /// What a report may say: `ratios` keeps absolute times, sizes and counts out [default: [report]
     /// disclose, or all]
-    #[arg(long, value_name = "WHAT", value_parser = disclose_parser())]
+    #[arg(long, value_name = "WHAT", value_parser = choices::named(&Disclose::ALL, Disclose::as_str))]
     pub disclose: Option<Disclose>,
-}
-
-fn order_parser() -> impl TypedValueParser<Value = Order> {
-    // Every possible value is one of the words.
-    PossibleValuesParser::new(Order::VARIANTS).try_map(|word| word.parse::<Order>())
-}
-
-pub fn disclose_parser() -> impl TypedValueParser<Value = Disclose> {
-    // Every possible value is one of the words.
-    PossibleValuesParser::new(Disclose::ALL.map(Disclose::as_str))
-        .try_map(|word| Disclose::parse(&word).ok_or("no such amount"))
 }
 
 impl ReportArgs {
@@ -141,9 +144,8 @@ impl Destination {
 
     pub fn file(path: &Path) -> Result<Self, CliError> {
         super::paths::check_writable(path)?;
-        let draft = Draft::open(path).map_err(|error| CliError::Usage {
-            message: format!("failed to write {}: {}", path.display(), error.kind()),
-            hint: None,
+        let draft = Draft::open(path).map_err(|error| {
+            CliError::usage(format!("failed to write {}: {}", path.display(), error.kind()))
         })?;
         Ok(Self::File { draft, path: path.to_owned() })
     }
@@ -165,9 +167,9 @@ impl Destination {
             }
             Self::File { draft, path } => (draft, path),
         };
-        draft.write_all(text.as_bytes()).and_then(|()| draft.commit()).map_err(|error| CliError::Failed {
-            message: format!("failed to write {}: {error}", path.display()),
-            hint: Some("nothing was replaced; make room or choose another `--output`".to_owned()),
+        draft.write_all(text.as_bytes()).and_then(|()| draft.commit()).map_err(|error| {
+            CliError::failed(format!("failed to write {}: {error}", path.display()))
+                .hint("nothing was replaced; make room or choose another `--output`")
         })
     }
 }

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use strum::VariantArray;
+use regex::Regex;
 
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::gate::{self, CompareOptions, Comparison};
-use crate::ingest::{self, ExportFormat};
 use crate::model::{Run, SideName};
 use crate::record::RunFile;
 use crate::report::{self, DrawnRun, Outcomes, Picture, TerminalOptions, Theme};
 
-use super::inputs::{self, Input};
-use super::rendering::{Format, OutputArgs, RunArgs};
-use super::{CliError, Terminal};
+use super::rendering::{Format, OutputArgs};
+use super::result_args::SourceArgs;
+use super::{CliError, Terminal, inputs, select};
 
 /// Pictures, a page or a table from any results
 ///
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(value_name = "RESULT", conflicts_with = "run")]
     results: Vec<String>,
     #[command(flatten)]
-    run: RunArgs,
+    source: SourceArgs,
     /// Folder for the files of the command; the pictures
     #[arg(long, value_name = "FOLDER")]
     output_dir: Option<PathBuf>,
@@ -57,27 +57,26 @@ enum Image {
 
 pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
-    let mut names = args.results.clone();
-    if names.is_empty() {
-        names.push(args.run.run.to_string_lossy().into_owned());
-    }
-    let mut runs = Vec::new();
-    for input in inputs::expand(&names)? {
-        let Some(file) = load(&input)? else { continue };
+    let inputs = inputs::expand(&args.source.or_run(&args.results))?;
+    inputs::refuse_shared_stdin(&[&inputs])?;
+    let mut files = Vec::new();
+    for input in &inputs {
+        let Some(file) = inputs::load_record(input, args.source.format_in)? else { continue };
         let path = input.path();
         let stem = Path::new(path).file_stem();
-        let name = stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let comparison = compared(&name, &file)?;
-        runs.push(DrawnRun::new(name, file, comparison));
+        files.push((stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned()), file));
     }
+    keep(&mut files, &args.source.filter)?;
+    let drawn = |(name, file): (String, RunFile)| -> Result<DrawnRun, CliError> {
+        let comparison = compared(&name, &file)?;
+        Ok(DrawnRun::new(name, file, comparison))
+    };
+    let runs = files.into_iter().map(drawn).collect::<Result<Vec<DrawnRun>, CliError>>()?;
     let mut text = String::new();
     if let Some(folder) = &args.output_dir {
         let drawn = pictures(&runs, folder, &args.image)?;
         if drawn.is_empty() {
-            return Err(CliError::Failed {
-                message: "failed to draw anything: the results hold no time and no memory".to_owned(),
-                hint: None,
-            });
+            return Err(CliError::failed("failed to draw anything: the results hold no time and no memory"));
         }
         for path in &drawn {
             text.push_str(&format!("{}\n", path.display()));
@@ -108,28 +107,27 @@ fn backends(runs: &[DrawnRun]) -> Result<String, CliError> {
     let tables: Vec<String> =
         runs.iter().map(report::backends_markdown).filter(|text| !text.is_empty()).collect();
     if tables.is_empty() {
-        return Err(CliError::Failed {
-            message: "failed to write a table: the results hold no other backend".to_owned(),
-            hint: Some(
-                "name backends as `[[backend]]` in the suite, or with `benchgate run --backend`".to_owned(),
-            ),
-        });
+        return Err(CliError::failed("failed to write a table: the results hold no other backend")
+            .hint("name backends as `[[backend]]` in the suite, or with `benchgate run --backend`"));
     }
     Ok(tables.join("\n"))
 }
 
-/// A result of any format, as the record that reports are made of; `None` for a folder's file that is not one.
-fn load(input: &Input) -> Result<Option<RunFile>, CliError> {
-    let path = input.path();
-    let bytes = inputs::read_contents(path)?;
-    if inputs::is_run_json(&bytes, None) {
-        let mut file = inputs::run_file(bytes, path)?;
-        input.keep_side(&mut file)?;
-        return Ok(Some(file));
+/// Leaves only the benchmarks that `--filter` selects, and the other backends of those.
+fn keep(files: &mut [(String, RunFile)], patterns: &[Regex]) -> Result<(), CliError> {
+    if patterns.is_empty() {
+        return Ok(());
     }
-    let Some(run) = inputs::load_foreign(&bytes, input, None)? else { return Ok(None) };
-    let exported = ingest::export(&run, ExportFormat::RunJson, &jiff::Timestamp::now().to_string());
-    inputs::run_file(exported.bytes, path).map(Some)
+    let sides = files.iter().flat_map(|(_, file)| &file.sides);
+    let names = sides.flat_map(|side| &side.benchmarks).map(|benchmark| benchmark.name.as_str());
+    let filter = select::matching(patterns, names, "--filter")?;
+    for (_, file) in files {
+        for side in &mut file.sides {
+            side.benchmarks.retain(|benchmark| filter.selects(&benchmark.name));
+        }
+        file.backends.retain(|backend| backend.benchmarks.iter().any(|name| filter.selects(name)));
+    }
+    Ok(())
 }
 
 fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<PathBuf>, CliError> {
@@ -153,9 +151,6 @@ fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<Pa
 }
 
 /// The verdict of a run that has two sides, under the policy that it records, as `benchgate compare` gives it.
-///
-/// # Errors
-/// A policy that can't be read.
 pub fn compared(name: &str, file: &RunFile) -> Result<Option<Comparison>, CliError> {
     let runs = file.runs(name);
     let ([(_, base), (_, head)], true) = (runs.as_slice(), file.complete) else { return Ok(None) };
@@ -165,10 +160,8 @@ pub fn compared(name: &str, file: &RunFile) -> Result<Option<Comparison>, CliErr
 }
 
 fn failed(path: &Path, why: &str) -> CliError {
-    CliError::Failed {
-        message: format!("failed to write {}: {why}", path.display()),
-        hint: Some("name a folder that can be written to".to_owned()),
-    }
+    CliError::failed(format!("failed to write {}: {why}", path.display()))
+        .hint("name a folder that can be written to")
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {

@@ -71,17 +71,11 @@ impl Reporting {
 }
 
 /// Adds a report to the job's summary.
-///
-/// # Errors
-/// A file that can't be written.
 pub fn summary(report: &str) -> Result<(), CliError> {
     append("GITHUB_STEP_SUMMARY", report)
 }
 
 /// Sets one output of the job's step.
-///
-/// # Errors
-/// A file that can't be written.
 pub fn output(name: &str, value: String) -> Result<(), CliError> {
     append("GITHUB_OUTPUT", &github::outputs(&[(name, value)], &delimiter()?))
 }
@@ -104,7 +98,7 @@ fn keep(folder: &Path, name: &str, text: &str) -> Result<PathBuf, CliError> {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::Failed { message: format!("failed to write {}: {error}", path.display()), hint: None }
+    CliError::failed(format!("failed to write {}: {error}", path.display()))
 }
 
 /// Adds to one of the files that a runner reads. Outside a job there is none.
@@ -119,8 +113,8 @@ fn append(variable: &str, text: &str) -> Result<(), CliError> {
 /// What no value contains by chance or by malice.
 fn delimiter() -> Result<String, CliError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| CliError::Internal {
-        message: format!("failed to get random numbers from the system: {error}"),
+    getrandom::fill(&mut bytes).map_err(|error| {
+        CliError::internal(format!("failed to get random numbers from the system: {error}"))
     })?;
     Ok(format!("benchgate-{}", hex(&bytes)))
 }

@@ -11,8 +11,8 @@ use crate::report::{self, DrawnRun, Outcomes, TerminalOptions, outcomes_json, ou
 use super::backend_args::BackendArgs;
 use super::bundle_args::{BundleArgs, Half};
 use super::rendering::{Destination, Format, OutputArgs, RunArgs};
-use super::session::{MeasureArgs, parse_side, side};
-use super::{CliError, Terminal};
+use super::session::{MeasureArgs, side};
+use super::{CliError, Terminal, choices};
 
 /// Export, compile, verify and benchmark a suite, and write run.json
 ///
@@ -43,7 +43,7 @@ pub struct Args {
     #[command(flatten)]
     output: OutputArgs,
     /// Only this side; by default every side of the suite
-    #[arg(long, value_name = "SIDE", value_parser = parse_side, conflicts_with = "from")]
+    #[arg(long, value_name = "SIDE", value_parser = choices::named(&SideName::BOTH, SideName::as_str), conflicts_with = "from")]
     side: Option<SideName>,
 }
 
@@ -64,10 +64,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         sides.extend(side(name, &config)?);
     }
     if sides.is_empty() {
-        return Err(CliError::Usage {
-            message: format!("{} has no [side.base]", config.file.display()),
-            hint: Some("add it, or run --side head".to_owned()),
-        });
+        return Err(CliError::usage(format!("{} has no [side.base]", config.file.display()))
+            .hint("add it, or run --side head"));
     }
     if let Half::UntilCompile(bundle) = args.halves.half() {
         let json = args.output.format == Format::Json;

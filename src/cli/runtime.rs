@@ -21,13 +21,10 @@ const CLEANED_UP: Duration = Duration::from_secs(5);
 
 /// Runs work to its end. It gets the token that SIGINT and SIGTERM raise.
 pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Result<T, CliError> {
-    let internal =
-        |error: io::Error| CliError::Internal { message: format!("failed to start the runtime: {error}") };
-    check_threads().map_err(|error| CliError::Failed {
-        message: format!("failed to start {NEEDED} threads: {error}"),
-        hint: Some(
-            "raise the limit on processes of this user or container (`ulimit -u`, `pids.max`)".to_owned(),
-        ),
+    let internal = |error: io::Error| CliError::internal(format!("failed to start the runtime: {error}"));
+    check_threads().map_err(|error| {
+        CliError::failed(format!("failed to start {NEEDED} threads: {error}"))
+            .hint("raise the limit on processes of this user or container (`ulimit -u`, `pids.max`)")
     })?;
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)

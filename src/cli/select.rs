@@ -10,13 +10,10 @@ use crate::pipeline::Filter;
 
 use super::CliError;
 
-/// Options of `compare` that leave something out or pair what has different names.
+/// Options of a comparison that leave something out or pair what has different names.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {
-    /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
-    #[arg(long, value_name = "REGEX")]
-    filter: Vec<Regex>,
     /// Only this metric; repeatable, and what is named decides
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     metric: Vec<String>,
@@ -37,12 +34,13 @@ impl SelectArgs {
         !self.base_filter.is_empty() || !self.head_filter.is_empty()
     }
 
-    /// Keeps of both runs, and of the policy, what was asked for. Returns what the reader should know.
+    /// Keeps of both runs, and of the policy, what was asked for, with `--filter`. Returns what the reader should know.
     ///
     /// # Errors
     /// A pattern, a name or a metric that matches nothing: what is left would be judged in its place.
     pub fn apply(
         &self,
+        filter: &[Regex],
         base: &mut Run,
         head: &mut Run,
         policy: &mut Policy,
@@ -58,8 +56,8 @@ impl SelectArgs {
             notes.push(format!("{} is compared with {}", head.name, base.name));
             base.name = head.name.clone();
         }
-        if !self.filter.is_empty() {
-            let left = keep([&mut *base, &mut *head], &self.filter, "--filter")?;
+        if !filter.is_empty() {
+            let left = keep([&mut *base, &mut *head], filter, "--filter")?;
             notes.push(format!("--filter leaves out {}, which were not judged", counted(left, "benchmark")));
         }
         self.metrics(base, head, policy)?;
@@ -87,10 +85,11 @@ impl SelectArgs {
         }
         let mut names = HashSet::new();
         match base.benchmarks.iter().find(|benchmark| !names.insert(&benchmark.name)) {
-            Some(twice) if !self.rename.is_empty() => Err(CliError::Usage {
-                message: format!("after --rename, two benchmarks of the base are called {}", twice.name),
-                hint: Some("leave one of them out with --base-filter".to_owned()),
-            }),
+            Some(twice) if !self.rename.is_empty() => Err(CliError::usage(format!(
+                "after --rename, two benchmarks of the base are called {}",
+                twice.name
+            ))
+            .hint("leave one of them out with --base-filter")),
             _ => Ok(()),
         }
     }
@@ -137,17 +136,26 @@ fn keep<const N: usize>(runs: [&mut Run; N], patterns: &[Regex], option: &str) -
     }
     let names: HashSet<BenchmarkName> =
         runs.iter().flat_map(|run| &run.benchmarks).map(|benchmark| benchmark.name.clone()).collect();
-    for pattern in patterns {
-        let one = Filter::new(std::slice::from_ref(pattern));
-        if !names.iter().any(|name| one.selects(name.as_str())) {
-            return Err(nothing(option, pattern.as_str()));
-        }
-    }
-    let filter = Filter::new(patterns);
+    let filter = matching(patterns, names.iter().map(BenchmarkName::as_str), option)?;
     for run in runs {
         run.benchmarks.retain(|benchmark| filter.selects(benchmark.name.as_str()));
     }
     Ok(names.iter().filter(|name| !filter.selects(name.as_str())).count())
+}
+
+/// The filter of these patterns, each of which selects at least one of the names.
+pub fn matching<'a>(
+    patterns: &[Regex],
+    names: impl Iterator<Item = &'a str> + Clone,
+    option: &str,
+) -> Result<Filter, CliError> {
+    for pattern in patterns {
+        let one = Filter::new(std::slice::from_ref(pattern));
+        if !names.clone().any(|name| one.selects(name)) {
+            return Err(nothing(option, pattern.as_str()));
+        }
+    }
+    Ok(Filter::new(patterns))
 }
 
 /// Results of other tools may hold one metric only, a rate or a counter: there is nothing else that could decide.
@@ -172,10 +180,8 @@ fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
 }
 
 fn nothing(option: &str, what: &str) -> CliError {
-    CliError::Usage {
-        message: format!("{option} {} matches nothing in these results", crate::report::clean(what)),
-        hint: Some("`benchgate convert FILE - --to csv` lists every benchmark and metric".to_owned()),
-    }
+    CliError::usage(format!("{option} {} matches nothing in these results", crate::report::clean(what)))
+        .hint("`benchgate convert FILE - --to csv` lists every benchmark and metric")
 }
 
 #[cfg(test)]

@@ -75,12 +75,7 @@ fn budget(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a time such as `90s` or `5m`".to_owned())
 }
 
-pub fn parse_side(text: &str) -> Result<SideName, String> {
-    let known = SideName::BOTH.into_iter().find(|side| side.as_str() == text);
-    known.ok_or_else(|| "expected base or head".to_owned())
-}
-
-/// Nothing is ever done by no compiler, or shown by no block.
+/// A number of compilers or blocks.
 fn at_least_one<T: std::str::FromStr + PartialEq + From<bool>>(text: &str) -> Result<T, String> {
     match text.parse::<T>() {
         Ok(count) if count != T::from(false) => Ok(count),
@@ -131,9 +126,8 @@ impl MeasureArgs {
     /// Absolute, because tools that write there run in other folders.
     fn work_dir(&self, root: &Path) -> Result<PathBuf, CliError> {
         let folder = self.work_dir.clone().unwrap_or_else(|| root.join(".benchgate"));
-        std::path::absolute(&folder).map_err(|error| CliError::Usage {
-            message: format!("failed to find the working folder {}: {error}", folder.display()),
-            hint: None,
+        std::path::absolute(&folder).map_err(|error| {
+            CliError::usage(format!("failed to find the working folder {}: {error}", folder.display()))
         })
     }
 
@@ -188,7 +182,7 @@ impl MeasureArgs {
         terminal: &Terminal,
     ) -> Result<PackedBundle, CliError> {
         let Some(side) = sides.last() else {
-            return Err(CliError::Internal { message: "no side to run".to_owned() });
+            return Err(CliError::internal("no side to run"));
         };
         let none = BackendArgs::default();
         let options = self.options(&side.config.root, output, None, CalibrationSource::None, &none)?;
@@ -275,7 +269,7 @@ impl MeasureArgs {
         terminal: &Terminal,
     ) -> Result<MeasuredRun, CliError> {
         let Some(side) = sides.last() else {
-            return Err(CliError::Internal { message: "no side to run".to_owned() });
+            return Err(CliError::internal("no side to run"));
         };
         check_processors(&side.config)?;
         // A head that is still the anchor has a ratio like any other.
@@ -297,9 +291,8 @@ impl MeasureArgs {
 pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliError> {
     let Some(mut side) = config.side(name).cloned() else { return Ok(None) };
     // Tools run in the folder of the sources, so paths that reach them must not depend on ours.
-    side.sources = std::path::absolute(config.root.join(&side.sources)).map_err(|error| CliError::Usage {
-        message: format!("failed to find the sources {}: {error}", side.sources.display()),
-        hint: None,
+    side.sources = std::path::absolute(config.root.join(&side.sources)).map_err(|error| {
+        CliError::usage(format!("failed to find the sources {}: {error}", side.sources.display()))
     })?;
     let lock = Lock::read_for(&config.file)?;
     // A suite outside any repository is fine: it has no commit to name.
@@ -334,14 +327,12 @@ fn check_processors(config: &Config) -> Result<(), CliError> {
     let Some(asked) = &config.measure.cpus else { return Ok(()) };
     let here = device::pinnable();
     let Some(missing) = asked.iter().find(|cpu| !here.contains(cpu)) else { return Ok(()) };
-    Err(CliError::Usage {
-        message: format!(
-            "failed to use {}: `cpus` names processor {missing}, and this machine has {}",
-            config.file.display(),
-            device::ranges(&here)
-        ),
-        hint: Some("leave `cpus` out, and benchgate chooses, leaving one processor to the host".to_owned()),
-    })
+    Err(CliError::usage(format!(
+        "failed to use {}: `cpus` names processor {missing}, and this machine has {}",
+        config.file.display(),
+        device::ranges(&here)
+    ))
+    .hint("leave `cpus` out, and benchgate chooses, leaving one processor to the host"))
 }
 
 /// The working folder ignores itself, so that a run never makes a repository dirty.
@@ -351,18 +342,19 @@ fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
     if let Some(link) =
         std::iter::once(work).chain(inside.iter().map(PathBuf::as_path)).find(|p| p.is_symlink())
     {
-        return Err(CliError::Usage {
-            message: format!("failed to use the working folder: {} is a symbolic link", link.display()),
-            hint: Some("remove the link, or name the folder itself with --work-dir".to_owned()),
-        });
+        return Err(CliError::usage(format!(
+            "failed to use the working folder: {} is a symbolic link",
+            link.display()
+        ))
+        .hint("remove the link, or name the folder itself with --work-dir"));
     }
     refuse_committed_sessions(work)?;
     let ignore = work.join(".gitignore");
     std::fs::create_dir_all(work)
         .and_then(|()| if ignore.exists() { Ok(()) } else { std::fs::write(&ignore, "*\n") })
-        .map_err(|error| CliError::Failed {
-            message: format!("failed to prepare the working folder {}: {error}", work.display()),
-            hint: Some("name another one with --work-dir".to_owned()),
+        .map_err(|error| {
+            CliError::failed(format!("failed to prepare the working folder {}: {error}", work.display()))
+                .hint("name another one with --work-dir")
         })
 }
 
@@ -384,12 +376,10 @@ fn refuse_committed_sessions(work: &Path) -> Result<(), CliError> {
     let tracked = kept.iter().map(|folder| repository.tracked_below(&above.join(name).join(folder)));
     match tracked.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next() {
         None => Ok(()),
-        Some(path) => Err(CliError::Usage {
-            message: format!(
-                "failed to use the working folder: {} is committed, and measurements can't be",
-                path.display()
-            ),
-            hint: Some("remove it from the repository, or name another folder with --work-dir".to_owned()),
-        }),
+        Some(path) => Err(CliError::usage(format!(
+            "failed to use the working folder: {} is committed, and measurements can't be",
+            path.display()
+        ))
+        .hint("remove it from the repository, or name another folder with --work-dir")),
     }
 }

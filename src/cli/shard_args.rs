@@ -36,12 +36,11 @@ impl ShardArgs {
         self.plan.as_deref().zip(self.shard)
     }
 
-    /// # Errors
-    /// A shard was asked for.
+    /// Refuses a shard where there can be none.
     pub fn refuse(&self, why: &str) -> Result<(), CliError> {
         match self.plan {
             None => Ok(()),
-            Some(_) => Err(CliError::Usage { message: format!("failed to use --plan: {why}"), hint: None }),
+            Some(_) => Err(CliError::usage(format!("failed to use --plan: {why}"))),
         }
     }
 
@@ -52,9 +51,9 @@ impl ShardArgs {
     pub fn of_suite(&self, sides: &[SideInput]) -> Result<Option<Shard>, CliError> {
         let Some((path, number)) = self.planned() else { return Ok(None) };
         let plan = read(path)?;
-        let refused = |what: &str| CliError::Usage {
-            message: format!("failed to use {}: {what}", path.display()),
-            hint: Some("make the plan again, with `benchgate plan`, from what is measured here".to_owned()),
+        let refused = |what: &str| {
+            CliError::usage(format!("failed to use {}: {what}", path.display()))
+                .hint("make the plan again, with `benchgate plan`, from what is measured here")
         };
         let names: Vec<BenchmarkName> =
             plan.benchmarks.iter().map(|benchmark| BenchmarkName::new(&benchmark.name)).collect();
@@ -80,9 +79,6 @@ impl ShardArgs {
     }
 
     /// Fatal rows of the whole suite; 0 where this is the whole suite.
-    ///
-    /// # Errors
-    /// A plan that can't be read.
     pub fn rows(&self) -> Result<u32, CliError> {
         self.planned().map_or(Ok(0), |(path, _)| read(path).map(|plan| plan.rows))
     }
@@ -103,13 +99,10 @@ impl ShardArgs {
 }
 
 /// The plan in a file.
-///
-/// # Errors
-/// A file that can't be read, or is not a whole and unchanged plan.
 pub fn read(path: &Path) -> Result<PlanFile, CliError> {
-    PlanFile::from_slice(&reading::file(path)?).map_err(|error| CliError::Input {
-        message: format!("failed to read {}: {error}", path.display()),
-        hint: Some("plans are written by `benchgate plan` and described by schemas/plan.json".to_owned()),
+    PlanFile::from_slice(&reading::file(path)?).map_err(|error| {
+        CliError::input(format!("failed to read {}: {error}", path.display()))
+            .hint("plans are written by `benchgate plan` and described by schemas/plan.json")
     })
 }
 
@@ -119,9 +112,6 @@ pub fn time_budget_ns(config: &Config) -> Option<u64> {
 }
 
 /// What makes two checkouts the same suite: the files that configure and pin it, the commits, and the benchmarks.
-///
-/// # Errors
-/// A configuration that can't be read any more.
 pub fn suite_digest(sides: &[SideInput], names: &[BenchmarkName]) -> Result<String, CliError> {
     let mut hash = Sha256::new();
     for side in sides {
@@ -148,8 +138,6 @@ pub fn suite_digest(sides: &[SideInput], names: &[BenchmarkName]) -> Result<Stri
 }
 
 fn sha256(path: &Path) -> Result<String, CliError> {
-    files::sha256_of(path).map_err(|error| CliError::Usage {
-        message: format!("failed to read {}: {error}", path.display()),
-        hint: None,
-    })
+    files::sha256_of(path)
+        .map_err(|error| CliError::usage(format!("failed to read {}: {error}", path.display())))
 }

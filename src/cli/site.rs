@@ -116,12 +116,8 @@ impl HistoryArgs {
             timelines.extend(read_timeline(files.as_ref(), &baseline, newest, terminal)?);
         }
         if timelines.is_empty() {
-            return Err(CliError::BaselineMissing {
-                message: format!("{} holds no session", files.place()),
-                hint: Some(
-                    "`benchgate baseline update` stores one; --store and --branch name the place".to_owned(),
-                ),
-            });
+            return Err(CliError::baseline_missing(format!("{} holds no session", files.place()))
+                .hint("`benchgate baseline update` stores one; --store and --branch name the place"));
         }
         Ok(timelines)
     }
@@ -243,16 +239,12 @@ impl From<FolderError> for CliError {
     fn from(error: FolderError) -> Self {
         let message = format!("failed to {error}");
         match error {
-            FolderError::Foreign(_) => Self::Usage {
-                message,
-                hint: Some(
-                    "name a new or empty folder, or one that an earlier `benchgate site` wrote".to_owned(),
-                ),
-            },
+            FolderError::Foreign(_) => Self::usage(message)
+                .hint("name a new or empty folder, or one that an earlier `benchgate site` wrote"),
             FolderError::Manifest { .. } => {
-                Self::Usage { message, hint: Some("remove the folder; the site is written anew".to_owned()) }
+                Self::usage(message).hint("remove the folder; the site is written anew")
             }
-            FolderError::Io { .. } => Self::Failed { message, hint: None },
+            FolderError::Io { .. } => Self::failed(message),
         }
     }
 }

@@ -162,10 +162,10 @@ fn find_remote(named: &str, repository: Option<&Repository>) -> Result<Remote, C
             absolute(&url, repository.root())
         }
         None => {
-            return Err(CliError::Usage {
-                message: format!("there is no git repository here that could know the remote {named}"),
-                hint: Some("run it inside the repository, or give an address with --remote".to_owned()),
-            });
+            return Err(CliError::usage(format!(
+                "there is no git repository here that could know the remote {named}"
+            ))
+            .hint("run it inside the repository, or give an address with --remote"));
         }
     };
     let environment: Vec<(OsString, OsString)> =
@@ -203,13 +203,11 @@ impl From<StoreError> for CliError {
         let hint = match &error {
             StoreError::Git(GitError::Interrupted) | StoreError::Interrupted => return Self::Interrupted,
             StoreError::Unusable(_) | StoreError::NoSuchRun { .. } => {
-                return Self::Usage { message: format!("failed to {error}"), hint: None };
+                return Self::usage(format!("failed to {error}"));
             }
             StoreError::Unreadable { .. } => {
-                return Self::Failed {
-                    message: format!("failed to {error}"),
-                    hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
-                };
+                return Self::failed(format!("failed to {error}"))
+                    .hint("`benchgate baseline verify` lists every damaged file");
             }
             StoreError::Git(GitError::Credentials { .. }) => Some(
                 "give a token that may write contents in BENCHGATE_TOKEN; in a workflow, `permissions: contents: \
@@ -232,7 +230,7 @@ impl From<StoreError> for CliError {
             StoreError::Git(GitError::NoRemote(_)) => Some("name another with --remote, or give its address"),
             _ => None,
         };
-        Self::Store { message: format!("failed to {error}"), hint: hint.map(str::to_owned) }
+        Self::store(format!("failed to {error}")).maybe_hint(hint)
     }
 }
 

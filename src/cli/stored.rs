@@ -52,14 +52,14 @@ impl<'a> Baseline<'a> {
         if !self.files.folders(&folder)?.is_empty() {
             return Ok(());
         }
-        Err(CliError::BaselineMissing {
-            message: format!("{} holds no session of suite {suite}, and no base was named", self.files.place()),
-            hint: Some(
-                "measure both sides: `benchgate gate --base origin/main`, or add [side.base]; or store a session \
-                 first: `benchgate baseline update --measure`"
-                    .to_owned(),
-            ),
-        })
+        Err(CliError::baseline_missing(format!(
+            "{} holds no session of suite {suite}, and no base was named",
+            self.files.place()
+        ))
+        .hint(
+            "measure both sides: `benchgate gate --base origin/main`, or add [side.base]; or store a session \
+             first: `benchgate baseline update --measure`",
+        ))
     }
 
     /// Judges a run by the sessions that are stored.
@@ -72,7 +72,7 @@ impl<'a> Baseline<'a> {
     ) -> Result<Comparison, CliError> {
         let started = Instant::now();
         let head = store::judged_side(file, SideName::Head, "run.json", &config.policy);
-        let head = &head.ok_or_else(|| CliError::Internal { message: "a gate has a head".to_owned() })?;
+        let head = &head.ok_or_else(|| CliError::internal("a gate has a head"))?;
         let ancestry = self.repository.ancestry(&self.commit).map_err(StoreError::Git)?;
         let unknown = Testbed::default();
         let ask = HistoryQuery {
@@ -123,19 +123,17 @@ impl<'a> Baseline<'a> {
     fn nothing(&self, missing: &Missing) -> CliError {
         // There is a baseline, and it can't be used: that is not the same as having none.
         if let Some(fault) = missing.faults.first() {
-            return CliError::Failed {
-                message: format!(
-                    "failed to read the stored sessions of suite {} on testbed {} in {}: {} of them can't be used, and no \
-                     other can be compared with; {}: {}",
-                    missing.suite,
-                    missing.testbed,
-                    self.files.place(),
-                    missing.faults.len(),
-                    fault.path,
-                    fault.why
-                ),
-                hint: Some("`benchgate baseline verify` lists every damaged file".to_owned()),
-            };
+            return CliError::failed(format!(
+                "failed to read the stored sessions of suite {} on testbed {} in {}: {} of them can't be used, and \
+                 no other can be compared with; {}: {}",
+                missing.suite,
+                missing.testbed,
+                self.files.place(),
+                missing.faults.len(),
+                fault.path,
+                fault.why
+            ))
+            .hint("`benchgate baseline verify` lists every damaged file");
         }
         let mut message = format!(
             "failed to find a stored session of suite {} on testbed {} behind {} in {}",
@@ -160,7 +158,7 @@ impl<'a> Baseline<'a> {
             "store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both \
              sides here: `benchgate gate --base origin/main`"
         };
-        CliError::BaselineMissing { message, hint: Some(hint.to_owned()) }
+        CliError::baseline_missing(message).hint(hint)
     }
 }
 

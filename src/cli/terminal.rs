@@ -82,10 +82,7 @@ impl Terminal {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) => {
                 self.lost.store(true, Ordering::Relaxed);
-                self.error(&CliError::Failed {
-                    message: format!("failed to write to stdout: {error}"),
-                    hint: None,
-                });
+                self.error(&CliError::failed(format!("failed to write to stdout: {error}")));
             }
         }
     }
@@ -102,7 +99,7 @@ impl Terminal {
         }
     }
 
-    /// Prints what must be seen, also when quiet, and is no error.
+    /// Prints a warning, also when quiet.
     pub fn warn(&self, text: &str) {
         let bold_yellow = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
         self.eprint(&format!("{bold_yellow}warning{bold_yellow:#}"), &format!("warning: {text}\n"));
@@ -113,13 +110,13 @@ impl Terminal {
         let bold_red = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
         let cyan = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Cyan.into()));
         self.eprint(&format!("{bold_red}error{bold_red:#}"), &format!("error: {error}\n"));
-        if let Some(hint) = error.hint() {
+        if let Some(hint) = error.help() {
             self.eprint(&format!("{cyan}hint{cyan:#}"), &format!("hint: {hint}\n"));
         }
     }
 
     /// Prints a text that begins with a label, which is coloured after the text was wrapped: codes have no width.
-    /// Messages quote files and names, which may come from anybody.
+    /// Messages quote files and names, which may come from anyone.
     fn eprint(&self, label: &str, text: &str) {
         let shown = terminal_size::terminal_size_of(std::io::stderr());
         let said = harmless(text);

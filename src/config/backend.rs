@@ -13,7 +13,7 @@ impl Backend {
         fn shares<T: PartialEq>(a: &[T], b: &[T]) -> bool {
             a.iter().any(|value| b.contains(value))
         }
-        /// An axis without values is the model's own value, which is no other axis's value.
+        /// An axis without values is the model's own value, which no other axis has.
         fn meets<T: PartialEq>(a: &[T], b: &[T]) -> bool {
             (a.is_empty() && b.is_empty()) || shares(a, b)
         }

@@ -3,7 +3,7 @@
 use toml_span::Value;
 use toml_span::value::ValueInner;
 
-use crate::model::{StoreUrl, is_hex, is_sha256};
+use crate::model::{StoreUrl, is_date, is_hex, is_sha256};
 
 use super::fields::{Section, ValueKind};
 use super::problems::{Collector, did_you_mean, shown};
@@ -86,7 +86,7 @@ pub(super) fn check(value: &Value<'_>, kind: &'static ValueKind, key: &str, prob
         }
         ValueKind::Relative => text("a relative path", values::is_relative, problems),
         ValueKind::AnyPath => text("a path", values::is_line, problems),
-        ValueKind::Date => text("a day, `YYYY-MM-DD`", values::is_date, problems),
+        ValueKind::Date => text("a day, `YYYY-MM-DD`", is_date, problems),
         ValueKind::Bool => {
             if value.as_bool().is_none() {
                 wrong("true or false", problems);

@@ -3,6 +3,10 @@
 //! [`super::sections`] is written in it once; unknown keys, wrong types, the JSON Schema and the
 //! reference page all come from there.
 
+use std::borrow::Cow;
+
+use crate::gate::Policy;
+
 /// What a key holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ValueKind {
@@ -76,10 +80,27 @@ pub(super) struct Field {
     pub key: &'static str,
     pub kind: ValueKind,
     pub required: bool,
-    /// The default as TOML, where it is one value.
-    pub default: Option<&'static str>,
+    default: Option<FieldDefault>,
     /// Sentences for the reference page and the editor.
     pub doc: &'static str,
+}
+
+/// A default, as TOML.
+#[derive(Debug, Clone, Copy)]
+enum FieldDefault {
+    Text(&'static str),
+    /// What holds where nothing else is configured.
+    Policy(fn(&Policy) -> String),
+}
+
+impl Field {
+    /// The default as TOML, where it is one value.
+    pub(super) fn default(&self) -> Option<Cow<'static, str>> {
+        Some(match self.default? {
+            FieldDefault::Text(text) => Cow::Borrowed(text),
+            FieldDefault::Policy(read) => Cow::Owned(read(&Policy::default())),
+        })
+    }
 }
 
 /// One table.
@@ -109,7 +130,17 @@ pub(super) const fn defaulted(
     default: &'static str,
     doc: &'static str,
 ) -> Field {
-    Field { key, kind, required: false, default: Some(default), doc }
+    Field { key, kind, required: false, default: Some(FieldDefault::Text(default)), doc }
+}
+
+/// An optional key whose default is that of the policy.
+pub(super) const fn of_policy(
+    key: &'static str,
+    kind: ValueKind,
+    default: fn(&Policy) -> String,
+    doc: &'static str,
+) -> Field {
+    Field { key, kind, required: false, default: Some(FieldDefault::Policy(default)), doc }
 }
 
 /// A key that must be there.

@@ -1,12 +1,26 @@
 //! The tables of a policy: the gate, its waivers, and how far outputs may differ.
 
-use super::fields::{Field, Section, ValueKind, defaulted, optional, required};
+use crate::gate::{FailOn, TestKind};
+
+use super::fields::{Field, Section, ValueKind, of_policy, optional, required};
 use super::fraction::ALPHA;
 
 /// A part of the reference's magnitude: from 1 on, an output of zeros would agree with everything.
 const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
 /// No output that a larger bound is right for needs one: `rtol` grows with the elements.
 const ABSOLUTE: ValueKind = ValueKind::Number { min: 0.0, max: 1_000.0 };
+
+const TESTS: &[&str] = &[TestKind::Auto.as_str(), TestKind::Welch.as_str(), TestKind::MannWhitney.as_str()];
+const FAILING: &[&str] = &{
+    let mut words = [""; FailOn::POSSIBLE.len()];
+    let mut at = 0;
+    // A constant can't be made by an iterator.
+    while at < words.len() {
+        words[at] = FailOn::POSSIBLE[at].as_str();
+        at += 1;
+    }
+    words
+};
 
 /// The keys that are policy: what a pull request must not decide about itself.
 pub(super) const POLICY_KEYS: [&str; 4] = ["gate", "waiver", "numerics", "numerics-override"];
@@ -28,28 +42,25 @@ pub(super) static GATE: Section = Section {
     doc: "Policy. In a pull request it is read from the base, so that a change can't loosen the gate that \
           judges it.",
     fields: &[
-        defaulted(
+        of_policy(
             "alpha",
             ValueKind::Number { min: ALPHA.0, max: ALPHA.1 },
-            "0.01",
+            |policy| policy.alpha.to_string(),
             "Chance of at least one false red over all fatal rows of the suite.",
         ),
-        defaulted(
+        of_policy(
             "test",
-            ValueKind::Choice(&["auto", "welch", "mann-whitney"]),
-            "\"auto\"",
+            ValueKind::Choice(TESTS),
+            |policy| format!("{:?}", policy.test.as_str()),
             "The test that decides.",
         ),
-        defaulted(
+        of_policy(
             "fail-on",
-            ValueKind::List(&ValueKind::Choice(&[
-                "regressed",
-                "diverged",
-                "error",
-                "missing",
-                "inconclusive",
-            ])),
-            "[\"regressed\", \"diverged\", \"error\", \"missing\", \"inconclusive\"]",
+            ValueKind::List(&ValueKind::Choice(FAILING)),
+            |policy| {
+                let verdicts = policy.fail_on.0.iter().map(|verdict| verdict.as_str());
+                format!("{:?}", verdicts.collect::<Vec<_>>())
+            },
             "The verdicts that make the exit code non-zero.",
         ),
         optional(
@@ -161,3 +172,15 @@ const MIN_COSINE: Field = optional(
     ValueKind::Number { min: -1.0, max: 1.0 },
     "Least cosine similarity of output and reference.",
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::Waiver;
+
+    #[test]
+    fn the_longest_waiver_is_the_one_that_is_documented() {
+        let limit = format!("at most {} days from today", Waiver::LONGEST_DAYS);
+        assert!(WAIVER.field("expires").unwrap().doc.contains(&limit), "{limit}");
+    }
+}

@@ -25,43 +25,54 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
 
 /// As [`load`], for a checkout without `.git`: no file outside `boundary` is accepted.
 pub fn load_within(path: &Path, boundary: &Path) -> Result<Config, ConfigError> {
+    load_checked(path, boundary, check_files)
+}
+
+/// `check` reports what is wrong with the files that the configuration names.
+fn load_checked(
+    path: &Path,
+    boundary: &Path,
+    check: fn(&Built, &Path, &mut Collector),
+) -> Result<Config, ConfigError> {
     let text = read(path)?;
     let mut problems = Collector::default();
     let Some(mut built) = collect(&text, path, &mut problems) else {
         return Err(invalid(path, problems.finish(&text, path)));
     };
-    let boundary = canonical(boundary)?;
-    check_files(&built, &boundary, &mut problems);
-    let mut found = read_policy_into(&mut built, &boundary, &mut problems)?;
-    let mut all = problems.finish(&text, path);
-    all.append(&mut found);
-    if all.is_empty() { Ok(built.config) } else { Err(invalid(path, all)) }
+    check(&built, &canonical(boundary)?, &mut problems);
+    let mut part = built.config.policy_part();
+    let named = built.config.policy_file.as_deref().map(|file| (file, built.policy_at));
+    let mut all = read_policy_file(&mut part, path, named, boundary, &mut problems)?;
+    (built.config.policy, built.config.numerics) = (part.policy, part.numerics);
+    let mut found = problems.finish(&text, path);
+    found.append(&mut all);
+    if found.is_empty() { Ok(built.config) } else { Err(invalid(path, found)) }
 }
 
-/// Reads the file that `policy` names, if any does, into the configuration. Returns that file's problems.
-fn read_policy_into(
-    built: &mut Built,
+/// Replaces the policy with that of the file that `policy` of the configuration names, if it does; `named` is its name,
+/// and where it stands. Returns the problems of that file.
+fn read_policy_file(
+    part: &mut PolicyPart,
+    config: &Path,
+    named: Option<(&Path, usize)>,
     boundary: &Path,
     problems: &mut Collector,
 ) -> Result<Vec<Problem>, ConfigError> {
-    let mut found = Vec::new();
-    if let Some(name) = built.config.policy_file.clone() {
-        let file = built.config.root.join(&name);
-        if let Some(reason) = unreachable_file(&file, boundary) {
-            problems.add(built.policy_at, format!("{}: {reason} (policy)", shown(&name.to_string_lossy())));
-        } else {
-            let (part, more) = read_policy_file(&file)?;
-            found = more;
-            if let Some(part) = part {
-                // The block counts stand in [measure], which only this file has.
-                let sequential = built.config.policy.sequential;
-                built.config.policy = part.policy;
-                built.config.policy.sequential = sequential;
-                built.config.numerics = part.numerics;
-            }
-        }
+    let Some((name, at)) = named else { return Ok(Vec::new()) };
+    let file = folder_of(config).join(name);
+    if let Some(reason) = unreachable_file(&file, &canonical(boundary)?) {
+        problems.add(at, format!("{}: {reason} (policy)", shown(&name.to_string_lossy())));
+        return Ok(Vec::new());
     }
-    Ok(found)
+    let text = read(&file)?;
+    let mut found = Collector::default();
+    if let Some(own) = collect_policy(&text, &mut found) {
+        // The block counts stand in [measure], which only the configuration has.
+        let sequential = part.policy.sequential;
+        *part = own;
+        part.policy.sequential = sequential;
+    }
+    Ok(found.finish(&text, &file))
 }
 
 /// A configuration for judging what was measured elsewhere: the files that it names need not be here, but
@@ -72,15 +83,7 @@ pub fn load_judging(path: &Path) -> Result<Config, ConfigError> {
 
 /// As [`load_judging`], for a folder that holds no repository.
 pub fn load_judging_within(path: &Path, boundary: &Path) -> Result<Config, ConfigError> {
-    let text = read(path)?;
-    let mut problems = Collector::default();
-    let Some(mut built) = collect(&text, path, &mut problems) else {
-        return Err(invalid(path, problems.finish(&text, path)));
-    };
-    let mut found = read_policy_into(&mut built, &canonical(boundary)?, &mut problems)?;
-    let mut all = problems.finish(&text, path);
-    all.append(&mut found);
-    if all.is_empty() { Ok(built.config) } else { Err(invalid(path, all)) }
+    load_checked(path, boundary, |_, _, _| {})
 }
 
 /// The policy alone, of the configuration at `path`, for a head that is judged by its base's policy.
@@ -95,25 +98,13 @@ pub fn load_policy(path: &Path) -> Result<PolicyPart, ConfigError> {
 pub fn load_policy_within(path: &Path, boundary: &Path) -> Result<PolicyPart, ConfigError> {
     let text = read(path)?;
     let mut problems = Collector::default();
-    let collected = collect_policy_of_config(&text, &mut problems);
-    let mut found = problems.finish(&text, path);
-    let Some((mut part, policy_file)) = collected.filter(|_| found.is_empty()) else {
-        return Err(invalid(path, found));
+    let Some((mut part, file)) = collect_policy_of_config(&text, &mut problems) else {
+        return Err(invalid(path, problems.finish(&text, path)));
     };
-    if let Some(name) = policy_file {
-        let file = folder_of(path).join(&name);
-        if let Some(reason) = unreachable_file(&file, &canonical(boundary)?) {
-            let message = format!("{}: {reason} (policy)", shown(&name));
-            return Err(invalid(path, vec![Problem { file: path.to_owned(), line: 1, column: 1, message }]));
-        }
-        let (own, mut more) = read_policy_file(&file)?;
-        found.append(&mut more);
-        if let Some(own) = own {
-            let sequential = part.policy.sequential;
-            part = own;
-            part.policy.sequential = sequential;
-        }
-    }
+    let named = file.as_deref().map(|file| (Path::new(file), 0));
+    let mut all = read_policy_file(&mut part, path, named, boundary, &mut problems)?;
+    let mut found = problems.finish(&text, path);
+    found.append(&mut all);
     if found.is_empty() { Ok(part) } else { Err(invalid(path, found)) }
 }
 
@@ -131,13 +122,6 @@ pub fn load_toolchains(path: &Path) -> Result<Vec<Pin>, ConfigError> {
         }
     }
     Ok(pins)
-}
-
-fn read_policy_file(file: &Path) -> Result<(Option<PolicyPart>, Vec<Problem>), ConfigError> {
-    let text = read(file)?;
-    let mut problems = Collector::default();
-    let part = collect_policy(&text, &mut problems);
-    Ok((part, problems.finish(&text, file)))
 }
 
 fn invalid(path: &Path, problems: Vec<Problem>) -> ConfigError {

@@ -1,7 +1,7 @@
 //! L3: raw (toml) → validated [`Config`]. Every problem is reported at once, with its place.
 //!
 //! [`sections`], [`judging`] (policy) and [`services`] (`[store]`, `[github]`) describe every table once. The first pass (`check`) reports what does not fit that
-//! description, the second (`build` and the files beside it) makes values and checks the rules between
+//! description, the second (`build` and the files that it calls) makes values and checks the rules between
 //! them, and `load` looks at the files that are named. Only a [`Config`] without problems leaves.
 
 mod backend;

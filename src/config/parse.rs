@@ -15,7 +15,7 @@ use super::{judging, sections};
 
 /// Parses and validates a `benchgate.toml`; `file` is for messages and relative paths only.
 ///
-/// A policy in a file of its own is not read: [`super::load`] does that.
+/// A policy in a separate file is not read: [`super::load`] does that.
 pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigProblems> {
     let mut problems = Collector::default();
     let built = collect(text, file, &mut problems);
@@ -26,7 +26,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigProblems> {
     }
 }
 
-/// The same with the problems still open, for those who have more to check.
+/// As [`parse`], with the problems still open for more checks.
 pub(super) fn collect(text: &str, file: &Path, problems: &mut Collector) -> Option<Built> {
     let document = document(text, problems)?;
     check_table(&document, &sections::ROOT, problems);

@@ -13,16 +13,7 @@ use super::types::PolicyPart;
 use super::view::ConfigView;
 
 /// The metrics benchgate itself measures.
-static KNOWN: [Metric; 8] = [
-    Metric::LATENCY,
-    Metric::CPU_TIME,
-    Metric::COMPILE_TIME,
-    Metric::VMFB_SIZE,
-    Metric::DISPATCH_COUNT,
-    Metric::PEAK_HOST_MEMORY,
-    Metric::PEAK_DEVICE_MEMORY,
-    Metric::THROUGHPUT,
-];
+static KNOWN: [Metric; 8] = Metric::BUILT_IN;
 
 /// Reads the policy from a document that holds it at its top, and the block counts from `[measure]`.
 pub(super) fn part(
@@ -50,7 +41,10 @@ fn fail_on(view: ConfigView<'_, '_>, problems: &mut Collector) -> FailOn {
         return FailOn::default();
     }
     if view.items().next().is_none() {
-        problems.add(view.at(), "`fail-on`: an empty list is no gate; `--warn-only` reports without failing");
+        problems.add(
+            view.at(),
+            "`fail-on`: expected at least one verdict; `--warn-only` reports without failing",
+        );
     }
     FailOn(view.items().filter_map(ConfigView::text).filter_map(Verdict::parse).collect())
 }
@@ -85,11 +79,11 @@ fn metrics(
     let mut metrics = defaults.metrics.clone();
     for (name, at, settings) in view.entries() {
         check_metric_name(name, at, problems);
-        // Whoever names a foreign metric in the gate wants it judged, like latency.
-        let default = metrics.iter().find(|(known, _)| known == name).map_or(
-            MetricPolicy { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: true },
-            |(_, policy)| policy.clone(),
-        );
+        // A foreign metric that is named in the gate is to be judged, like latency.
+        let default = metrics
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or(MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED }, |(_, policy)| policy.clone());
         let tolerance = settings.get("tolerance");
         let policy = MetricPolicy {
             floor: Floor {
@@ -171,7 +165,7 @@ fn magnitude(view: ConfigView<'_, '_>, metric: Option<&str>, problems: &mut Coll
 fn within(floor: f64, metric: &str, at: usize, problems: &mut Collector) -> Option<f64> {
     let unit = KNOWN.iter().find(|known| known.name == metric).map(|known| &known.unit);
     let (most, shown) = match unit {
-        Some(Unit::Nanoseconds) if metric.ends_with("compile-time") => (60e9, "1m"),
+        Some(Unit::Nanoseconds) if metric == Metric::COMPILE_TIME.name => (60e9, "1m"),
         Some(Unit::Nanoseconds) => (100e6, "100ms"),
         Some(Unit::Bytes) => (64.0 * 1024.0 * 1024.0, "67108864 (64 MiB)"),
         Some(_) => (1_000.0, "1000"),

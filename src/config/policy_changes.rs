@@ -12,22 +12,13 @@ use super::problems::shown;
 pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
     let mut changes = Vec::new();
     let (b, h) = (&base.policy, &head.policy);
-    changed(
-        &mut changes,
-        "min-blocks",
-        &b.sequential.min_blocks.to_string(),
-        &h.sequential.min_blocks.to_string(),
-    );
-    changed(
-        &mut changes,
-        "max-blocks",
-        &b.sequential.max_blocks.to_string(),
-        &h.sequential.max_blocks.to_string(),
-    );
-    changed(&mut changes, "alpha", &b.alpha.to_string(), &h.alpha.to_string());
-    changed(&mut changes, "test", b.test.as_str(), h.test.as_str());
-    changed(&mut changes, "fail-on", &fail_on(base), &fail_on(head));
-    changed(&mut changes, "between-cv", &share(b.between_cv), &share(h.between_cv));
+    let (blocks, head_blocks) = (b.sequential, h.sequential);
+    changed(&mut changes, "min-blocks", blocks.min_blocks, head_blocks.min_blocks, |n| n.to_string());
+    changed(&mut changes, "max-blocks", blocks.max_blocks, head_blocks.max_blocks, |n| n.to_string());
+    changed(&mut changes, "alpha", b.alpha, h.alpha, |alpha| alpha.to_string());
+    changed(&mut changes, "test", b.test, h.test, |test| test.as_str().to_owned());
+    changed(&mut changes, "fail-on", fail_on(base), fail_on(head), String::clone);
+    changed(&mut changes, "between-cv", b.between_cv, h.between_cv, |cv| share(*cv));
     metrics(&b.metrics, &h.metrics, &mut changes);
     listed("override", &b.overrides, &h.overrides, describe_override, &mut changes);
     listed("waiver", &b.waivers, &h.waivers, describe_waiver, &mut changes);
@@ -41,9 +32,15 @@ pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
     changes
 }
 
-fn changed(changes: &mut Vec<String>, what: &str, before: &str, after: &str) {
+fn changed<T: PartialEq>(
+    changes: &mut Vec<String>,
+    what: &str,
+    before: T,
+    after: T,
+    shown: impl Fn(&T) -> String,
+) {
     if before != after {
-        changes.push(format!("{what}: {before} → {after}"));
+        changes.push(format!("{what}: {} → {}", shown(&before), shown(&after)));
     }
 }
 
@@ -69,11 +66,11 @@ fn metrics(before: &[(String, MetricPolicy)], after: &[(String, MetricPolicy)], 
             continue;
         };
         let part = |part: &str| format!("{shown_name} {part}");
-        changed(changes, &part("floor"), &percent(base.floor.relative), &percent(head.floor.relative));
-        let absolute = |policy: &MetricPolicy| policy.floor.absolute.to_string();
-        changed(changes, &part("floor-absolute"), &absolute(&base), &absolute(head));
-        changed(changes, &part("tolerance"), &percent(base.tolerance), &percent(head.tolerance));
-        changed(changes, &part("fatal"), &base.fatal.to_string(), &head.fatal.to_string());
+        let (old, new) = (base.floor, head.floor);
+        changed(changes, &part("floor"), old.relative, new.relative, |floor| percent(*floor));
+        changed(changes, &part("floor-absolute"), old.absolute, new.absolute, f64::to_string);
+        changed(changes, &part("tolerance"), base.tolerance, head.tolerance, |share| percent(*share));
+        changed(changes, &part("fatal"), base.fatal, head.fatal, bool::to_string);
     }
     for (name, _) in before {
         if find(after, name).is_none() {
@@ -149,6 +146,7 @@ fn numerics(before: &NumericsTolerance, after: &NumericsTolerance, changes: &mut
         ("min-cosine", before.min_cosine, after.min_cosine),
     ] {
         let dtype = &after.dtype;
-        changed(changes, &format!("{dtype} {key}"), &format!("{b:?}"), &format!("{a:?}"));
+        // Unlike `{}`, this writes tiny numbers with an exponent.
+        changed(changes, &format!("{dtype} {key}"), b, a, |bound| format!("{bound:?}"));
     }
 }

@@ -45,7 +45,7 @@ impl fmt::Display for ConfigProblems {
 pub enum ConfigError {
     #[error("read {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("read {}: it is larger than {limit} bytes, which no configuration is", path.display())]
+    #[error("read {}: it is too large (the limit is {limit} bytes)", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
     #[error("read {}: it is not UTF-8 text (first at byte {at})", path.display())]
     NotText { path: PathBuf, at: usize },

@@ -113,7 +113,7 @@ fn section(
     }
     page.push_str("| key | value | default | |\n|---|---|---|---|\n");
     for field in section_of.fields {
-        let default = match (field.default, field.required) {
+        let default = match (field.default(), field.required) {
             (Some(default), _) => format!("`{default}`"),
             (None, true) => "required".to_owned(),
             (None, false) => String::new(),

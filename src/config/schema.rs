@@ -44,7 +44,7 @@ fn property(field: &Field) -> Value {
     let mut schema = kind(&field.kind);
     schema["description"] = json!(field.doc);
     // The defaults are TOML values that JSON writes the same way.
-    if let Some(default) = field.default.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+    if let Some(default) = field.default().and_then(|text| serde_json::from_str::<Value>(&text).ok()) {
         schema["default"] = default;
     }
     schema

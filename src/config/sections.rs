@@ -2,7 +2,7 @@
 
 use strum::VariantNames;
 
-use super::fields::{Section, ValueKind, defaulted, optional, required};
+use super::fields::{Section, ValueKind, defaulted, of_policy, optional, required};
 use super::judging::{GATE, NUMERICS, NUMERICS_OVERRIDE, WAIVER};
 use super::services::{GITHUB, STORE};
 use super::types::{BackendKind, BackendTest, Exporter, OutputType, Profiling};
@@ -368,13 +368,18 @@ static MEASURE: Section = Section {
             "Untimed warm-up of each process. By default at least one iteration and an eighth of the time measured.",
         ),
         defaulted("processes", COUNT, "8", "Processes per benchmark when one side is measured alone."),
-        defaulted(
+        of_policy(
             "min-blocks",
             COUNT,
-            "12",
+            |policy| policy.sequential.min_blocks.to_string(),
             "Blocks (base, head, head, base) per benchmark before the first look when two sides are measured.",
         ),
-        defaulted("max-blocks", COUNT, "24", "Blocks after which an open question is inconclusive."),
+        of_policy(
+            "max-blocks",
+            COUNT,
+            |policy| policy.sequential.max_blocks.to_string(),
+            "Blocks after which an open question is inconclusive.",
+        ),
         optional(
             "time-budget",
             ValueKind::Duration,
@@ -441,7 +446,7 @@ mod tests {
     fn every_default_of_the_grammar_is_of_its_own_kind() {
         fn look(section: &'static Section, count: &mut usize) {
             for field in section.fields {
-                if let Some(text) = field.default {
+                if let Some(text) = field.default() {
                     let text = format!("default = {text}");
                     let document = toml_span::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
                     let mut problems = crate::config::problems::Collector::default();

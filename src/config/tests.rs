@@ -72,7 +72,7 @@ fn the_documented_defaults_are_the_real_ones() {
     use super::fields::{Section, ValueKind};
     fn write(section: &'static Section, header: &str, out: &mut String) {
         for field in section.fields {
-            if let Some(default) = field.default {
+            if let Some(default) = field.default() {
                 // `expected = []` and `output-type` exclude each other, whatever their values.
                 if !matches!(field.key, "exporter" | "output-type" | "options") {
                     out.push_str(&format!("{} = {default}\n", field.key));
@@ -406,7 +406,7 @@ fn an_endless_file_is_refused() {
     let large = folder.path().join("benchgate.toml");
     std::fs::File::create(&large).unwrap().set_len(3 << 30).unwrap();
     let error = load(&large).unwrap_err();
-    assert!(error.to_string().contains("larger than"), "{error}");
+    assert!(error.to_string().contains("too large"), "{error}");
 }
 
 #[test]

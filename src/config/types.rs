@@ -1,8 +1,11 @@
-//! The validated configuration: only this travels beyond `config`.
+//! The validated configuration: only this leaves `config`. [`super::sections`], [`super::judging`] and
+//! [`super::services`] document each key; here stands only what is not said there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::gate::{NumericsPolicy, Policy};
 use crate::model::{Disclose, GpuClock, SideName, StoreUrl};
@@ -27,7 +30,6 @@ pub struct Config {
     pub policy: Policy,
     /// Defaults included.
     pub numerics: NumericsPolicy,
-    /// How much a report may say.
     pub disclose: Disclose,
     pub github: GitHub,
     pub store: Store,
@@ -49,7 +51,7 @@ impl Config {
     }
 
     /// Takes over from the configuration of the base all that a change must not decide about itself: what
-    /// judges it, where it is stored and how it is told.
+    /// judges it, where it is stored and how it is reported.
     pub fn judge_by(&mut self, base: &Self) {
         self.policy.clone_from(&base.policy);
         self.numerics.clone_from(&base.numerics);
@@ -85,9 +87,7 @@ pub struct PolicyPart {
 /// Which tools: a version for people, a commit for truth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// For example `3.13.0`.
     pub version: String,
-    /// Full 40-digit commit that compiler and runtime must both print.
     pub commit: String,
     pub source: ToolSource,
 }
@@ -107,16 +107,13 @@ pub enum ToolSource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
     pub pin: Pin,
-    /// Compile flags added after the target's and the model's.
     pub flags: Vec<String>,
-    /// Flags for the runtime tools, added last.
     pub run_flags: Vec<String>,
-    /// The folder that model paths start at; the configuration's folder unless given.
     pub sources: PathBuf,
 }
 
 /// Where a model comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ModelSource {
     /// MLIR text or bytecode; passes through export untouched. Relative to the side's `sources`.
     Mlir(PathBuf),
@@ -144,6 +141,7 @@ pub enum ModelSource {
     Ord,
     strum::EnumString,
     strum::IntoStaticStr,
+    Serialize,
     strum::VariantNames,
 )]
 #[strum(serialize_all = "kebab-case", const_into_str)]
@@ -156,7 +154,16 @@ pub enum Exporter {
 
 /// What torch-mlir lowers to before iree-compile takes over.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString, strum::IntoStaticStr, strum::VariantNames,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    Serialize,
+    strum::VariantNames,
 )]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum OutputType {
@@ -166,7 +173,7 @@ pub enum OutputType {
 }
 
 /// One input of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ModelInput {
     /// Relative to the side's `sources`.
     File(TensorFile),
@@ -175,7 +182,7 @@ pub enum ModelInput {
 }
 
 /// An `.irpa` parameter archive and its scope.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Parameters {
     /// Empty for the default scope.
     pub scope: String,
@@ -183,7 +190,7 @@ pub struct Parameters {
 }
 
 /// A `[[model]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Model {
     /// As configured; `bert@onnx` where the configuration lists exporters.
     pub name: String,
@@ -191,44 +198,33 @@ pub struct Model {
     /// `None` for MLIR.
     pub exporter: Option<Exporter>,
     pub function: String,
-    /// Times that every dispatch is compiled in a row; times are of one.
     pub dispatch_repeats: u32,
     /// Empty for exported models: the exporter writes them.
     pub inputs: Vec<ModelInput>,
     /// Reference outputs, `.npy`; empty for exported models, or where nothing is known.
     pub expected: Vec<TensorFile>,
-    /// The same in double precision: one per expected output, or none.
     pub expected_f64: Vec<TensorFile>,
     pub parameters: Vec<Parameters>,
-    /// `--iree-input-type`; `auto` unless given.
     pub input_type: String,
-    /// Compile flags added after the target's.
     pub flags: Vec<String>,
-    /// Names of the targets it runs on; empty for all.
     pub targets: Vec<String>,
     /// Lowerings to try, in order; empty for the exporter's and the model's own order.
     pub output_types: Vec<OutputType>,
     pub preset: Option<String>,
-    /// Keyword arguments for the model's constructor (exported models).
     pub options: BTreeMap<String, String>,
-    /// What an exported model's weights and floating-point inputs are cast to; `None` leaves them.
     pub dtype: Option<String>,
 }
 
 /// A `[[target]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Target {
     pub name: String,
-    /// `llvm-cpu`, `cuda`, `hip`, `vulkan`.
     pub backend: String,
-    /// Device URI of the runtime tools: `local-task`, `cuda`, `hip://0` …
     pub device: String,
     pub flags: Vec<String>,
     pub run_flags: Vec<String>,
     pub env: BTreeMap<String, String>,
-    /// `--device_allocator` of the runtime tools.
     pub allocators: Vec<String>,
-    /// Whether a missing device is a failure; `None` where the machine's hardware decides.
     pub required: Option<bool>,
 }
 
@@ -245,6 +241,7 @@ pub struct Target {
     strum::Display,
     strum::EnumString,
     strum::IntoStaticStr,
+    strum::VariantArray,
     strum::VariantNames,
 )]
 #[strum(serialize_all = "kebab-case", const_into_str)]
@@ -285,7 +282,6 @@ pub enum BackendTest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backend {
     pub kind: BackendKind,
-    /// Names of models; empty for all.
     pub models: Vec<String>,
     pub tests: Vec<BackendTest>,
     pub batch_sizes: Vec<u32>,
@@ -295,55 +291,37 @@ pub struct Backend {
     pub repetitions: Option<u32>,
     pub iterations: Option<u32>,
     pub timeout: Duration,
-    /// The user's own interpreter, instead of an environment that benchgate makes.
     pub python: Option<PathBuf>,
     pub env: BTreeMap<String, String>,
 }
 
 /// `[measure]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measure {
-    /// Repetitions inside one process; like the next three, `None` lets each benchmark have what suits its length.
     pub repetitions: Option<u32>,
-    /// Iterations of one repetition, instead of `min_time`.
     pub iterations: Option<u32>,
-    /// Least time of one repetition.
     pub min_time: Option<Duration>,
-    /// Untimed warm-up before the first repetition.
     pub warmup: Option<Duration>,
-    /// Processes per benchmark for a run with one side.
     pub processes: u32,
-    /// No further blocks are started after this; open rows are inconclusive.
     pub time_budget: Option<Duration>,
-    /// One benchmark process.
     pub timeout: Duration,
     pub compile_timeout: Duration,
     pub export_timeout: Duration,
-    /// Processors to pin a CPU target to; `None` lets benchgate leave one to the host.
     pub cpus: Option<Vec<usize>>,
-    /// What to lock the GPU's clock to while measuring; `None` touches no setting.
     pub lock_clocks: Option<GpuClock>,
-    /// Which benchmarks are profiled.
     pub profile: Profiling,
-    /// Compilers at once; `None` is one per processor.
     pub jobs: Option<usize>,
-    /// Seed of the schedule's order; `None` lets each session draw its own.
     pub seed: Option<u64>,
 }
 
 /// `[store]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
-    /// The folder of the baseline, relative to the configuration.
     pub folder: PathBuf,
-    /// An object store, instead of the folder.
     pub url: Option<StoreUrl>,
-    /// A branch of `remote` that holds nothing else, instead of the folder.
     pub branch: Option<String>,
     pub remote: String,
-    /// Most sessions that a gate reads.
     pub sessions: usize,
-    /// Age in days from which a baseline is called stale.
     pub stale_days: u32,
 }
 
@@ -353,14 +331,22 @@ pub struct GitHub {
     pub comment: CommentWhen,
     pub check_run: bool,
     pub annotations: bool,
-    /// Path of the workflow that measures, inside the repository.
     pub workflow: String,
-    /// Who comments, where the token can't say it.
     pub author: String,
 }
 
 /// When a pull request gets a comment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    strum::VariantNames,
+)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum CommentWhen {
     Always,
@@ -372,7 +358,9 @@ pub enum CommentWhen {
 }
 
 /// Which benchmarks are run under the runtime's profiler after they are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames, Serialize,
+)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Profiling {
     /// Those whose latency regressed or improved.

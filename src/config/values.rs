@@ -74,11 +74,6 @@ pub(super) fn is_line(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)
 }
 
-/// A calendar day, `YYYY-MM-DD`.
-pub(super) fn is_date(text: &str) -> bool {
-    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
-}
-
 /// An `https` (or `http`) address without credentials in it.
 pub(super) fn is_url(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));

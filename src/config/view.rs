@@ -25,16 +25,15 @@ pub(super) struct ConfigView<'a, 'de> {
 }
 
 /// Documents with every default of the grammar, by its text.
-static DEFAULTS: LazyLock<HashMap<&'static str, Value<'static>>> = LazyLock::new(|| {
-    fn collect(section: &'static Section, documents: &mut HashMap<&'static str, Value<'static>>) {
+static DEFAULTS: LazyLock<HashMap<String, Value<'static>>> = LazyLock::new(|| {
+    fn collect(section: &'static Section, documents: &mut HashMap<String, Value<'static>>) {
         for field in section.fields {
             // Kept as long as the program runs: there is one for each key.
-            let document =
-                |text| toml_span::parse(Box::leak(format!("default = {text}").into_boxed_str())).ok();
-            if let Some(text) = field.default
-                && let Some(document) = document(text)
+            if let Some(text) = field.default()
+                && let Ok(document) =
+                    toml_span::parse(Box::leak(format!("default = {text}").into_boxed_str()))
             {
-                documents.insert(text, document);
+                documents.insert(text.into_owned(), document);
             }
             if let Some(inner) = field.kind.section() {
                 collect(inner, documents);
@@ -46,7 +45,7 @@ static DEFAULTS: LazyLock<HashMap<&'static str, Value<'static>>> = LazyLock::new
     documents
 });
 
-fn default_value(text: &'static str) -> Option<&'static Value<'static>> {
+fn default_value(text: &str) -> Option<&'static Value<'static>> {
     DEFAULTS.get(text)?.as_table()?.get("default")
 }
 
@@ -73,7 +72,7 @@ impl<'a, 'de> ConfigView<'a, 'de> {
         let field = self.section.and_then(|section| section.field(key));
         Self {
             given: self.given.and_then(|value| value.as_table()).and_then(|table| table.get(key)),
-            default: field.and_then(|field| default_value(field.default?)),
+            default: field.and_then(|field| default_value(&field.default()?)),
             section: field.and_then(|field| field.kind.section()),
         }
     }

@@ -5,15 +5,18 @@ use serde_json::{Value, json};
 use crate::record::PlanFile;
 
 /// Who runs the shards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, strum::EnumMessage, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum PlanFormat {
-    /// The `matrix` of a job of GitHub Actions.
+    /// The `matrix` of a job of GitHub Actions, on one line
     Github,
-    /// Steps for `buildkite-agent pipeline upload`.
+    /// Steps for `buildkite-agent pipeline upload`
     Buildkite,
-    /// Lines for `sbatch`.
+    /// Options for `sbatch`, a line for each kind of runner
     Slurm,
-    /// The shards for any other program.
+    /// The shards, for any other program
     Json,
 }
 

@@ -2,9 +2,9 @@
 
 use globset::{Glob, GlobMatcher};
 
-use crate::model::{BenchmarkName, Metric};
+use crate::model::{BenchmarkName, Metric, is_date};
 
-use super::{Floor, MetricPolicy, Override, Policy, Waiver, WaiverUse};
+use super::{MetricPolicy, Override, Policy, Waiver, WaiverUse};
 
 /// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports
 /// it, and the gate must not grow or shrink what it covers.
@@ -29,12 +29,6 @@ pub struct Rules<'a> {
     overrides: Vec<(Pattern, &'a Override)>,
     waivers: Vec<(Pattern, &'a Waiver)>,
     today: &'a str,
-}
-
-impl MetricPolicy {
-    /// For metrics the policy doesn't name: judged like a time, reported, never fatal.
-    pub const UNNAMED: Self =
-        Self { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false };
 }
 
 impl<'a> Rules<'a> {
@@ -88,6 +82,7 @@ impl<'a> Rules<'a> {
             owner: waiver.owner.clone(),
             reason: waiver.reason.clone(),
             expires: waiver.expires.clone(),
+            // A waiver without a readable last day would be one without an end.
             expired: !is_date(&waiver.expires)
                 || !is_date(self.today)
                 || waiver.expires.as_str() < self.today,
@@ -96,15 +91,4 @@ impl<'a> Rules<'a> {
         uses.sort_by_key(|waiver| waiver.expired);
         uses.into_iter().next()
     }
-}
-
-/// `YYYY-MM-DD`, so that comparing texts compares days. Anything else never holds: a waiver without a
-/// readable last day would be one without an end.
-fn is_date(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() == 10
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
 }

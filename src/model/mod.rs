@@ -7,6 +7,7 @@ mod word;
 
 mod benchmark;
 mod count;
+mod date;
 mod device;
 mod disclose;
 mod foreign;
@@ -29,6 +30,7 @@ mod visible;
 
 pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries, Workload};
 pub use count::counted;
+pub use date::is_date;
 pub use device::{DeviceKind, GpuClock, device_driver};
 pub use disclose::Disclose;
 pub use foreign::ForeignProcess;

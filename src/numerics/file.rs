@@ -9,7 +9,7 @@ use super::tensor::{DType, ShapeError, Tensor};
 const RAW_ENDING: &str = ".bin";
 
 /// A file that contains one tensor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct TensorFile {
     pub path: PathBuf,
     /// The type of a raw file in IREE's notation, `4x8xbf16`. Without one, the file is `.npy`.

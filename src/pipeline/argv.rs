@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::model::DeviceKind;
+use crate::model::{DeviceKind, device_driver};
 use crate::numerics::TensorFile;
 
 /// What decides a compiled module, in addition to the compiler and the source.
@@ -105,7 +105,7 @@ impl Execution {
             let prefix = if scope.is_empty() { String::new() } else { format!("{scope}=") };
             joined(&format!("--parameters={prefix}"), path)
         }));
-        if let Some(workers) = self.workers.filter(|_| self.device.starts_with("local-task")) {
+        if let Some(workers) = self.workers.filter(|_| device_driver(&self.device) == "local-task") {
             args.push(format!("--task_topology_group_count={workers}").into());
         }
         args.extend(self.allocators.iter().map(|spec| format!("--device_allocator={spec}").into()));

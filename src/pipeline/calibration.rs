@@ -8,17 +8,14 @@ use std::path::{Path, PathBuf};
 
 use crate::files;
 use crate::model::{Event, Progress, Testbed};
-use crate::record::{CalibrationRecord, RunFile};
+use crate::record::{CalibrationRecord, MOST_RESULT_BYTES, RunFile};
 
 use super::PipelineError;
 use super::cache::{KeyBuilder, write_atomically};
 
 /// A calibration older than this is left alone. Drivers, kernels and settings show in the testbed's
 /// fingerprint; dust, thermal paste and noisier neighbours don't, and they take months.
-const OLDEST_DAYS: i64 = 90;
-
-/// Bytes of a calibration, which is a run like any other.
-const MOST_BYTES: u64 = 512 << 20;
+pub const CALIBRATION_DAYS: i64 = 90;
 
 /// Where the calibration of a run comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,7 +80,7 @@ pub(super) fn find(
 }
 
 fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord, String> {
-    let bytes = files::read_bounded(path, MOST_BYTES).map_err(|error| error.to_string())?;
+    let bytes = files::read_bounded(path, MOST_RESULT_BYTES).map_err(|error| error.to_string())?;
     let file = RunFile::from_slice(&bytes).map_err(|error| error.to_string())?;
     if file.suite != suite {
         return Err(format!("it is of the suite {:?}, and this is {suite:?}", file.suite));
@@ -99,8 +96,8 @@ fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord
         .parse()
         .map_err(|_| format!("expected a time in `created`, found {:?}", file.created))?;
     let days = jiff::Timestamp::now().duration_since(created).as_hours() / 24;
-    if days > OLDEST_DAYS {
-        return Err(format!("it is {days} days old, and {OLDEST_DAYS} is the most"));
+    if days > CALIBRATION_DAYS {
+        return Err(format!("it is {days} days old, and {CALIBRATION_DAYS} is the most"));
     }
     file.calibration.ok_or_else(|| "it holds none".to_owned())
 }

@@ -10,7 +10,7 @@ use crate::gate;
 use crate::ingest;
 use crate::model::{Consequence, Context, Metric, Outcome, Run, Series};
 use crate::process::{Command, Exit, Finished};
-use crate::record::{Number, SampleMap, TelemetryRecord};
+use crate::record::{MOST_RESULT_BYTES, Number, SampleMap, TelemetryRecord};
 
 use super::PipelineError;
 use super::argv::Timing;
@@ -101,9 +101,6 @@ struct TimedRequest<'a> {
     repetitions: u32,
 }
 
-/// Bytes of what the benchmark tool prints: a row for each repetition.
-const MOST_BYTES: u64 = 512 << 20;
-
 /// Reads a process's own output. The tool may exit 0 without having measured anything, so success
 /// is what the file says, not the exit code alone. A process that measured less than it was asked for, or
 /// something else, failed.
@@ -111,12 +108,12 @@ fn samples(finished: &Finished, raw: &Path, log: &Path, asked: &TimedRequest<'_>
     let failed = |why: String| Err(StageFailure::new(why).into());
     if finished.exit != Exit::Success {
         // The file says more than stderr where the tool wrote one: the message of the failed row.
-        let said = files::read_bounded(raw, MOST_BYTES).ok().and_then(|bytes| row_failure(&bytes));
+        let said = files::read_bounded(raw, MOST_RESULT_BYTES).ok().and_then(|bytes| row_failure(&bytes));
         let ended = failure(finished, None);
         return failed(said.filter(|_| !ended.killed).unwrap_or(ended.why));
     }
     let error = diagnostics::despite_success(finished, log)?;
-    let bytes = match (files::read_bounded(raw, MOST_BYTES), &error) {
+    let bytes = match (files::read_bounded(raw, MOST_RESULT_BYTES), &error) {
         (Ok(bytes), _) => bytes,
         (Err(_), Some(said)) => return Err(printed_error(said).into()),
         (Err(error), None) => return Err(PipelineError::io("read", raw)(error).into()),

@@ -153,9 +153,9 @@ impl fmt::Debug for Command {
 /// In shell syntax, so that it can be copied and run again.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&quoted(self.program.as_os_str()))?;
+        f.write_str(&shell_word(&self.program))?;
         for arg in &self.args {
-            write!(f, " {}", quoted(arg))?;
+            write!(f, " {}", shell_word(arg))?;
         }
         Ok(())
     }
@@ -165,8 +165,9 @@ fn is_inherited(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| INHERITED.contains(&name))
 }
 
-fn quoted(word: &OsStr) -> String {
-    let word = Path::new(word).display().to_string();
+/// One word of a command, quoted for a shell.
+pub fn shell_word(word: impl AsRef<OsStr>) -> String {
+    let word = Path::new(word.as_ref()).display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word

@@ -29,7 +29,7 @@ mod supervisor;
 mod usage;
 
 pub use cancel::{Cancel, Interrupts, interrupts};
-pub use command::{Command, Exit, Finished};
+pub use command::{Command, Exit, Finished, shell_word};
 pub use containment::{Containment, containment};
 pub use error::ProcessError;
 pub use hide::{hide_memory, take_variable};

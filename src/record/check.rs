@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::Metric;
+use crate::model::{Metric, is_date};
 
 use super::RecordError;
 use super::error::wrong;
@@ -44,9 +44,5 @@ pub(super) fn timestamp(at: &str, text: &str) -> Result<(), RecordError> {
 }
 
 pub(super) fn date(at: &str, text: &str) -> Result<(), RecordError> {
-    match text.parse::<jiff::civil::Date>() {
-        // Other spellings of a day would not sort as days do.
-        Ok(day) if day.to_string() == text => Ok(()),
-        _ => Err(wrong(at, format!("expected a day as YYYY-MM-DD, found {text:?}"))),
-    }
+    if is_date(text) { Ok(()) } else { Err(wrong(at, format!("expected a day, YYYY-MM-DD, found {text:?}"))) }
 }

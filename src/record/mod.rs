@@ -33,6 +33,9 @@ mod tests;
 mod weight;
 mod write;
 
+/// Bytes of a result, benchgate's or another tool's. 5,000 benchmarks with every sample take a tenth of it.
+pub const MOST_RESULT_BYTES: u64 = 512 << 20;
+
 pub use crate::model::Number;
 pub use backend_v1::{
     BackendProcessRecord, BackendRecord, CollectedRecord, MemoryRecord, OperatorTimesRecord,

@@ -3,7 +3,7 @@
 use super::{RowView, View};
 
 /// What the rows of a section are sorted by. What is wrong or failed stays above what changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumString, strum::VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Order {
     /// What changed by its size, the rest as the suite has it.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use benchgate::exit_code::ExitCode;
+use benchgate::gate::described;
 use benchgate::ingest::Format;
-use benchgate::model::Verdict;
+use benchgate::model::{Metric, MetricSeries, Process, Series, Verdict};
 
 use crate::harness::World;
 
@@ -43,6 +44,26 @@ fn the_glossary_knows_every_verdict() {
     }
 }
 
+/// The first to fifth repetition of a process are 1 to 5, so its location names its quartile.
+#[test]
+fn the_glossary_names_the_quartile_that_is_a_process_s_location() {
+    let quartile = |metric: Metric| {
+        let samples = vec![1.0, 2.0, 3.0, 4.0, 5.0];
+        let process = Process { samples, slot: None, started: None };
+        let series = MetricSeries { metric, series: Series::Processes(vec![process]) };
+        match described(&series).unwrap().location {
+            2.0 => "lower quartile",
+            4.0 => "upper quartile",
+            other => panic!("{other} is neither quartile"),
+        }
+    };
+    let text = document("glossary.md");
+    let entry = text.lines().find(|line| line.starts_with("| **location** |")).unwrap();
+    let cost = format!("the {} of its repetitions", quartile(Metric::LATENCY));
+    let rate = format!("(the {} if higher is better)", quartile(Metric::THROUGHPUT));
+    assert!(entry.contains(&cost) && entry.contains(&rate), "expected {cost:?} and {rate:?}, found {entry}");
+}
+
 /// Everything that holds tests.
 fn sources(folder: &Path, text: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -79,7 +100,7 @@ fn every_threat_names_tests_that_exist() {
 }
 
 /// Every Markdown file of the repository, but for evidence, which is quoted as it was, and for data of others.
-fn documents() -> Vec<(String, String)> {
+pub fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];

@@ -15,6 +15,7 @@ mod contradictions;
 mod device;
 mod doctor;
 mod documents;
+mod documents_configuration;
 mod error_tour;
 mod fleet;
 mod gate;

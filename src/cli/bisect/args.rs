@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::model::Metric;
+
 use super::super::rendering::{Format, OutputArgs};
 use super::super::session::MeasureArgs;
 use super::super::store_args::StoreArgs;
@@ -56,7 +58,7 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", requires = "build")]
     pub build_repository: Option<PathBuf>,
     /// What got worse: a metric (latency, dispatch-count, vmfb-size, …), `outputs` (wrong results) or `failure`
-    #[arg(long, value_name = "WHAT", default_value = "latency", value_parser = Observable::parse)]
+    #[arg(long, value_name = "WHAT", default_value_t = Observable::Metric(Metric::LATENCY), value_parser = Observable::parse)]
     pub observe: Observable,
     #[command(flatten)]
     pub store: StoreArgs,

@@ -67,19 +67,16 @@ impl Builds {
         let finished = runtime::block_on(async |cancel| {
             process::run(&command, &cancel)
                 .await
-                .map_err(|error| CliError::Failed { message: format!("failed to {error}"), hint: None })
+                .map_err(|error| CliError::failed(format!("failed to {error}")))
         })?;
         match finished.exit {
             Exit::Success => Ok(()),
-            Exit::Interrupted => Err(Unusable::Stop(CliError::Interrupted)),
+            Exit::Interrupted => Err(Unusable::Stop(CliError::interrupted())),
             exit => Err(Unusable::Skipped(format!("the build {exit} (log: {})", log.display()))),
         }
     }
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Unusable {
-    Unusable::Stop(CliError::Failed {
-        message: format!("failed to write {}: {error}", path.display()),
-        hint: None,
-    })
+    Unusable::Stop(CliError::failed(format!("failed to write {}: {error}", path.display())))
 }

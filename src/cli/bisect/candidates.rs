@@ -28,7 +28,7 @@ pub struct Candidates {
 pub struct Candidate {
     pub name: String,
     pub title: Option<String>,
-    /// Tells it from all others: a version, a commit, a pin.
+    /// Distinguishes it from all others: a version, a commit, a pin.
     pub id: String,
 }
 
@@ -37,10 +37,6 @@ enum Source {
     Pins(Vec<Pin>),
     Commits { repository: Repository, suite: PathBuf },
     Builds(Builds),
-}
-
-fn usage(message: String, hint: &str) -> CliError {
-    CliError::Usage { message, hint: Some(hint.to_owned()) }
 }
 
 impl Candidates {
@@ -54,13 +50,11 @@ impl Candidates {
             (Some(file), ..) => listed(file)?,
             (None, Some(good), Some(bad)) => between(args, &config, (good, bad), &cache, terminal)?,
             // clap asks for both.
-            _ => return Err(usage("a bisection needs --good and --bad".to_owned(), "name both ends")),
+            _ => return Err(CliError::usage("a bisection needs --good and --bad").hint("name both ends")),
         };
         match list.as_slice() {
-            [] | [_] => Err(usage(
-                "the range is empty: the good and the bad end are the same".to_owned(),
-                "name two different ends, the good one first",
-            )),
+            [] | [_] => Err(CliError::usage("the range is empty: the good and the bad end are the same")
+                .hint("name two different ends, the good one first")),
             [good, .., bad] => {
                 terminal.note(&format!(
                     "{} candidates from {} (good) to {} (bad)",
@@ -78,9 +72,8 @@ impl Candidates {
         let candidate = &self.list[at];
         let head = |config: &Config| -> Result<SideInput, Unusable> {
             let side = side(SideName::Head, config)?;
-            side.map(|side| SideInput { name, ..side }).ok_or_else(|| {
-                Unusable::Stop(CliError::Internal { message: "every configuration has a head".to_owned() })
-            })
+            side.map(|side| SideInput { name, ..side })
+                .ok_or_else(|| Unusable::Stop(CliError::internal("every configuration has a head")))
         };
         match &self.source {
             Source::Commits { repository, suite } => {
@@ -172,17 +165,16 @@ fn between(
             let all = runtime::block_on(async |cancel| Ok(toolchain::releases(cache, &cancel).await?))?;
             for end in [good, bad] {
                 if !all.iter().any(|version| version == end) {
-                    return Err(usage(
-                        format!("failed to find the IREE release {end}: the index has {}", all.join(", ")),
-                        "name releases of the index; a tag of this repository is written refs/tags/NAME",
-                    ));
+                    return Err(CliError::usage(format!(
+                        "failed to find the IREE release {end}: the index has {}",
+                        all.join(", ")
+                    ))
+                    .hint("name releases of the index; a tag of this repository is written refs/tags/NAME"));
                 }
             }
             if first > last {
-                return Err(usage(
-                    format!("the release {bad} is older than {good}"),
-                    "swap --good and --bad",
-                ));
+                return Err(CliError::usage(format!("the release {bad} is older than {good}"))
+                    .hint("swap --good and --bad"));
             }
             let inside =
                 |version: &&String| release_order(version).is_some_and(|at| first <= at && at <= last);
@@ -198,10 +190,10 @@ fn between(
             let line = repository.line(good, bad)?;
             Ok((commits(line), Source::Commits { repository, suite }))
         }
-        _ => Err(usage(
-            format!("{good} and {bad} are a release and a commit, and nothing lies between those"),
-            "name two releases, or two commits; a tag like 1.2.0 is written refs/tags/1.2.0",
-        )),
+        _ => Err(CliError::usage(format!(
+            "{good} and {bad} are a release and a commit, and nothing lies between those"
+        ))
+        .hint("name two releases, or two commits; a tag like 1.2.0 is written refs/tags/1.2.0")),
     }
 }
 

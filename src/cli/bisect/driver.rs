@@ -1,4 +1,4 @@
-//! Asks the search what to measure, measures it, and tells the search.
+//! Asks the search what to measure, measures it, and hands the result to the search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::pipeline::SideInput;
 use crate::record::BisectionFile;
 use crate::report::{self, BisectionFacts};
 
-use super::super::{CliError, Terminal};
+use super::super::{CliError, ErrorKind, Terminal};
 use super::args::{Args, MAX_BLOCKS};
 use super::candidates::Candidates;
 use super::flags;
@@ -44,7 +44,7 @@ impl<'a> Driver<'a> {
         let policy = args.measure.limit(candidates.config.policy.clone());
         let options = args.observe.options(&policy, args.measure.max_blocks.unwrap_or(MAX_BLOCKS));
         let work = args.measure.prepared_work_dir(&candidates.config.root)?;
-        let journal = Journal::open(&work, &identity(args, &candidates))?;
+        let journal = Journal::open(&work, &identity(args, &candidates)?)?;
         let search = Search::new(candidates.list.len(), options.clone());
         let mut driver = Self {
             args,
@@ -167,13 +167,14 @@ impl<'a> Driver<'a> {
     fn skip(&mut self, at: usize, why: String) -> Result<(), CliError> {
         if at == 0 || at == self.last() {
             let end = if at == 0 { "good" } else { "bad" };
-            return Err(CliError::Failed {
-                message: format!("failed to measure the {end} end {}: {why}", self.name(at)),
-                hint: Some(format!(
-                    "choose another {end} end{}",
-                    if at == 0 { "" } else { ", or find the first failure with --observe failure" }
-                )),
-            });
+            return Err(CliError::failed(format!(
+                "failed to measure the {end} end {}: {why}",
+                self.name(at)
+            ))
+            .hint(format!(
+                "choose another {end} end{}",
+                if at == 0 { "" } else { ", or find the first failure with --observe failure" }
+            )));
         }
         self.terminal.warn(&format!("skipping {}: {why}", self.name(at)));
         self.search.skip(at, why.clone());
@@ -269,9 +270,9 @@ impl<'a> Driver<'a> {
         match measure.measure(sides, &output, self.terminal) {
             Ok(_) => {}
             // Nothing that the filter selects: a candidate without the benchmark.
-            Err(error @ CliError::Usage { .. }) => {
+            Err(error) if error.kind() == ErrorKind::Usage => {
                 let at = [pair.head, pair.base].into_iter().find(|at| *at != 0 && *at != self.last());
-                return at.map_or(Err(CliError::Internal { message: error.to_string() }), |at| {
+                return at.map_or(Err(CliError::internal(error.to_string())), |at| {
                     self.skip(at, error.to_string())
                 });
             }
@@ -324,10 +325,8 @@ impl<'a> Driver<'a> {
             self.benchmark = visit.head.benchmarks.first().map(|benchmark| benchmark.name.to_string());
         }
         let Some(name) = self.benchmark.clone() else {
-            return Err(CliError::Failed {
-                message: "failed to compare the ends: no benchmark has a result on both".to_owned(),
-                hint: Some("--filter is matched against model/target/function".to_owned()),
-            });
+            return Err(CliError::failed("failed to compare the ends: no benchmark has a result on both")
+                .hint("--filter is matched against model/target/function"));
         };
         let mut usable = true;
         let sides = [(pair.base, &visit.base), (pair.head, &visit.head)];
@@ -367,9 +366,8 @@ impl<'a> Driver<'a> {
         let Some(name) = self.benchmark.as_ref().filter(|_| !visits.is_empty()) else { return Ok(None) };
         let (base, head) = joined(&visits, name);
         let (metric, policy) = (&self.options.metric, &self.options.policy);
-        let observed = Observed::paired(&base, &head, metric, policy).map_err(|lint| CliError::Failed {
-            message: format!("failed to use the measurements of {name}: {}", lint.detail),
-            hint: None,
+        let observed = Observed::paired(&base, &head, metric, policy).map_err(|lint| {
+            CliError::failed(format!("failed to use the measurements of {name}: {}", lint.detail))
         })?;
         Ok(Some(observed))
     }
@@ -413,19 +411,21 @@ fn problem(benchmark: &Benchmark) -> Option<String> {
 /// The filter that selects one benchmark.
 pub fn only(name: &str) -> Result<Regex, CliError> {
     Regex::new(&format!("^{}$", regex::escape(name)))
-        .map_err(|error| CliError::Internal { message: format!("failed to select {name}: {error}") })
+        .map_err(|error| CliError::internal(format!("failed to select {name}: {error}")))
 }
 
 /// All that makes it another search: its candidates, what is measured of them, and how.
-fn identity(args: &Args, candidates: &Candidates) -> Vec<String> {
+fn identity(args: &Args, candidates: &Candidates) -> Result<Vec<String>, CliError> {
     let mut identity: Vec<String> = candidates.list.iter().map(|candidate| candidate.id.clone()).collect();
     let config = &candidates.config;
     identity.push(format!("observe {}", args.observe.name()));
     identity.extend(args.measure.filter.iter().map(|filter| format!("filter {filter}")));
     // A changed suite is another search. Commits bring their own, but are measured and judged by this one.
-    identity.push(format!("{:?}", (&config.head.flags, &config.models, &config.targets)));
+    let suite = (&config.head.flags, &config.models, &config.targets);
     // How long and by how many compilers is not what is measured.
     let measure = crate::config::Measure { time_budget: None, jobs: None, ..config.measure.clone() };
-    identity.push(format!("{:?}", (measure, &config.policy.metrics, &config.policy.overrides)));
-    identity
+    let policy = (&config.policy.metrics, &config.policy.overrides);
+    let stored = serde_json::to_string(&(suite, measure, policy));
+    identity.push(stored.map_err(|error| CliError::failed(format!("failed to name the search: {error}")))?);
+    Ok(identity)
 }

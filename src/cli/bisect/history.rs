@@ -32,10 +32,8 @@ struct Slowdown<'a> {
 /// The same arguments with both ends, and with the benchmark that got slower there.
 pub fn with_ends(args: &Args, terminal: &Terminal) -> Result<Args, CliError> {
     let Observable::Metric(metric) = &args.observe else {
-        return Err(refused(
-            format!("stored sessions have no level of {}", args.observe.name()),
-            "name both ends with --good and --bad",
-        ));
+        return Err(no_range(&format!("stored sessions have no level of {}", args.observe.name()))
+            .hint("name both ends with --good and --bad"));
     };
     let config = args.measure.load()?;
     let root = std::path::absolute(&config.root).unwrap_or_else(|_| config.root.clone());
@@ -46,8 +44,7 @@ pub fn with_ends(args: &Args, terminal: &Terminal) -> Result<Args, CliError> {
     let filter = Filter::new(&args.measure.filter);
     let newest = timeline.as_ref().and_then(|timeline| newest_slowdown(timeline, metric, &filter));
     let (Some(timeline), Some(found)) = (&timeline, newest) else {
-        return Err(refused(
-            format!("no {} in {} got worse by 1 % or more", metric.name, shelf.folder),
+        return Err(no_range(&format!("no {} in {} got worse by 1 % or more", metric.name, shelf.folder)).hint(
             "name both ends with --good and --bad; `benchgate baseline show --changes` lists what is stored",
         ));
     };
@@ -55,10 +52,11 @@ pub fn with_ends(args: &Args, terminal: &Terminal) -> Result<Args, CliError> {
     let (good, bad) = (commit(old)?, commit(new)?);
     let change = format!("{} of {} changed by {}", metric.name, found.benchmark, report::change(found.ratio));
     if good == bad {
-        return Err(refused(
-            format!("{change} between {} and {}, which measured the same commit {good}", old.name, new.name),
-            "look at the machine, or name two toolchains with --good and --bad",
-        ));
+        return Err(no_range(&format!(
+            "{change} between {} and {}, which measured the same commit {good}",
+            old.name, new.name
+        ))
+        .hint("look at the machine, or name two toolchains with --good and --bad"));
     }
     terminal.note(&format!("{change} between the stored sessions {} and {}", old.name, new.name));
     let mut args = args.clone();
@@ -67,19 +65,14 @@ pub fn with_ends(args: &Args, terminal: &Terminal) -> Result<Args, CliError> {
     Ok(args)
 }
 
-fn refused(why: String, hint: &str) -> CliError {
-    CliError::Usage {
-        message: format!("failed to find a range to search: {why}"),
-        hint: Some(hint.to_owned()),
-    }
+fn no_range(why: &str) -> CliError {
+    CliError::usage(format!("failed to find a range to search: {why}"))
 }
 
 fn commit(session: &Session) -> Result<String, CliError> {
     session.commit.clone().ok_or_else(|| {
-        refused(
-            format!("the stored session {} does not say which commit it measured", session.name),
-            "name both ends with --good and --bad",
-        )
+        no_range(&format!("the stored session {} does not say which commit it measured", session.name))
+            .hint("name both ends with --good and --bad")
     })
 }
 

@@ -1,5 +1,7 @@
 //! What a bisection looks at.
 
+use std::fmt;
+
 use crate::gate::Policy;
 use crate::gate::bisect::{BisectOptions, Observed};
 use crate::model::{Benchmark, Metric, MetricKind, Outcome, Series, Stage, Verdict, VerifyCode};
@@ -14,17 +16,26 @@ pub enum Observable {
     Failure,
 }
 
+impl fmt::Display for Observable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl Observable {
     pub fn parse(word: &str) -> Result<Self, String> {
         match word {
             "outputs" => Ok(Self::Outputs),
             "failure" => Ok(Self::Failure),
             // One compilation a candidate, while other compilers run: nothing that a search could stand on.
-            "compile-time" => Err("compile time is measured once and can't be bisected".to_owned()),
+            name if name == Metric::COMPILE_TIME.name => {
+                Err("compile time is measured once and can't be bisected".to_owned())
+            }
             name => Metric::built_in(name).map(Self::Metric).ok_or_else(|| {
                 let all = Metric::BUILT_IN;
                 let known = all.iter().map(|metric| metric.name.as_ref());
-                let known = known.filter(|name| *name != "compile-time").collect::<Vec<_>>().join(", ");
+                let known =
+                    known.filter(|name| *name != Metric::COMPILE_TIME.name).collect::<Vec<_>>().join(", ");
                 format!("expected {known}, outputs or failure")
             }),
         }

@@ -30,7 +30,7 @@ pub struct Journal {
 }
 
 fn failed(doing: &str, path: &Path, error: &dyn std::fmt::Display) -> CliError {
-    CliError::Failed { message: format!("failed to {doing} {}: {error}", path.display()), hint: None }
+    CliError::failed(format!("failed to {doing} {}: {error}", path.display()))
 }
 
 impl Journal {

@@ -2,12 +2,13 @@
 
 use crate::config::Config;
 use crate::device::{self, Gpu, GpuReading, Gpus, Limit};
+use crate::model::DeviceKind;
 
 use super::finding::Finding;
 
 pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
     let gpus = Gpus::find();
-    let wanted = devices(config).into_iter().any(|device| !device.starts_with("local-"));
+    let wanted = needs_gpu(config);
     let mut found = Vec::new();
     if let Some(problem) = gpus.problem() {
         found.push(Finding::error(
@@ -22,7 +23,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
         found.push(if wanted {
             Finding::error(
                 "gpu",
-                "there is none that a driver tells of",
+                "no GPU driver reports a device",
                 "A target of this suite needs one.",
                 "Measure on a machine with a GPU and its driver.",
             )
@@ -46,7 +47,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
     found
 }
 
-/// One line with what the driver tells.
+/// One line with what the driver reports.
 fn described(gpu: &Gpu, now: &GpuReading) -> String {
     let mut parts = vec![format!("{} ({}, {})", gpu.name, gpu.id, gpu.pci)];
     let mut add = |part: Option<String>| parts.extend(part);
@@ -102,11 +103,11 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
     found
 }
 
-/// Every device that the configuration names.
-pub(super) fn devices(config: Option<&Config>) -> Vec<&str> {
-    config
-        .map(|config| config.targets.iter().map(|target| target.device.as_str()).collect())
-        .unwrap_or_default()
+/// Whether any target of the suite is not a CPU.
+pub(super) fn needs_gpu(config: Option<&Config>) -> bool {
+    config.is_some_and(|config| {
+        config.targets.iter().any(|t| DeviceKind::from_uri(&t.device) != DeviceKind::Cpu)
+    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::device::{self, Governance, Usage};
+use crate::pipeline::CALIBRATION_DAYS;
 use crate::process::{self, Containment};
 use crate::record::RunFile;
 
@@ -14,8 +15,6 @@ use super::finding::Finding;
 const LOOK: Duration = Duration::from_millis(500);
 /// Share of a processor that a quiet machine's own services take.
 const QUIET: f64 = 0.05;
-/// After so many days a calibration describes another machine: drivers, heat and neighbours change.
-const CALIBRATION_DAYS: i64 = 90;
 
 /// Every finding about this machine, in the order a measurement meets them.
 pub(super) fn findings(place: &Place) -> Vec<Finding> {
@@ -64,7 +63,7 @@ fn governor(governance: &Governance, virtual_machine: bool) -> Option<Finding> {
     match names.as_slice() {
         [] if virtual_machine => Some(Finding::note(
             ID,
-            "the clock is the hypervisor's, and can't be seen",
+            "CPU frequency is not visible inside this virtual machine",
             "Neighbours on the same host change it.",
             "Measure in pairs (a base and a head side in one job); a dedicated host is steadier.",
         )),
@@ -117,7 +116,7 @@ fn neighbours(usage: Option<Usage>) -> Finding {
     );
     if usage.foreign + usage.stolen > usage.resolution.max(QUIET) {
         let why = "A process that shares its processor measures both.";
-        Finding::warning(ID, what, why, "Stop what runs there, or give the runner a machine of its own.")
+        Finding::warning(ID, what, why, "Stop what runs there, or give the runner a dedicated machine.")
     } else {
         Finding::ok(ID, what)
     }

@@ -55,7 +55,7 @@ fn room(cache: &Path) -> Finding {
 async fn version(program: &str, cancel: &Cancel) -> Result<Option<String>, CliError> {
     let command = Command::new(program, PATIENCE).arg("--version").capture_stdout();
     match process::run(&command, cancel).await {
-        Ok(finished) if finished.exit == Exit::Interrupted => Err(CliError::Interrupted),
+        Ok(finished) if finished.exit == Exit::Interrupted => Err(CliError::interrupted()),
         Ok(finished) if finished.exit.is_success() => {
             let text = String::from_utf8_lossy(&finished.stdout).into_owned();
             Ok(text.lines().next().map(|line| line.trim().to_owned()))
@@ -87,7 +87,7 @@ async fn python(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
     const ID: &str = "python";
     Ok(match toolchain::pythons(cancel).await {
         Ok(found) if !found.is_empty() => Finding::ok(ID, format!("Python {}", found.join(", "))),
-        Err(ToolchainError::Interrupted) => return Err(CliError::Interrupted),
+        Err(ToolchainError::Interrupted) => return Err(CliError::interrupted()),
         Ok(_) | Err(_) if needed => Finding::error(
             ID,
             "there is no Python 3.10 or newer",
@@ -127,7 +127,7 @@ async fn tools(config: &Config, cache: &Path, cancel: &Cancel) -> Result<Vec<Fin
                 );
                 Finding::ok(ID, what)
             }
-            Err(ToolchainError::Interrupted) => return Err(CliError::Interrupted),
+            Err(ToolchainError::Interrupted) => return Err(CliError::interrupted()),
             Err(error @ ToolchainError::NotInstalled { .. }) => Finding::note(
                 ID,
                 format!("IREE {} is pinned and locked, and not installed yet", side.pin.version),

@@ -20,7 +20,7 @@ use templates::{Answers, Template};
 /// and opens issues about what got slower. Existing files are never overwritten; an existing suite only gets its
 /// workflows.
 ///
-/// With --shards several machines measure one run: the workflows plan, measure each shard in a job of its own, and
+/// With --shards several machines measure one run: the workflows plan, measure each shard in a separate job, and
 /// merge.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -115,10 +115,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let filled = |workflow: Template| (root.join(workflow.path()), workflow.fill(&answers).into_bytes());
         files.extend(Template::ALL.map(filled));
     } else if has_suite {
-        return Err(CliError::Usage {
-            message: UNKNOWN_ACTION.to_owned(),
-            hint: Some("name it: --action OWNER/REPO@COMMIT, with all 40 digits".to_owned()),
-        });
+        return Err(
+            CliError::usage(UNKNOWN_ACTION).hint("name it: --action OWNER/REPO@COMMIT, with all 40 digits")
+        );
     }
     write(&files, terminal)?;
     if keeps_ignore && !has_suite {
@@ -162,12 +161,12 @@ fn answers(args: &Args) -> Result<Answers, CliError> {
         .unwrap_or_default();
     let inside =
         inside.to_str().filter(|path| path.split('/').all(|part| part.is_empty() || name(part).is_ok()));
-    let inside = inside.ok_or_else(|| CliError::Usage {
-        message: format!(
+    let inside = inside.ok_or_else(|| {
+        CliError::usage(format!(
             "{} has letters in its path that a workflow would need quoted",
             args.folder.display()
-        ),
-        hint: Some("give the folder a plainer name".to_owned()),
+        ))
+        .hint("give the folder a plainer name")
     })?;
     Ok(Answers {
         suite: args.suite.clone().or(named).unwrap_or_else(|| "suite".to_owned()),
@@ -211,12 +210,10 @@ fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliErr
 }
 
 fn already_there(paths: &str) -> CliError {
-    CliError::Usage {
-        message: format!("failed to write {paths}: already there, and nothing is overwritten"),
-        hint: Some("move it away, or run init in another folder to compare".to_owned()),
-    }
+    CliError::usage(format!("failed to write {paths}: already there, and nothing is overwritten"))
+        .hint("move it away, or run init in another folder to compare")
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::Failed { message: format!("failed to write {}: {error}", path.display()), hint: None }
+    CliError::failed(format!("failed to write {}: {error}", path.display()))
 }

@@ -35,23 +35,23 @@ const BACKENDS: [&str; 2] = ["eager", "inductor"];
 /// # Errors
 /// A checkout without models, or a file that can't be read or is not `torchbench.yaml`.
 pub fn suite(checkout: &Path, file: Option<&Path>, folder: &Path) -> Result<String, CliError> {
-    let usage = |message: String| CliError::Usage { message, hint: None };
     let source = checkout.join("torchbenchmark/models");
-    let models = models(&source).map_err(|error| CliError::Usage {
-        message: format!("failed to read {}: {error}", source.display()),
-        hint: Some("clone https://github.com/pytorch/benchmark and name its folder".to_owned()),
+    let models = models(&source).map_err(|error| {
+        CliError::usage(format!("failed to read {}: {error}", source.display()))
+            .hint("clone https://github.com/pytorch/benchmark and name its folder")
     })?;
     let settings = file.map(|file| {
         let text = std::fs::read_to_string(file).map_err(|error| error.to_string());
         let settings = text.and_then(|text| Settings::read(&text));
-        settings.map_err(|error| usage(format!("failed to read {}: {error}", file.display())))
+        settings.map_err(|error| CliError::usage(format!("failed to read {}: {error}", file.display())))
     });
     // Relative paths of a suite start at its folder.
     let path = match folder == Path::new(".") {
         true => checkout.to_owned(),
-        false => std::path::absolute(checkout).map_err(|error| usage(error.to_string()))?,
+        false => std::path::absolute(checkout).map_err(|error| CliError::usage(error.to_string()))?,
     };
-    let path = path.to_str().ok_or_else(|| usage(format!("{} is not valid UTF-8", path.display())))?;
+    let path =
+        path.to_str().ok_or_else(|| CliError::usage(format!("{} is not valid UTF-8", path.display())))?;
     Ok(tables(&models, path, settings.transpose()?.as_ref()))
 }
 
@@ -75,8 +75,7 @@ fn models(folder: &Path) -> std::io::Result<Vec<String>> {
 struct Settings(Value);
 
 impl Settings {
-    /// # Errors
-    /// Why the text is not such a file, as a fragment.
+    /// The error is a fragment of a message.
     fn read(text: &str) -> Result<Self, String> {
         let all: Value = serde_saphyr::from_str(text)
             .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())?;

@@ -10,7 +10,7 @@ use crate::store::{self, BaselineFolder, Files};
 
 use super::super::Place;
 use super::super::finding::Finding;
-use super::super::gpu::devices;
+use super::super::gpu::needs_gpu;
 use super::roles::{Role, Workflows};
 
 pub(super) fn findings(
@@ -70,7 +70,7 @@ fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, Str
     for (suite, testbed) in shelves.into_iter().filter(|(suite, _)| *suite == wanted) {
         let shelf = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))
             .map_err(|error| error.to_string())?;
-        // Names sort by time; one whose digits are no time says nothing.
+        // Names sort by time; one whose digits are not a time is skipped.
         for name in shelf.newest(files) {
             if let Some(began) = name.map_err(|error| error.to_string())?.began() {
                 newest = newest.max(Some(began));
@@ -131,7 +131,7 @@ fn owners(root: &Path, config: &Config) -> Option<Finding> {
 
 fn clocks(config: &Config) -> Option<Finding> {
     const ID: &str = "clocks";
-    if !devices(Some(config)).into_iter().any(|device| !device.starts_with("local-")) {
+    if !needs_gpu(Some(config)) {
         return None;
     }
     Some(match &config.measure.lock_clocks {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use crate::files;
 use crate::github::{Step, Workflow, WorkflowJob};
 
-/// No workflow is longer: what is, was not written to be one.
+/// Bytes of a workflow; a longer file is not one.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Every workflow that could be read, by path inside the repository.
@@ -142,11 +143,7 @@ fn is_own(root: &Path) -> bool {
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !about.is_file() || about.len() > MOST_BYTES {
-        return Err("it is no file of a sensible size".to_owned());
-    }
-    std::fs::read(path).map_err(|error| error.to_string())
+    files::read_bounded(path, MOST_BYTES).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
             format!("{} measures and publishes in one job", placed(&both)),
             "Anyone who may open a branch here could take its token. benchgate refuses it in public repositories and for \
              forks.",
-            "Publish in a job of its own, on `workflow_run`: `benchgate init` writes it.",
+            "Publish in a separate job, on `workflow_run`: `benchgate init` writes it.",
         );
     }
     writing.extend(secret);

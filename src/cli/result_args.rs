@@ -1,0 +1,83 @@
+//! Which results a command reads: one grammar for `compare`, `explain` and `report`.
+
+use clap::builder::TypedValueParser;
+use regex::Regex;
+
+use crate::ingest::Format;
+
+use super::inputs::{self, Loaded};
+use super::rendering::RunArgs;
+use super::select::SelectArgs;
+use super::{CliError, choices};
+
+/// Options of every command that reads results.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SourceArgs {
+    #[command(flatten)]
+    run: RunArgs,
+    /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
+    #[arg(long, value_name = "REGEX")]
+    pub filter: Vec<Regex>,
+    /// Format of the input; detected from the content by default
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    pub format_in: Option<Format>,
+}
+
+impl SourceArgs {
+    /// The results that were named, or the one of `--run`.
+    pub fn or_run(&self, named: &[String]) -> Vec<String> {
+        if named.is_empty() { vec![self.run.run.to_string_lossy().into_owned()] } else { named.to_vec() }
+    }
+}
+
+/// The two results that a command compares.
+#[derive(Debug, Clone, clap::Args)]
+pub struct PairArgs {
+    /// The result to compare with: PATH, PATH#base, PATH#head, a folder, a quoted glob, or - for stdin. A
+    /// run.json that holds both sides needs no second file [default: both sides of --run]
+    #[arg(value_name = "BASE", conflicts_with = "run")]
+    base_file: Option<String>,
+    /// The result to judge
+    #[arg(value_name = "HEAD")]
+    head_file: Option<String>,
+    /// A file or quoted glob of the base side; several are read as processes of one run
+    #[arg(
+        long = "base-file",
+        value_name = "FILE",
+        requires = "head",
+        conflicts_with_all = ["base_file", "head_file", "run"]
+    )]
+    base: Vec<String>,
+    /// A file or quoted glob of the head side
+    #[arg(long = "head-file", value_name = "FILE", requires = "base")]
+    head: Vec<String>,
+    #[command(flatten)]
+    pub source: SourceArgs,
+}
+
+impl PairArgs {
+    /// The results that are named without an option.
+    pub fn named(&self) -> impl Iterator<Item = &String> {
+        self.base_file.iter().chain(&self.head_file)
+    }
+
+    /// Reads both sides.
+    pub fn load(&self, select: &SelectArgs) -> Result<(Loaded, Loaded), CliError> {
+        let (base, head) = if self.base.is_empty() {
+            (self.source.or_run(self.base_file.as_slice()), self.head_file.as_slice().to_vec())
+        } else {
+            (self.base.clone(), self.head.clone())
+        };
+        let format = self.source.format_in;
+        if select.splits_one() && head.is_empty() {
+            let loaded = inputs::load_side(&inputs::expand(&base)?, format)?;
+            return Ok((loaded.clone(), loaded));
+        }
+        inputs::load_pair(&base, &head, format)
+    }
+}
+
+/// The formats that can be read.
+pub fn format_parser() -> impl TypedValueParser<Value = Format> {
+    choices::described(Format::ALL, Format::into_str, |format| Some(format.description()))
+}
