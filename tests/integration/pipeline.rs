@@ -224,31 +224,95 @@ fn find(folder: &std::path::Path, name: &str) -> std::path::PathBuf {
     panic!("no {name}");
 }
 
-/// Kills the run at several moments; each time the next one goes on, and in the end the same set of
-/// results is there as without a kill.
+/// Whose benchmark tool writes a line to `starts` each time it is started, and hangs at the start whose number is in
+/// `stop`: there a run can be killed at the same place on every host.
+fn stopping_suite() -> Suite {
+    let suite = Suite::new();
+    let starts = suite.world.write("starts", "");
+    let stop = suite.world.write("stop", "0");
+    let count = format!(
+        "shell=echo >> {starts}; test $(wc -l < {starts}) -ne $(cat {stop}) || sleep 600",
+        starts = starts.display(),
+        stop = stop.display()
+    );
+    let suite = suite
+        .model("a", &["latency-us=1000", &count])
+        .model("b", &["latency-us=500", &count])
+        .base("")
+        .head(&flags("latency-us=2000"))
+        .measure("seed = 1\n")
+        .write();
+    let toml = suite.world.read("benchgate.toml").replace("timeout = \"20s\"", "timeout = \"600s\"");
+    suite.world.write("benchgate.toml", toml);
+    suite
+}
+
+fn starts(suite: &Suite) -> usize {
+    suite.world.read("starts").lines().count()
+}
+
+/// Kills a gate while its benchmark tool is in the start of this number; returns the session, and the processes that
+/// were finished, as its journal has them.
+fn kill_at_start(suite: &Suite, number: usize) -> (String, Vec<serde_json::Value>) {
+    suite.world.write("stop", number.to_string());
+    let mut child = suite.world.command(["gate"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while starts(suite) < number {
+        assert!(begun.elapsed() < Duration::from_secs(300), "the tool was started {} times", starts(suite));
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before start {number}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    suite.world.write("stop", "0");
+    let read = |path: &std::path::Path| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let head = find(&suite.world.work().join(".benchgate/sessions"), "session.json");
+    let processes = std::fs::read_dir(head.with_file_name("processes")).unwrap();
+    let mut kept: Vec<_> = processes
+        .map(|item| item.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| read(&path))
+        .collect();
+    kept.sort_by_key(|entry| entry["process"]["order"].as_u64());
+    (read(&head)["session"].as_str().unwrap().to_owned(), kept)
+}
+
+/// One kill inside the first block and one inside the second. The runs after them keep the blocks that were whole, and
+/// in the end the set of results is the same as without a kill.
 #[test]
 fn a_killed_run_goes_on_and_ends_with_the_same_set_of_results() {
-    let build = || {
-        Suite::new()
-            .model("a", &["latency-us=1000", "pause-ms=15"])
-            .model("b", &["latency-us=500", "pause-ms=15"])
-            .base("")
-            .head(&flags("latency-us=2000"))
-            .measure("seed = 1\n")
-            .write()
-    };
-    let whole = build();
+    let whole = stopping_suite();
     whole.world.run(["gate"]).expect_code(10);
 
-    let cut = build();
-    for pause in [150, 400, 700] {
-        let mut child = cut.world.command(["gate"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(pause));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    cut.world.run(["gate"]).expect_code(10);
+    let cut = stopping_suite();
+    let (session, kept) = kill_at_start(&cut, 3);
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    // The block that was cut begins anew; of the next one, two of four processes are finished.
+    let (resumed, kept) = kill_at_start(&cut, 3 + 7);
+    assert_eq!((&resumed, kept.len()), (&session, 6), "{kept:?}");
+    let before = starts(&cut);
+    let outcome = cut.world.run(["gate"]).expect_code(10);
+    let resuming = format!("resuming session {session} with 6 processes");
+    assert!(outcome.stderr.lines().any(|line| line.ends_with(&resuming)), "{}", outcome.stderr);
+    assert_eq!(cut.run_json()["session"], session);
+    assert_eq!(starts(&cut) - before, starts(&whole) - 4, "four processes were not started again");
     assert_eq!(cut.results(), whole.results());
+
+    let run = cut.run_json();
+    let measured: Vec<_> = run["sides"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|side| side["benchmarks"].as_array().unwrap())
+        .flat_map(|benchmark| benchmark["processes"].as_array().unwrap())
+        .map(|process| (&process["order"], &process["started"]))
+        .collect();
+    for (at, entry) in kept.iter().enumerate() {
+        let process = (&entry["process"]["order"], &entry["process"]["started"]);
+        assert_eq!(measured.contains(&process), at < 4, "{entry:#}");
+    }
 }
 
 #[test]

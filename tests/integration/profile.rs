@@ -1,10 +1,8 @@
 //! Time per kernel, from the profiler of the fake tools.
 
-use std::path::Path;
-
 use serde_json::Value;
 
-use crate::harness::World;
+use crate::real_tools;
 use crate::suite::Suite;
 
 const KERNELS: &str = "kernels=main_dispatch_0_matmul:600,main_dispatch_1_softmax:400";
@@ -126,30 +124,8 @@ fn explain_shows_what_did_not_move_only_when_asked() {
 #[test]
 #[ignore = "downloads IREE from the Python package index"]
 fn the_profiler_of_real_tools_is_read() {
-    let world = World::new();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
-    let data = ["mlp.input0.npy", "mlp.output0.npy", "mlp.irpa"].map(|name| format!("data/{name}"));
-    for name in data.iter().map(String::as_str).chain(["models/mlp.mlir", "benchgate.lock"]) {
-        world.write(name, std::fs::read(from.join(name)).unwrap());
-    }
-    world.write(
-        "benchgate.toml",
-        "[suite]\nname = \"real\"\n\n\
-         [toolchain]\nversion = \"3.13.0\"\ncommit = \"89ece87b89852100c0a4ac3d515e14842d090967\"\n\n\
-         [side.head]\n\n\
-         [[model]]\nname = \"mlp\"\nsource = \"models/mlp.mlir\"\ninputs = [\"data/mlp.input0.npy\"]\n\
-         expected = [\"data/mlp.output0.npy\"]\nparameters = [\"model=data/mlp.irpa\"]\n\n\
-         [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-sync\"\n\n\
-         [measure]\nprocesses = 2\nprofile = \"always\"\n",
-    );
-    let mut command = world.command(["run"]);
-    let passed_on = |name: &str| name.starts_with("PIP_") || name.starts_with("SSL_");
-    for (name, value) in std::env::vars_os().filter(|(name, _)| passed_on(&name.to_string_lossy())) {
-        command.env(name, value);
-    }
-    // Beside what cargo builds: once a checkout.
-    command.env("BENCHGATE_CACHE", Path::new(env!("CARGO_MANIFEST_DIR")).join("target/benchgate-cache"));
-    let outcome = world.finish(command);
+    let world = real_tools::quickstart_mlp("profile = \"always\"\n");
+    let outcome = world.finish(real_tools::command(&world, &["run"]));
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
     let benchmark = &run["sides"][0]["benchmarks"][0];

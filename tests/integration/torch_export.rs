@@ -2,14 +2,10 @@
 //! run, because it installs several gigabytes; `.ci/run torch` runs it.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::harness::{Outcome, World};
-
-/// Tools and torch are installed once a checkout, beside what cargo builds.
-fn shared_cache() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/benchgate-cache")
-}
+use crate::real_tools;
 
 /// A copy of an example, so that nothing is written into the source tree.
 fn example(name: &str) -> World {
@@ -25,16 +21,7 @@ fn example(name: &str) -> World {
 }
 
 fn run(world: &World, args: &[&str]) -> Outcome {
-    let mut command = world.command(args);
-    command.env("BENCHGATE_CACHE", shared_cache());
-    // pip may need to know the certificates and the index of the machine.
-    for (name, value) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("PIP_") || text.starts_with("SSL_") {
-            command.env(&name, value);
-        }
-    }
-    world.finish(command)
+    world.finish(real_tools::command(world, args))
 }
 
 #[test]
