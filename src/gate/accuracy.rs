@@ -1,4 +1,4 @@
-//! How accurate head is beside base: speed that was paid for with digits must not look like a gift.
+//! How accurate head is in comparison with base: speed that was paid for with digits must not look like a gift.
 //!
 //! Outputs beyond the tolerance are `diverged` and are decided in `status`. This is about what passes.
 

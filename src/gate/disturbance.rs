@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(codes(&of_row(&burnt(&[]), &burnt(all), true)), ["foreign-process"]);
         // What chance does to a machine that is never quiet.
         assert_eq!(codes(&of_row(&burnt(&[0, 1]), &burnt(&[0, 2, 4, 5, 6]), true)), ["disturbed"]);
-        // In another session there was nobody to share it with.
+        // In another session base did not share it.
         assert_eq!(codes(&of_row(&burnt(&[0, 1, 2]), &burnt(&[0, 1, 2]), false)), ["foreign-process"]);
     }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn heat_power_and_warming_are_told_apart() {
+    fn heat_power_and_warming_are_distinguished() {
         let hot = side(8, |order, telemetry| {
             telemetry.temperature = Some(50.0 + f64::from(order) * 2.0);
             telemetry.power_capped = true;

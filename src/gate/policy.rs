@@ -104,7 +104,7 @@ pub struct SequentialPolicy {
     pub max_blocks: u32,
 }
 
-/// Everything a verdict depends on beside the two runs.
+/// Everything a verdict depends on apart from the two runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// By metric name; a metric that is not named is reported and never fatal.
@@ -134,7 +134,7 @@ impl Default for Policy {
             metrics: vec![
                 (Metric::LATENCY.name.into_owned(), noisy(0.01, 0.03, true)),
                 // Taken once, while other compilers share the processors: it varies by tens of percent, and a
-                // slow compile harms nobody's users. Reported where it is far beyond that, never fatal
+                // slow compile harms no user of the model. Reported where it is far beyond that, never fatal
                 // unless asked.
                 (
                     Metric::COMPILE_TIME.name.into_owned(),

@@ -38,7 +38,7 @@ pub enum IngestError {
     Record { label: String, what: String },
 }
 
-/// A fault at a byte offset, before the label and the line are known. Boxed, because it travels in the
+/// A fault at a byte offset, before the label and the line are known. Boxed, because it is part of the
 /// result of every small parsing step.
 pub(super) type Fault = Box<FaultAt>;
 

@@ -83,7 +83,7 @@ pub struct Spread {
     pub between_sessions: Option<f64>,
 }
 
-/// Calibration travels inside the run, so that a verdict needs nothing else.
+/// Calibration is stored in the run, so that a verdict needs nothing else.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Calibration {
     /// Who measured it and when, in words for the report.

@@ -118,7 +118,7 @@ struct Measured<'a> {
     /// Of the elements that are wrong.
     place: Place<'a>,
     /// Elements whose own error exceeds the bound of the whole output, whether wrong or not.
-    dull: Place<'a>,
+    inexact: Place<'a>,
 }
 
 impl Measured<'_> {
@@ -153,12 +153,12 @@ impl Measured<'_> {
             ));
         }
         if exceeds(self.error, tolerance.max_error) {
-            let place = self.dull.describe().map_or_else(String::new, |place| format!(", {place}"));
+            let place = self.inexact.describe().map_or_else(String::new, |place| format!(", {place}"));
             return Err(format!(
                 "root mean square of the normalised error {:.2e}, allowed {:.2e}: a small fault in {} of {} elements{place}",
                 self.error,
                 tolerance.max_error,
-                self.dull.count(),
+                self.inexact.count(),
                 d.elements
             ));
         }
@@ -202,7 +202,7 @@ fn measure<'a>(
             error: f64::INFINITY,
             wrong_specials: reference.len() as u64,
             finite: 0,
-            dull: place.clone(),
+            inexact: place.clone(),
             place,
         },
     }
@@ -218,7 +218,7 @@ fn elements<'a, T: Element>(
     let mut d = Divergence { elements: reference.len() as u64, ..Divergence::default() };
     let (mut wrong_specials, mut finite) = (0, 0);
     let (mut squares, mut normalised) = (0.0, 0.0);
-    let mut dull = place.clone();
+    let mut inexact = place.clone();
     let slack = tolerance.atol + tolerance.stol * magnitude;
     for (at, (a, b)) in output.iter().zip(reference).enumerate() {
         let (x, y) = (a.value(), b.value());
@@ -253,7 +253,7 @@ fn elements<'a, T: Element>(
             let error = distance / scale;
             normalised += error * error;
             if exceeds(error, tolerance.max_error) {
-                dull.add(at);
+                inexact.add(at);
             }
         }
         if exceeds(distance, slack + tolerance.rtol * y.abs()) {
@@ -272,7 +272,7 @@ fn elements<'a, T: Element>(
         (d.max_abs, d.max_rel, d.max_ulp) = (f64::NAN, f64::NAN, f64::NAN);
         (d.rmse, d.cosine) = (f64::NAN, f64::NAN);
     }
-    Measured { divergence: d, error, wrong_specials, finite, place, dull }
+    Measured { divergence: d, error, wrong_specials, finite, place, inexact }
 }
 
 /// Cosine similarity over the pairs that are finite on both sides. For two tensors of zeros it is 1.

@@ -350,6 +350,9 @@ fn a_module_for_one_very_processor_is_not_measured_on_another() {
     let there = There::new(&bundle);
     there.run(&[]).expect_code(20);
     let found = benchmarks(&there.run_json());
-    assert_eq!((&found[0]["outcome"]["status"], &found[0]["outcome"]["stage"]), (&"failed".into(), &"verify".into()));
+    assert_eq!(
+        (&found[0]["outcome"]["status"], &found[0]["outcome"]["stage"]),
+        (&"failed".into(), &"verify".into())
+    );
     assert!(found[0]["processes"].is_null());
 }

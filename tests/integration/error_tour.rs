@@ -139,7 +139,7 @@ fn tokens(tour: &mut Tour) {
 }
 
 #[test]
-fn each_mistake_is_told_what_happened_why_and_what_to_do() {
+fn each_mistake_is_answered_with_what_happened_why_and_what_to_do() {
     let mut tour = Tour::default();
     configurations(&mut tour);
     tools(&mut tour);

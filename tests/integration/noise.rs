@@ -62,15 +62,15 @@ fn resampling_that_takes_long_is_ended_by_a_signal() {
 }
 
 #[test]
-fn a_calibration_travels_into_every_later_run_of_its_suite_on_its_machine() {
+fn a_calibration_is_stored_in_every_later_run_of_its_suite_on_its_machine() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
     suite.world.run(["noise", "--blocks", "4", "--resamples", "5"]).expect_code(0);
     let spreads = |file: &str| {
         let run: serde_json::Value = serde_json::from_str(&suite.world.read(file)).unwrap();
         run["calibration"].clone()
     };
-    let told = suite.world.run(["gate"]).expect_no_failure();
-    assert!(told.stdout.contains("calibrated: an A/A session of 4 blocks"), "{}", told.stdout);
+    let outcome = suite.world.run(["gate"]).expect_no_failure();
+    assert!(outcome.stdout.contains("calibrated: an A/A session of 4 blocks"), "{}", outcome.stdout);
     assert_eq!(spreads("run.json"), spreads("noise.json"));
     assert_eq!(spreads("run.json")["spreads"][0]["benchmark"], "a/cpu/main");
 
@@ -88,8 +88,8 @@ fn a_calibration_travels_into_every_later_run_of_its_suite_on_its_machine() {
         let mut old: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
         old[field] = value.into();
         std::fs::write(&kept, old.to_string()).unwrap();
-        let told = suite.world.run(["gate"]).expect_no_failure();
-        assert!(told.stderr.contains("is not used") && told.stderr.contains(why), "{}", told.stderr);
+        let outcome = suite.world.run(["gate"]).expect_no_failure();
+        assert!(outcome.stderr.contains("is not used") && outcome.stderr.contains(why), "{}", outcome.stderr);
         assert!(spreads("run.json").is_null());
     }
 }

@@ -178,7 +178,9 @@ fn a_tool_that_hangs_is_stopped_and_the_rest_is_measured() {
     suite.world.write("benchgate.toml", toml);
     suite.world.run(["run"]).expect_code(20);
     let run = suite.run_json();
-    let [hangs, good] = run["sides"][0]["benchmarks"].as_array().unwrap().as_slice() else { panic!("{run:#}") };
+    let [hangs, good] = run["sides"][0]["benchmarks"].as_array().unwrap().as_slice() else {
+        panic!("{run:#}")
+    };
     assert_eq!((&hangs["name"], &hangs["outcome"]["stage"]), (&"hangs/cpu/main".into(), &"benchmark".into()));
     insta::assert_snapshot!(hangs["outcome"]["why"].as_str().unwrap(), @"");
     assert_eq!((&good["outcome"]["status"], &good["verification"]["code"]), (&"ok".into(), &"PASS".into()));
@@ -265,7 +267,8 @@ fn starts(suite: &Suite) -> usize {
 /// were finished, as its journal has them.
 fn kill_at_start(suite: &Suite, number: usize) -> (String, Vec<serde_json::Value>) {
     suite.world.write("stop", number.to_string());
-    let mut child = suite.world.command(["gate"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child =
+        suite.world.command(["gate"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     while starts(suite) < number {
         assert!(begun.elapsed() < Duration::from_secs(300), "the tool was started {} times", starts(suite));

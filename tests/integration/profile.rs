@@ -75,7 +75,7 @@ fn explain_names_the_kernel_that_moved_and_its_share() {
         "{}",
         gate.stdout
     );
-    let told = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
+    let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
     for part in [
         "m/cpu/main",
         "latency regressed: ",
@@ -84,9 +84,9 @@ fn explain_names_the_kernel_that_moved_and_its_share() {
         "+500.0 µs",
         "kernels together: 1.000 → 1.500 ms",
     ] {
-        assert!(told.contains(part), "{part}\n{told}");
+        assert!(text.contains(part), "{part}\n{text}");
     }
-    assert!(told.contains("1 kernel moved by less than 0.5 % of the latency"), "{told}");
+    assert!(text.contains("1 kernel moved by less than 0.5 % of the latency"), "{text}");
     let all = suite.world.run(["explain", "run.json", "--all"]).expect_code(0).stdout;
     assert!(all.contains("main_dispatch_0_matmul"), "{all}");
     let json = suite.world.run(["explain", "run.json#base", "run.json#head", "--format", "json"]);
@@ -104,20 +104,20 @@ fn explain_tells_what_the_compiler_counted_and_why_there_are_no_kernels() {
         .measure("profile = \"never\"\n")
         .write();
     suite.world.run(["gate"]);
-    let told = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
-    assert!(told.contains("compiler: execution.dispatch-count 3 → 4"), "{told}");
-    assert!(told.contains("no time per kernel of head: it was not profiled"), "{told}");
+    let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
+    assert!(text.contains("compiler: execution.dispatch-count 3 → 4"), "{text}");
+    assert!(text.contains("no time per kernel of head: it was not profiled"), "{text}");
 }
 
 #[test]
 fn explain_shows_what_did_not_move_only_when_asked() {
     let suite = Suite::new().model("m", &["latency-us=1000"]).base("").head("").write();
     suite.world.run(["gate"]).expect_no_failure();
-    let told = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
-    assert_eq!(told, "nothing moved; --all explains every benchmark\n");
+    let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
+    assert_eq!(text, "nothing moved; --all explains every benchmark\n");
     for arguments in [["--filter", "^m/"].as_slice(), &["--all"]] {
-        let told = suite.world.run(["explain", "run.json"].iter().chain(arguments)).expect_code(0).stdout;
-        assert!(told.contains("m/cpu/main"), "{told}");
+        let text = suite.world.run(["explain", "run.json"].iter().chain(arguments)).expect_code(0).stdout;
+        assert!(text.contains("m/cpu/main"), "{text}");
     }
 }
 

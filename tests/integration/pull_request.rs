@@ -132,7 +132,7 @@ fn a_branch_can_not_loosen_the_gate_that_judges_it() {
         "benchgate.toml",
         format!("{toml}\n[gate.metric.latency]\nfloor = \"90%\"\ntolerance = \"95%\"\n"),
     );
-    commit(&repository, "slower, and nobody shall notice");
+    commit(&repository, "slower, under a looser policy");
     let outcome = gate(&suite, 10);
     assert!(outcome.said().contains("edits the policy"), "{}", outcome.stdout);
     assert!(outcome.said().contains("90 %") || outcome.said().contains("90%"), "{}", outcome.stdout);

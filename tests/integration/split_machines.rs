@@ -21,7 +21,9 @@ impl Root {
         root.copy(benchgate, "benchgate");
         root.copy(bundle, "suite.bundle");
         let mut libraries = libraries(benchgate);
-        for (_, content) in crate::bundle::entries(bundle).iter().filter(|(name, _)| name.starts_with("tools/")) {
+        for (_, content) in
+            crate::bundle::entries(bundle).iter().filter(|(name, _)| name.starts_with("tools/"))
+        {
             let tool = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(tool.path(), content).unwrap();
             libraries.extend(self::libraries(tool.path()));

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::suite::Suite;
 
-/// Git in the suite's folder, without the configuration of whoever runs the tests.
+/// Git in the suite's folder, without the configuration of the user who runs the tests.
 pub fn git(suite: &Suite, arguments: &[&str]) {
     git_output(suite, arguments);
 }
@@ -150,8 +150,8 @@ fn the_configuration_says_where_the_baseline_is_and_the_command_line_wins() {
     suite.world.write("benchgate.toml", format!("{toml}\n[store]\nfolder = \"nights\"\n"));
     commit(&suite);
     store(&suite);
-    let told = suite.world.run(["baseline", "list"]).expect_code(0);
-    assert!(told.stdout.contains("fake"), "{}", told.stdout);
+    let listed = suite.world.run(["baseline", "list"]).expect_code(0);
+    assert!(listed.stdout.contains("fake"), "{}", listed.stdout);
     assert!(suite.world.work().join("nights/fake").is_dir());
     suite.world.run(["gate"]).expect_no_failure();
     suite.world.run(["gate", "--store", "elsewhere"]).expect_code(12);

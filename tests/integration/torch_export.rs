@@ -64,7 +64,7 @@ fn torch_models_go_from_source_to_a_verdict_and_a_crash_is_one_models_failure() 
 /// Without PyTorch/XLA, whose environment is another copy of torch.
 #[test]
 #[ignore = "installs PyTorch (6 GB)"]
-fn other_backends_stand_beside_iree_and_each_combination_of_axes_is_a_line() {
+fn other_backends_stand_next_to_iree_and_each_combination_of_axes_is_a_line() {
     let world = example("backends");
     let some =
         ["--axis", "backend=torchscript", "--axis", "backend=onnxruntime", "--axis", "backend=tensorrt"];
@@ -95,8 +95,8 @@ fn other_backends_stand_beside_iree_and_each_combination_of_axes_is_a_line() {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let lines: Vec<serde_json::Value> =
         world.read("results/results.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let beside = lines.iter().filter(|line| line["experiment"]["backend"] != "iree");
-    let experiments: BTreeSet<String> = beside
+    let others = lines.iter().filter(|line| line["experiment"]["backend"] != "iree");
+    let experiments: BTreeSet<String> = others
         .map(|line| {
             assert_eq!(
                 (line["verification_code"].as_str(), line["repeat"].as_u64()),

@@ -285,7 +285,7 @@ pub(super) fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &m
     Ok(true)
 }
 
-/// A user's counter is a numeric key that the tool does not know; other values are the tool's news.
+/// A user's counter is a numeric key that the tool does not know; other values are new fields of the tool.
 fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut Row<'a>) -> Scan<()> {
     if matches!(json.peek()?, b'"' | b'{' | b'[' | b't' | b'f') {
         return json.skip();
