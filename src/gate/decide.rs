@@ -25,12 +25,12 @@ const STABILITY_HINT: f64 = 0.4;
 const FAR_SHARE_LIMIT: f64 = 0.005;
 /// Where the quickest repetitions point the other way at this level, what most repetitions say is not a verdict.
 const CONTRADICTED: f64 = 0.05;
-/// What a bound and its p-value may differ by, as a log ratio.
+/// Allowed difference of a bound and its p-value, as a log ratio.
 const ROUNDING: f64 = 1e-9;
 /// Power that the minimum detectable effect is stated for.
 pub const MDE_POWER: f64 = 0.9;
 
-/// What must be decided about one noisy row. Effects are costs: positive is worse.
+/// The question that one noisy row asks. Effects are costs: positive is worse.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub effect: Inference,

@@ -94,7 +94,7 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
             let reason = Reason::FailsAtHead { stage: Stage::Benchmark, why: reason };
             Some(Status::fatal(Regressed, reason))
         }
-        // What base measured, head no longer does.
+        // Base measured it, and head no longer does.
         (Outcome::Ok, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
         (_, Outcome::Ok) => Some(Status::reported(Missing, Reason::OnlyOn(SideName::Head))),
         (Outcome::Failed { .. }, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
@@ -132,7 +132,7 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
         VerifyCode::ExceptionRaised | VerifyCode::EagerFailed => {
             Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
         }
-        // What base proved, head leaves unproved.
+        // Base proved it, and head leaves it unproved.
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierDidntRun | VerifyCode::VerifierSkipped
             if worked_at_base =>
         {

@@ -97,7 +97,7 @@ fn check_identity_claims(
             row.reason = Reason::Identical;
             if let Some(estimate) = &mut row.estimate {
                 estimate.method = Method::Identical;
-                // What differs between two runs of one program is noise, and isn't an effect.
+                // Differences between two runs of one program are noise, not an effect.
                 (estimate.ratio, estimate.interval) = (1.0, None);
             }
         }
