@@ -1,7 +1,7 @@
 //! A gate against three years of nights: 20 suites × 1,095 sessions × 100 benchmarks, every file whole.
 //!
 //! `cargo bench --bench history` writes the history as a branch of a remote, and the nights' commits into
-//! a source repository, so that both the journey and the ancestry are real. Then it runs
+//! a source repository, so that both the transfer and the ancestry are real. Then it runs
 //! `benchgate gate --stored --branch` over HTTP on loopback, with a token, and prints what the gate says
 //! of its decision, the bytes that the server sent, and the peak of the gate's memory. Only the measured
 //! tools are fakes, so that the head takes seconds. Writing the history takes minutes and about 2 GB in
@@ -211,7 +211,7 @@ fn fast_import(repository: &Path, write: impl FnOnce(&mut BufWriter<std::process
     assert!(import.wait().unwrap().success());
 }
 
-/// Git without the configuration of whoever runs the bench.
+/// Git without the configuration of the user who runs the bench.
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])

@@ -1,4 +1,4 @@
-//! What `benchgate run` costs beside the tools it runs, on the quickstart suite with real IREE.
+//! What `benchgate run` costs in addition to the tools it runs, on the quickstart suite with real IREE.
 //!
 //! ```console
 //! $ cargo bench --bench pipeline

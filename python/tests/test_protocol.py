@@ -99,7 +99,7 @@ class Sources(unittest.TestCase):
 
     def test_failures_have_their_codes(self):
         self.assertEqual(self.code("/nowhere/m.py"), "SOURCE_NOT_FOUND")
-        for key in ("nobody", "_weights", "../source"):
+        for key in ("unknown", "_weights", "../source"):
             self.assertEqual(self.code(f"zoo:{key}"), "SOURCE_NOT_FOUND")
         self.assertEqual(self.code(self.write("a.py", "def make(: pass")), "IMPORT_FAILED")
         self.assertEqual(self.code(self.write("b.py", "raise SystemExit(3)")), "IMPORT_FAILED")

@@ -1,4 +1,4 @@
-//! How accurate head is beside base: speed that was paid for with digits must not look like a gift.
+//! How accurate head is in comparison with base: speed that was paid for with digits must not look like a gift.
 //!
 //! Outputs beyond the tolerance are `diverged` and are decided in `status`. This is about what passes.
 
@@ -49,7 +49,7 @@ impl Loss {
     fn of(base: &Divergence, head: &Divergence) -> Option<Self> {
         match (base.error_fp64, head.error_fp64) {
             (Some(was), Some(now)) => {
-                // What rounding costs eager itself is nothing that a compiler has lost.
+                // The rounding error of eager itself is not a loss of the compiler.
                 let natural = head.reference_error_fp64.unwrap_or(0.0);
                 let loss = Self { base: was, head: now, truth: "the fp64 reference" };
                 (now > WORTH_SAYING * was.max(natural)).then_some(loss)

@@ -1,5 +1,5 @@
 //! What a session did to all rows of a metric: a day, a chip or a driver shifts them together. It is taken out of
-//! each row and judged as a row of its own, because a change of everything would hide in it.
+//! each row and judged as a separate row, because a change of everything would hide in it.
 
 use crate::stats::describe;
 

@@ -29,7 +29,7 @@ pub fn draft(session: &Session<'_>, rules: &Rules<'_>) -> Option<Draft> {
     let rule = rules.metric(&name, &metric);
     let nothing = Matched { base: None, head: None };
     let mut row = blank(&name, nothing, Verdict::Inconclusive, Reason::Open, rule.fatal);
-    // A name of its own: its spread is that of days and chips, which says nothing about a row's.
+    // A separate name: its spread is that of days and chips, which says nothing about the spread of a row.
     row.metric = Some(Metric { name: "common-latency".into(), ..metric });
     row.policy = Some(rule.clone());
     row.estimate = Some(Estimate::unjudged(Method::History, head.stats.location / base.stats.location));

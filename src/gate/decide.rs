@@ -18,19 +18,19 @@ const LEAST_HEAD_PROCESSES: usize = 21;
 /// Share of a paired row's red budget for its location; the rest is for its stability.
 const LOCATION_SHARE: f64 = 0.8;
 /// At the last look, a row whose stability is more doubtful than this is not green.
-const STABILITY_DOUBT: f64 = 0.01;
+const STABILITY_LIMIT: f64 = 0.01;
 /// Before the last look, a row whose stability is more doubtful than this is measured further.
 const STABILITY_HINT: f64 = 0.4;
 /// A row whose head has more repetitions far from the rest, by coins that say so at one in two hundred, is not green.
-const FAR_SHARE_DOUBT: f64 = 0.005;
+const FAR_SHARE_LIMIT: f64 = 0.005;
 /// Where the quickest repetitions point the other way at this level, what most repetitions say is not a verdict.
 const CONTRADICTED: f64 = 0.05;
-/// What a bound and its p-value may differ by, as a log ratio.
+/// Allowed difference of a bound and its p-value, as a log ratio.
 const ROUNDING: f64 = 1e-9;
 /// Power that the minimum detectable effect is stated for.
 pub const MDE_POWER: f64 = 0.9;
 
-/// What must be decided about one noisy row. Effects are costs: positive is worse.
+/// The question that one noisy row asks. Effects are costs: positive is worse.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub effect: Inference,
@@ -122,8 +122,8 @@ impl Question {
             green_share: share,
             // The row's own lopsided blocks must say it by their coins alone, whatever neighbors are like.
             p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
-            doubtful: paired.p_stability < if last { STABILITY_DOUBT } else { STABILITY_HINT }
-                || paired.p_far_share <= FAR_SHARE_DOUBT,
+            doubtful: paired.p_stability < if last { STABILITY_LIMIT } else { STABILITY_HINT }
+                || paired.p_far_share <= FAR_SHARE_LIMIT,
             unshown: unshown(paired),
             quickest: Some(paired.quickest),
             ..Self::new(paired.shift.clone(), (paired.p_above_floor, paired.p_below_floor), rule, floor)

@@ -32,7 +32,7 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
         let alone = of_row(&Benchmark::new(benchmark.name.as_str()), benchmark, false);
         let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
         found.extend(lints.map(|lint| (Some(benchmark.name.clone()), lint)));
-        // What can't be read can't be compared with.
+        // A record that can't be read can't be compared.
         let unusable = benchmark.metrics.iter().filter_map(|series| series::read(series).err());
         found.extend(unusable.map(|lint| (Some(benchmark.name.clone()), lint)));
     }
@@ -164,9 +164,9 @@ mod tests {
     fn a_burner_that_found_one_side_only_forbids_a_verdict() {
         let all = &[0, 1, 2, 3, 4, 5, 6, 7];
         assert_eq!(codes(&of_row(&burnt(&[]), &burnt(all), true)), ["foreign-process"]);
-        // What chance does to a machine that is never quiet.
+        // Chance alone does this to a machine that is never quiet.
         assert_eq!(codes(&of_row(&burnt(&[0, 1]), &burnt(&[0, 2, 4, 5, 6]), true)), ["disturbed"]);
-        // In another session there was nobody to share it with.
+        // In another session base did not share it.
         assert_eq!(codes(&of_row(&burnt(&[0, 1, 2]), &burnt(&[0, 1, 2]), false)), ["foreign-process"]);
     }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn heat_power_and_warming_are_told_apart() {
+    fn heat_power_and_warming_are_distinguished() {
         let hot = side(8, |order, telemetry| {
             telemetry.temperature = Some(50.0 + f64::from(order) * 2.0);
             telemetry.power_capped = true;

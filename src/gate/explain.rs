@@ -49,7 +49,7 @@ pub struct Machine {
     pub throttled: u32,
     /// Those in which the power limit held the clock down.
     pub power_capped: u32,
-    /// Those in which other programs ran beside.
+    /// Those during which other programs ran.
     pub disturbed: u32,
     /// Median over the processes, in degrees Celsius.
     pub temperature: Option<f64>,
@@ -77,10 +77,10 @@ impl Explanation {
     /// A latency that is not known to be as it was, another metric that is known not to be, or a count.
     pub fn moved(&self) -> bool {
         self.rows.iter().any(|row| {
-            // Beside the latency only what is known to be different: a compile time from the cache is none.
-            let beside = row.metric.as_ref().is_some_and(|metric| metric.name != Metric::LATENCY.name);
+            // Other metrics only where they are known to differ: a compile time from the cache does not count.
+            let other = row.metric.as_ref().is_some_and(|metric| metric.name != Metric::LATENCY.name);
             let changed = matches!(row.verdict, Verdict::Regressed | Verdict::Improved);
-            if beside { changed } else { row.verdict != Verdict::Pass }
+            if other { changed } else { row.verdict != Verdict::Pass }
         }) || !self.counts.is_empty()
     }
 
@@ -119,7 +119,7 @@ pub fn explain(base: &Run, head: &Run, comparison: &Comparison) -> Vec<Explanati
 }
 
 /// For the row of a latency that moved: the kernel that moved most, where both sides were profiled. In ratios
-/// only, so that it may be told wherever a ratio may.
+/// only, so that it may be published wherever a ratio may.
 pub fn kernel_lint(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let both = |benchmark: &Benchmark| benchmark.profile.as_ref().is_some_and(|it| !it.kernels.is_empty());
     if !both(base) || !both(head) {
@@ -252,9 +252,9 @@ mod tests {
             ("main_dispatch_2_softmax", 1.0),
         ]);
         let changes = kernels(Some(&base), Some(&head));
-        let told: Vec<(&str, f64)> = changes.iter().map(|it| (it.name(), it.delta())).collect();
+        let found: Vec<(&str, f64)> = changes.iter().map(|it| (it.name(), it.delta())).collect();
         assert_eq!(
-            told,
+            found,
             [
                 ("main_dispatch_2_softmax", -8.0),
                 ("main_dispatch_1_transpose", 3.0),

@@ -21,7 +21,7 @@ impl Status {
         Self { verdict, reason, fatal: true }
     }
 
-    fn told(verdict: Verdict, reason: Reason) -> Self {
+    fn reported(verdict: Verdict, reason: Reason) -> Self {
         Self { verdict, reason, fatal: false }
     }
 }
@@ -58,7 +58,7 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
             return Some(match outcome(head) {
                 // New, and it doesn't even run.
                 Outcome::Failed { stage, why } => Status::fatal(Error, Reason::FailsAtHead { stage, why }),
-                _ => Status::told(Missing, Reason::OnlyOn(SideName::Head)),
+                _ => Status::reported(Missing, Reason::OnlyOn(SideName::Head)),
             });
         }
         (None, None) => return None,
@@ -84,7 +84,7 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
             let reason = Reason::FailsAtBase { stage, why };
             Some(match stage {
                 // These fail because of the sources: head repairs them, and must be allowed to.
-                Stage::Export | Stage::Compile | Stage::Verify => Status::told(Missing, reason),
+                Stage::Export | Stage::Compile | Stage::Verify => Status::reported(Missing, reason),
                 // These fail because of the machine, so nothing is known of base.
                 Stage::Toolchain | Stage::Benchmark => Status::fatal(Error, reason),
             })
@@ -94,11 +94,11 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
             let reason = Reason::FailsAtHead { stage: Stage::Benchmark, why: reason };
             Some(Status::fatal(Regressed, reason))
         }
-        // What base measured, head no longer does.
+        // Base measured it, and head no longer does.
         (Outcome::Ok, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
-        (_, Outcome::Ok) => Some(Status::told(Missing, Reason::OnlyOn(SideName::Head))),
+        (_, Outcome::Ok) => Some(Status::reported(Missing, Reason::OnlyOn(SideName::Head))),
         (Outcome::Failed { .. }, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
-        (_, unmeasured) => Some(Status::told(Missing, Reason::NotMeasured(unmeasured))),
+        (_, unmeasured) => Some(Status::reported(Missing, Reason::NotMeasured(unmeasured))),
     }
 }
 
@@ -110,15 +110,15 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
     let why = || verification.why.clone().unwrap_or_else(|| code.as_str().to_owned());
     let stage = Stage::Verify;
     let worked_at_base = base_code == Some(VerifyCode::Pass);
-    // There is no reference, or nobody could use it, and head computes something else than base does.
+    // There is no reference, or it could not be used, and head computes something else than base does.
     if code == VerifyCode::VerifierSkipped && verification.differs_from_base() {
         return Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput));
     }
     match code {
         VerifyCode::Pass => match base_code {
-            // Repaired at head. Its time is still compared; that base's numbers came from a wrong module
-            // is said beside them.
-            Some(VerifyCode::Fail) => Some(Status::told(Verdict::Missing, Reason::WrongOutputOnBase)),
+            // Repaired at head. Its time is still compared, and this row says that base's numbers came from
+            // a wrong module.
+            Some(VerifyCode::Fail) => Some(Status::reported(Verdict::Missing, Reason::WrongOutputOnBase)),
             _ => None,
         },
         // Wrong on both sides: this change is not the culprit, but nothing here can be believed.
@@ -132,14 +132,14 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
         VerifyCode::ExceptionRaised | VerifyCode::EagerFailed => {
             Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
         }
-        // What base proved, head leaves unproved.
+        // Base proved it, and head leaves it unproved.
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierDidntRun | VerifyCode::VerifierSkipped
             if worked_at_base =>
         {
             let reason = Reason::TooLittle(format!("head's outputs were not verified: {}", why()));
             Some(Status::fatal(Verdict::Inconclusive, reason))
         }
-        // There was a reference, and nobody could tell whether the output agrees with it.
+        // There was a reference, and whether the output agrees with it could not be determined.
         VerifyCode::VerifierDidntRun => {
             Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
         }

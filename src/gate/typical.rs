@@ -15,7 +15,7 @@ impl Typical {
     pub fn of_row(row: &Row) -> Self {
         let ratio = row.estimate.as_ref().map(|estimate| (&estimate.method, estimate.ratio));
         let value = match ratio {
-            // What Welch's test compares are the means.
+            // Welch's test compares the means.
             Some((Method::Welch, _)) => |side: &SideStats| side.mean,
             _ => |side: &SideStats| side.location,
         };

@@ -29,7 +29,7 @@ pub fn compare_untrusted(
     options: &CompareOptions,
 ) -> Comparison {
     let mut comparison = compare(base, head, policy, options);
-    doubt_identity(&mut comparison.rows, base, head, policy, options);
+    check_identity_claims(&mut comparison.rows, base, head, policy, options);
     let rules = Rules::new(policy, &options.today);
     let (of_base, of_head) = (by_name(base), by_name(head));
     let mut rows: BTreeMap<BenchmarkName, Vec<usize>> = BTreeMap::new();
@@ -62,7 +62,13 @@ fn by_name(run: &Run) -> BTreeMap<&BenchmarkName, &Benchmark> {
 
 /// Judges benchmarks that claim to be identical by their samples. Where these are too few to say anything,
 /// as an honest run's are, the claim counts if they differ by no more than a green may hide.
-fn doubt_identity(rows: &mut Vec<Row>, base: &Run, head: &Run, policy: &Policy, options: &CompareOptions) {
+fn check_identity_claims(
+    rows: &mut Vec<Row>,
+    base: &Run,
+    head: &Run,
+    policy: &Policy,
+    options: &CompareOptions,
+) {
     let of_base = by_name(base);
     let claimed: BTreeSet<&BenchmarkName> = head
         .benchmarks
@@ -91,7 +97,7 @@ fn doubt_identity(rows: &mut Vec<Row>, base: &Run, head: &Run, policy: &Policy, 
             row.reason = Reason::Identical;
             if let Some(estimate) = &mut row.estimate {
                 estimate.method = Method::Identical;
-                // What differs between two runs of one program is noise, and isn't an effect.
+                // Differences between two runs of one program are noise, not an effect.
                 (estimate.ratio, estimate.interval) = (1.0, None);
             }
         }

@@ -2,7 +2,7 @@
 //! outside of a distribution's domain means.
 //!
 //! Every function answers for every argument, NaN and infinities included, within a bounded number of steps.
-//! What can't be computed is no evidence: a tail of 1 and a quantile of infinity, so that a row is neither red nor
+//! A value that can't be computed is not evidence: a tail of 1 and a quantile of infinity, so that a row is neither red nor
 //! green by it.
 
 use std::cell::RefCell;

@@ -49,7 +49,7 @@ impl Looks {
 
     /// The share of the budget that a test after `blocks` blocks is worth: what the spending function
     /// adds between the look before and this one. A row that stopped between two looks (the time
-    /// ended) counts as a look of its own.
+    /// ended) counts as a separate look.
     pub fn share(&self, blocks: u32, rho: f64) -> f64 {
         if blocks == 0 {
             return 0.0;

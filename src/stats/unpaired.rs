@@ -15,8 +15,9 @@ pub struct Processes {
     pub between_sd: f64,
 }
 
-/// Degrees of freedom that prior knowledge of the between-process spread is worth beside data. Small,
-/// so that five measured processes outvote it: it is there to keep two lucky twins from looking exact.
+/// Degrees of freedom that prior knowledge of the between-process spread is worth in addition to data.
+/// Small, so that five measured processes outweigh it: it only keeps two processes that happen to agree from looking
+/// exact.
 const PRIOR_DF: f64 = 4.0;
 
 /// The variance of one side's mean, with its degrees of freedom. A single process borrows the known

@@ -155,7 +155,7 @@ test("what a fork measured is published by another job, once, and the token is i
   assert.ok(!JSON.stringify(job).includes(TOKEN));
   const report = fs.readFileSync(job.outputs["report-json"], "utf8");
   assert.ok(!report.includes(TOKEN));
-  // Beside a token that can write nothing is measured.
+  // Nothing is measured with a token that can write.
   const refused = await publish({ command: "gate", "check-run": "", "github-token": "" });
   assert.deepEqual([refused.code, refused.outputs.verdict], [2, "error"], refused.log);
 });
@@ -189,7 +189,7 @@ test("a night that turned red says so, and is bisected from the last good night"
   assert.ok(found.summary.includes(culprit.slice(0, 12)), found.summary);
   const result = JSON.parse(fs.readFileSync(found.outputs["bisection-json"], "utf8"));
   assert.deepEqual([result.schema, result.result], ["benchgate/bisection/v1", "found"]);
-  // The next workflow shows it. It starts after the night, beside a token that may read.
+  // The next workflow shows it. It starts after the night, with a token that may read.
   const site = await world.run({
     event: "workflow_run",
     payload: payload("workflow_run"),

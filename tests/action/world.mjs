@@ -95,7 +95,7 @@ export class World {
     return payload("pull_request", (event) => {
       event.pull_request.head.sha = head;
       event.pull_request.base.sha = this.first;
-      if (fork) event.pull_request.head.repo = { id: 1, private: false, owner: { login: "stranger" } };
+      if (fork) event.pull_request.head.repo = { id: 1, private: false, owner: { login: "mallory" } };
     });
   }
 
@@ -105,7 +105,7 @@ export class World {
       PATH: process.env.PATH,
       HOME: this.folder,
       XDG_CACHE_HOME: path.join(this.folder, "cache"),
-      // It waits for nobody else's measurement.
+      // It waits for no other measurement.
       BENCHGATE_LOCK_DIR: path.join(this.folder, "locks"),
       BENCHGATE_PROC_DIR: path.join(this.folder, "proc"),
       RUNNER_ENVIRONMENT: "github-hosted",
@@ -127,7 +127,7 @@ export class World {
 export const push = (before, after) =>
   payload("push", (event) => Object.assign(event, { ref: "refs/heads/main", before: before ?? ZEROS, after }));
 
-/** As much of GitHub as publishing needs. It answers nobody without the token. */
+/** As much of GitHub as publishing needs. It refuses every request without the token. */
 export class GitHub {
   /** `merges` are commits with their parents; every first parent is on the branch. */
   constructor(test, pulls, merges = {}) {

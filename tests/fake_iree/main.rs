@@ -37,7 +37,7 @@
 //! (`--iree-codegen-transform-dialect-library=FILE@NAME`) or in the files of `--iree-rocm-bc-dir=FOLDER` go into the
 //! module.
 //!
-//! Devices are listed in a file `DEVICES` beside the tools: `cuda cuda://GPU-1` is one, `hip !TEXT` a driver
+//! Devices are listed in a file `DEVICES` next to the tools: `cuda cuda://GPU-1` is one, `hip !TEXT` a driver
 //! that fails with TEXT. A driver that is not in it is not installed.
 #![expect(
     clippy::unwrap_used,
@@ -78,10 +78,10 @@ fn main() {
     }
 }
 
-/// The commit in a file beside the tool, so that two installations can differ.
+/// The commit in a file next to the tool, so that two installations can differ.
 fn commit() -> String {
-    let beside = std::env::current_exe().unwrap().with_file_name("COMMIT");
-    std::fs::read_to_string(beside).map_or_else(|_| COMMIT.to_owned(), |text| text.trim().to_owned())
+    let listed = std::env::current_exe().unwrap().with_file_name("COMMIT");
+    std::fs::read_to_string(listed).map_or_else(|_| COMMIT.to_owned(), |text| text.trim().to_owned())
 }
 
 fn value<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
@@ -217,8 +217,8 @@ fn of_function<'a>(known: &'a BTreeMap<String, String>, key: &str, args: &[Strin
 }
 
 fn list_devices(driver: &str) {
-    let beside = std::env::current_exe().unwrap().with_file_name("DEVICES");
-    let text = std::fs::read_to_string(beside).unwrap_or_default();
+    let listed = std::env::current_exe().unwrap().with_file_name("DEVICES");
+    let text = std::fs::read_to_string(listed).unwrap_or_default();
     let known = text.lines().filter_map(|line| line.split_once(' ')).filter(|(known, _)| *known == driver);
     let known: Vec<&str> = known.map(|(_, device)| device).collect();
     let complaint = match (known.first().and_then(|first| first.strip_prefix('!')), driver) {

@@ -1,6 +1,6 @@
 //! `benchgate doctor`: what it says, how it ends, and that it changes nothing.
 
-use crate::harness::World;
+use crate::harness::{World, without_digests};
 use crate::suite::Suite;
 
 fn findings(stdout: &str) -> Vec<(String, String, serde_json::Value)> {
@@ -37,9 +37,11 @@ fn tools_that_are_not_the_pinned_ones_are_an_error_with_its_fix_and_exit_20() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let toml = suite.world.read("benchgate.toml").replace(crate::suite::COMMIT, &"2".repeat(40));
     suite.world.write("benchgate.toml", toml);
-    let outcome = suite.world.run(["doctor"]).expect_code(20);
-    assert!(outcome.said().contains("error tools: failed to trust"), "{}", outcome.stdout);
-    assert!(outcome.said().contains("fix: correct the pin's commit"), "{}", outcome.stdout);
+    let outcome = suite.world.run(["doctor", "--format", "json"]).expect_code(20);
+    let found = findings(&outcome.stdout);
+    assert_eq!(level(&found, "tools"), "error");
+    let (_, _, tools) = found.iter().find(|(id, ..)| id == "tools").unwrap();
+    insta::assert_snapshot!(without_digests(&format!("{tools:#}")), @"");
 }
 
 #[test]

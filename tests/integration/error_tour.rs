@@ -1,11 +1,11 @@
 //! The mistakes a newcomer makes, and what is said to each: what happened, why, and the next command.
 //!
-//! One snapshot, so that whoever changes a message reads its neighbours.
+//! One snapshot, so that anyone who changes a message reads the others too.
 
 use std::process::{Command, Stdio};
 
 use crate::github::{Double, Measured, pull};
-use crate::harness::{Outcome, World};
+use crate::harness::{Outcome, World, without_digests};
 use crate::suite::Suite;
 
 const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
@@ -30,11 +30,6 @@ impl Tour {
     fn visit(&mut self, mistake: &str, world: &World, command: &str) {
         self.stop(mistake, command, &world.run(command.split(' ')));
     }
-}
-
-/// Commits of this minute and testbeds of this machine.
-fn without_digests(line: &str) -> String {
-    regex::Regex::new(r"\b[0-9a-f]{12,}\b").unwrap().replace_all(line, "[DIGEST]").into_owned()
 }
 
 fn edited(suite: &Suite, from: &str, to: &str) {
@@ -144,7 +139,7 @@ fn tokens(tour: &mut Tour) {
 }
 
 #[test]
-fn each_mistake_is_told_what_happened_why_and_what_to_do() {
+fn each_mistake_is_answered_with_what_happened_why_and_what_to_do() {
     let mut tour = Tour::default();
     configurations(&mut tour);
     tools(&mut tour);

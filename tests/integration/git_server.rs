@@ -62,7 +62,7 @@ impl GitServer {
         self.sent.load(Ordering::SeqCst)
     }
 
-    /// Runs git beside the repository and returns what it printed.
+    /// Runs git next to the repository and returns what it printed.
     pub fn git(&self, arguments: &[&str]) -> String {
         let output =
             isolated(Command::new("git")).args(arguments).current_dir(self.folder.path()).output().unwrap();
@@ -79,7 +79,7 @@ impl Drop for GitServer {
     }
 }
 
-/// Git without the configuration of whoever runs the tests.
+/// Git without the configuration of the user who runs the tests.
 fn isolated(mut command: Command) -> Command {
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
     command

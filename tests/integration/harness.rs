@@ -1,10 +1,12 @@
-//! Runs the real binary in a world of its own: an empty environment, a home and a cache that go away.
+//! Runs the real binary in a private world: an empty environment, a home and a cache that go away.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
 
 /// A temporary folder with a home, a cache and a working folder in it.
 pub struct World {
@@ -35,7 +37,7 @@ impl World {
         self.folder.path().join("cache")
     }
 
-    /// The folder of the machine's locks, as the binary sees it: a world waits for no other.
+    /// The folder of the machine's locks, as the binary sees it: a world never waits for another.
     pub fn locks(&self) -> PathBuf {
         self.folder.path().join("locks")
     }
@@ -143,6 +145,17 @@ impl Outcome {
         self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    /// What it printed with `--format json`.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+
+    /// Errors, warnings, hints and notes, without the progress of a run.
+    pub fn messages(&self) -> String {
+        self.stderr.lines().filter(|line| !line.starts_with('[')).collect::<Vec<_>>().join("\n")
+    }
+
     /// Fails the test unless the binary ended with this code, and shows what it said.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
@@ -159,7 +172,42 @@ impl Outcome {
     }
 }
 
-/// Puts a program where it will be started. A process of its own writes it: while this one had it open for
+/// A message without commits of this minute, testbeds of this machine and digests of tools that were just built.
+pub fn without_digests(message: &str) -> String {
+    regex::Regex::new(r"\b[0-9a-f]{12,}\b").unwrap().replace_all(message, "[DIGEST]").into_owned()
+}
+
+/// The row of a comparison about a metric of a benchmark; without a metric, the row about the benchmark as a whole.
+#[track_caller]
+pub fn row<'a>(comparison: &'a Value, benchmark: &str, metric: Option<&str>) -> &'a Value {
+    let mut rows = comparison["rows"].as_array().unwrap().iter();
+    rows.find(|row| row["benchmark"] == benchmark && row["metric"]["name"].as_str() == metric)
+        .unwrap_or_else(|| panic!("no row of {benchmark}, {metric:?}: {comparison:#}"))
+}
+
+/// The code of a row's reason, and what it says: the sentence, and below it what a tool or a file said.
+#[track_caller]
+pub fn reason(row: &Value) -> (&str, String) {
+    let reason = &row["reason"];
+    let said = [&reason["text"], &reason["detail"]].into_iter().filter_map(Value::as_str);
+    (reason["code"].as_str().unwrap(), said.collect::<Vec<_>>().join("\n"))
+}
+
+/// The codes of the findings about a row, a benchmark or a comparison.
+pub fn lint_codes(of: &Value) -> Vec<&str> {
+    let lints = of["lints"].as_array().map(Vec::as_slice).unwrap_or_default();
+    lints.iter().map(|lint| lint["code"].as_str().unwrap()).collect()
+}
+
+/// The detail of the finding with this code.
+#[track_caller]
+pub fn lint_detail<'a>(of: &'a Value, code: &str) -> &'a str {
+    let mut lints = of["lints"].as_array().unwrap().iter();
+    let lint = lints.find(|lint| lint["code"] == code).unwrap_or_else(|| panic!("no {code}: {of:#}"));
+    lint["detail"].as_str().unwrap()
+}
+
+/// Puts a program where it will be started. Another process writes it: while this one had it open for
 /// writing, a program that another thread starts at that moment would inherit the open file, and starting what is
 /// open for writing fails ("Text file busy").
 pub fn install_program(program: &Path, to: &Path) {

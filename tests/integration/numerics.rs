@@ -3,6 +3,7 @@
 
 use half::bf16;
 
+use crate::harness::{lint_codes, lint_detail, reason, row};
 use crate::suite::{Suite, npy_of};
 
 const SIDE: usize = 96;
@@ -82,10 +83,10 @@ fn nothing_but_nan_is_not_described_with_distances() {
     let mut values = normal(7);
     values.fill(f32::NAN);
     let suite = suite(&square(&values)).base("").head("flags = [\"--x\"]").write();
-    let outcome = suite.world.run(["gate"]).expect_code(20);
-    let said = outcome.said();
-    assert!(said.contains("every element is NaN"), "{}", outcome.stdout);
-    assert!(!said.contains("cosine 1") && !said.contains("max abs 0"), "{}", outcome.stdout);
+    let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(20).json();
+    let (code, text) = reason(row(&comparison, "m/cpu/main", None));
+    assert_eq!(code, "wrong-output-on-base");
+    insta::assert_snapshot!(text, @"");
     let divergence =
         &suite.run_json()["sides"][0]["benchmarks"][0]["verification"]["outputs"][0]["divergence"];
     assert_eq!((&divergence["cosine"], &divergence["max_abs"]), (&"NaN".into(), &"NaN".into()));
@@ -94,13 +95,13 @@ fn nothing_but_nan_is_not_described_with_distances() {
 #[test]
 fn a_scale_of_one_in_a_thousand() {
     let why = fault(|x| x.iter_mut().for_each(|x| *x *= 1.001));
-    assert!(why.ends_with("all over the output; it is the reference times 1.001000"), "{why}");
+    insta::assert_snapshot!(why, @"");
 }
 
 #[test]
 fn two_swapped_rows() {
     let why = fault(|x| (0..SIDE).for_each(|n| x.swap(3 * SIDE + n, 4 * SIDE + n)));
-    assert!(why.contains("all within [3–4, 0–95]; its rows 3 and 4 have changed places"), "{why}");
+    insta::assert_snapshot!(why, @"");
 }
 
 #[test]
@@ -111,13 +112,13 @@ fn a_transposed_square() {
             *value = before[(at % SIDE) * SIDE + at / SIDE];
         }
     });
-    assert!(why.contains("first at [0, 1]") && why.ends_with("last two dimensions swapped"), "{why}");
+    insta::assert_snapshot!(why, @"");
 }
 
 #[test]
 fn rounding_to_bf16_where_f32_was_promised() {
     let why = fault(|x| x.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32()));
-    assert!(why.ends_with("every element is rounded to bf16 where f32 was promised"), "{why}");
+    insta::assert_snapshot!(why, @"");
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn the_last_percent_zeroed() {
         let from = x.len() * 99 / 100;
         x[from..].fill(0.0);
     });
-    assert!(why.contains("all within [95, 3–95]; what is wrong is zero"), "{why}");
+    insta::assert_snapshot!(why, @"");
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn another_shape() {
 #[test]
 fn the_output_of_another_input() {
     let why = caught(&square(&normal(99)));
-    assert!(why.contains("it has nothing in common with the reference (cosine "), "{why}");
+    insta::assert_snapshot!(why, @"");
 }
 
 #[test]
@@ -163,9 +164,9 @@ fn the_second_of_two_outputs_is_compared_too() {
     let mut values = normal(7);
     values[SIDE] = f32::NAN;
     suite.world.write("data/out.npy", square(&values));
-    let outcome = suite.world.run(["run", "--filter", "two/"]).expect_code(13);
-    assert!(outcome.said().contains("output 1: 1 of 9216 elements is NaN"), "{}", outcome.stdout);
-    assert!(outcome.said().contains("at [1, 0]"), "{}", outcome.stdout);
+    suite.world.run(["run", "--filter", "two/"]).expect_code(13);
+    let verification = &suite.run_json()["sides"][0]["benchmarks"][0]["verification"];
+    insta::assert_snapshot!(verification["why"].as_str().unwrap(), @"output 1: 1 of 9216 elements is NaN or infinite where the reference is not, at [1, 0]");
 }
 
 #[test]
@@ -175,12 +176,10 @@ fn a_fault_that_only_head_has_is_a_divergence_and_is_said_with_its_place() {
     let suite =
         suite(&square(&normal(7))).base("").head("flags = [\"--fake=output-file=data/wrong.npy\"]").write();
     suite.world.write("data/wrong.npy", square(&values));
-    let outcome = suite.world.run(["gate"]).expect_code(13);
-    assert!(
-        outcome.said().contains("NaN or infinite where the reference is not, at [0, 17]"),
-        "{}",
-        outcome.stdout
-    );
+    let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(13).json();
+    let (code, text) = reason(row(&comparison, "m/cpu/main", None));
+    assert_eq!(code, "wrong-output");
+    insta::assert_snapshot!(text, @"");
 }
 
 /// Seeded numbers with noise of this size.
@@ -215,16 +214,11 @@ fn faster_head(fp64: bool, size: f32) -> Suite {
 #[test]
 fn a_head_that_pays_for_speed_with_digits_is_faster_but_less_accurate() {
     let suite = faster_head(true, 1e-5);
-    let outcome = suite.world.run(["gate"]).expect_no_failure();
-    let said = outcome.said();
-    assert!(said.contains("m/cpu/main: faster but less accurate: output 0 is "), "{}", outcome.stdout);
-    assert!(said.contains("× as far from the fp64 reference as base's"), "{}", outcome.stdout);
-    let comment = suite.world.run(["compare", "run.json#base", "run.json#head", "--format", "markdown"]);
-    let comment = comment.expect_code(0).stdout;
-    assert!(
-        comment.contains("**Less accurate**") && comment.contains("faster but less accurate"),
-        "{comment}"
-    );
+    suite.world.run(["gate"]).expect_no_failure();
+    let compare = ["compare", "run.json#base", "run.json#head", "--format", "markdown"];
+    let comment = suite.world.run(compare).expect_code(0).stdout;
+    let section = comment.split("\n\n").skip_while(|part| *part != "**Less accurate**").nth(1);
+    insta::assert_snapshot!(section.unwrap_or(&comment), @"");
     let divergence =
         &suite.run_json()["sides"][1]["benchmarks"][0]["verification"]["outputs"][0]["divergence"];
     assert!(divergence["error_fp64"].as_f64().unwrap() > 1e-6, "{divergence}");
@@ -234,14 +228,16 @@ fn a_head_that_pays_for_speed_with_digits_is_faster_but_less_accurate() {
 #[test]
 fn without_fp64_the_reference_itself_is_the_measure() {
     let suite = faster_head(false, 1e-5);
-    let outcome = suite.world.run(["gate"]).expect_no_failure();
-    assert!(outcome.said().contains("× as far from the reference as base's"), "{}", outcome.stdout);
+    let outcome = suite.world.run(["gate", "--format", "json"]).expect_no_failure();
+    insta::assert_snapshot!(lint_detail(row(&outcome.json(), "m/cpu/main", Some("latency")), "less-accurate"), @"");
 }
 
 #[test]
-fn another_rounding_is_no_loss_of_accuracy() {
-    let outcome = faster_head(true, 1e-7).world.run(["gate"]).expect_no_failure();
-    assert!(!outcome.said().contains("less accurate"), "{}", outcome.stdout);
+fn another_rounding_is_not_a_loss_of_accuracy() {
+    let outcome = faster_head(true, 1e-7).world.run(["gate", "--format", "json"]).expect_no_failure();
+    let comparison = outcome.json();
+    let codes = lint_codes(row(&comparison, "m/cpu/main", Some("latency")));
+    assert!(!codes.contains(&"less-accurate"), "{codes:?}");
 }
 
 #[test]
@@ -249,9 +245,9 @@ fn an_ill_conditioned_output_passes_and_its_move_is_said() {
     let suite = faster_head(true, 1e-3);
     suite.world.write("data/y.npy", noisy(10, 1e-3));
     suite.world.write("data/base.npy", noisy(8, 1e-3));
-    let outcome = suite.world.run(["gate"]).expect_no_failure();
-    assert!(outcome.said().contains("outputs-moved"), "{}", outcome.stdout);
-    assert!(!outcome.said().contains("less accurate"), "{}", outcome.stdout);
+    let comparison = suite.world.run(["gate", "--format", "json"]).expect_no_failure().json();
+    let codes = lint_codes(row(&comparison, "m/cpu/main", Some("latency")));
+    assert!(codes.contains(&"outputs-moved") && !codes.contains(&"less-accurate"), "{codes:?}");
 }
 
 /// A suite whose model names no reference.
@@ -269,14 +265,11 @@ fn without_reference(head: &str) -> Suite {
 #[test]
 fn without_a_reference_base_is_what_head_must_compute() {
     let suite = without_reference("flags = [\"--fake=output=1,2,4\"]");
-    let outcome = suite.world.run(["gate", "--filter", "free/"]).expect_code(13);
-    let said = outcome.said();
-    assert!(
-        said.contains("output 0 is not what base computes, and there is no reference"),
-        "{}",
-        outcome.stdout
-    );
-    assert!(said.contains("1 of 3 elements beyond the tolerance"), "{}", outcome.stdout);
+    let outcome = suite.world.run(["gate", "--filter", "free/", "--format", "json"]).expect_code(13);
+    let comparison = outcome.json();
+    let (code, text) = reason(row(&comparison, "free/cpu/main", None));
+    assert_eq!(code, "wrong-output");
+    insta::assert_snapshot!(text, @"");
     let same = without_reference("flags = [\"--fake=bytes=7\"]");
     same.world.run(["gate", "--filter", "free/"]).expect_no_failure();
     let against = &same.run_json()["sides"][1]["benchmarks"][0]["verification"]["against_base"];

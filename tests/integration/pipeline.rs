@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::harness::{lint_codes, reason, row};
 use crate::suite::Suite;
 
 /// A flag that the fake compiler writes into the module.
@@ -19,30 +20,24 @@ fn a_slower_head_is_a_regression_and_an_unchanged_row_is_green() {
         .base("")
         .head(&flags("latency-us=1200"))
         .write();
-    let outcome = suite.world.run(["gate", "--format", "json"]).expect_code(10);
-    let comparison: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
-    let verdict = |name: &str| {
-        let rows = comparison["rows"].as_array().unwrap();
-        let row = rows.iter().find(|row| row["benchmark"] == name && row["metric"]["name"] == "latency");
-        row.unwrap_or_else(|| panic!("no row of {name}: {comparison:#}"))["verdict"].clone()
-    };
-    assert_eq!(verdict("slow/cpu/main"), "regressed");
-    assert_eq!(verdict("same/cpu/main"), "pass");
+    let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(10).json();
+    assert_eq!(row(&comparison, "slow/cpu/main", Some("latency"))["verdict"], "regressed");
+    assert_eq!(row(&comparison, "same/cpu/main", Some("latency"))["verdict"], "pass");
 }
 
 #[test]
 fn a_faster_head_passes() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(&flags("latency-us=800")).write();
-    let outcome = suite.world.run(["gate"]).expect_no_failure();
-    assert!(outcome.said().contains("improved"), "{}", outcome.stdout);
+    let outcome = suite.world.run(["gate", "--format", "json"]).expect_no_failure();
+    assert_eq!(row(&outcome.json(), "a/cpu/main", Some("latency"))["verdict"], "improved");
     assert!(outcome.stderr.contains("toolchain 2/2"), "an install is long and has a bar: {}", outcome.stderr);
 }
 
 #[test]
 fn sides_that_execute_the_same_bytes_are_measured_little_and_pass() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
-    let outcome = suite.world.run(["gate"]).expect_no_failure();
-    assert!(outcome.said().contains("identical"), "{}", outcome.stdout);
+    let comparison = suite.world.run(["gate", "--format", "json"]).expect_no_failure().json();
+    assert_eq!(reason(row(&comparison, "a/cpu/main", Some("latency"))).0, "identical");
     assert_eq!(suite.results().len(), 4, "one block is a free A/A sample");
 }
 
@@ -72,11 +67,13 @@ fn mlir_that_does_not_compile_fails_alone_and_says_why() {
         .model("bad", &["compile-error=custom op 'x' is unknown"])
         .model("good", &["latency-us=1000"])
         .write();
-    let outcome = suite.world.run(["run"]).expect_code(20);
-    assert!(outcome.said().contains("bad/cpu/main: failed: compile"), "{}", outcome.stdout);
-    assert!(outcome.said().contains("custom op 'x' is unknown"), "{}", outcome.stdout);
-    assert!(outcome.said().contains("% ok, PASS"), "{}", outcome.stdout);
-    assert!(outcome.said().contains("2 benchmarks: 1 ok, 1 failed"), "{}", outcome.stdout);
+    let outcomes = suite.world.run(["run", "--format", "json"]).expect_code(20).json();
+    assert_eq!((&outcomes["counts"]["ok"], &outcomes["counts"]["failed"]), (&1.into(), &1.into()));
+    let run = suite.run_json();
+    let [bad, good] = run["sides"][0]["benchmarks"].as_array().unwrap().as_slice() else { panic!("{run:#}") };
+    assert_eq!((&bad["name"], &bad["outcome"]["stage"]), (&"bad/cpu/main".into(), &"compile".into()));
+    insta::assert_snapshot!(bad["outcome"]["why"].as_str().unwrap(), @"");
+    assert_eq!((&good["outcome"]["status"], &good["verification"]["code"]), (&"ok".into(), &"PASS".into()));
     assert_eq!(suite.results().len(), 2, "the other model was measured");
 }
 
@@ -87,17 +84,22 @@ fn a_failure_that_only_head_has_is_a_regression_of_that_stage() {
         .base("")
         .head(&flags("error-occurred=input0 shape dimension 0 mismatch"))
         .write();
-    let outcome = suite.world.run(["gate"]).expect_code(10);
-    assert!(outcome.said().contains("input0 shape dimension 0 mismatch"), "{}", outcome.stdout);
+    let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(10).json();
+    let (code, text) = reason(row(&comparison, "a/cpu/main", None));
+    assert_eq!(code, "fails-at-head");
+    insta::assert_snapshot!(text, @"");
 }
 
 #[test]
 fn a_failed_row_of_zero_milliseconds_is_never_a_speed_up() {
     let suite =
         Suite::new().model("a", &["error-occurred=wrong shape"]).base("").head("flags = [\"--x\"]").write();
-    let outcome = suite.world.run(["gate"]).expect_code(20);
-    assert!(outcome.said().contains("wrong shape"), "{}", outcome.stdout);
-    assert!(!outcome.said().contains("faster"), "{}", outcome.stdout);
+    let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(20).json();
+    let (code, text) = reason(row(&comparison, "a/cpu/main", None));
+    assert_eq!(code, "fails-on-both");
+    insta::assert_snapshot!(text, @"");
+    let rows = comparison["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["verdict"] != "improved"), "{comparison:#}");
 }
 
 #[test]
@@ -107,24 +109,27 @@ fn a_nan_output_at_head_is_a_divergence() {
         .base("")
         .head(&flags("output=1,NaN,3"))
         .write();
-    let outcome = suite.world.run(["gate"]).expect_code(13);
-    assert!(outcome.said().contains("diverged"), "{}", outcome.stdout);
+    let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(13).json();
+    assert_eq!(row(&comparison, "a/cpu/main", None)["verdict"], "diverged");
 }
 
 #[test]
-fn a_run_with_a_wrong_output_is_no_pass() {
+fn a_run_with_a_wrong_output_does_not_pass() {
     let suite = Suite::new().model("a", &["latency-us=1000", "output=1,NaN,3"]).write();
-    let outcome = suite.world.run(["run"]).expect_code(13);
-    assert!(outcome.said().contains("FAIL: output 0: "), "{}", outcome.stdout);
-    assert!(!outcome.said().contains("ok, FAIL"), "{}", outcome.stdout);
+    suite.world.run(["run"]).expect_code(13);
+    let verification = &suite.run_json()["sides"][0]["benchmarks"][0]["verification"];
+    assert_eq!(verification["code"], "FAIL");
+    insta::assert_snapshot!(verification["why"].as_str().unwrap(), @"");
 }
 
 #[test]
 fn a_reference_that_can_t_be_read_fails_the_benchmark_on_both_sides() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head("flags = [\"--x\"]").write();
     suite.world.write("data/y.npy", "not a tensor");
-    let outcome = suite.world.run(["gate"]).expect_code(20);
-    assert!(outcome.said().contains("the reference can't be read"), "{}", outcome.stdout);
+    let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(20).json();
+    let (code, text) = reason(row(&comparison, "a/cpu/main", None));
+    assert_eq!(code, "fails-on-both");
+    insta::assert_snapshot!(text, @"");
 }
 
 #[test]
@@ -146,20 +151,20 @@ fn benchmarks_that_share_a_module_have_logs_of_their_own() {
 #[test]
 fn no_compilers_and_no_blocks_are_refused() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
-    for option in ["--jobs", "--max-blocks"] {
-        let outcome = suite.world.run(["run", option, "0"]).expect_code(2);
-        assert!(outcome.stderr.contains("at least 1"), "{}", outcome.stderr);
-    }
+    let jobs = suite.world.run(["run", "--jobs", "0"]).expect_code(2);
+    insta::assert_snapshot!(jobs.stderr, @"");
+    let blocks = suite.world.run(["run", "--max-blocks", "0"]).expect_code(2);
+    insta::assert_snapshot!(blocks.stderr, @"");
 }
 
 #[test]
 fn an_output_that_is_a_folder_is_refused_before_anything_is_measured() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
-    let outcome = suite.world.run(["run", "--run", "data"]).expect_code(2);
-    assert!(outcome.stderr.contains("data: it is a folder"), "{}", outcome.stderr);
-    let outcome = suite.world.run(["run", "--run", "nowhere/run.json"]).expect_code(2);
-    assert!(outcome.stderr.contains("nowhere/run.json"), "{}", outcome.stderr);
-    assert!(!outcome.stderr.contains(".tmp"), "a name nobody asked for: {}", outcome.stderr);
+    let folder = suite.world.run(["run", "--run", "data"]).expect_code(2);
+    insta::assert_snapshot!(folder.messages(), @"");
+    // The error names the file that was asked for, and not the draft that would have become it.
+    let nowhere = suite.world.run(["run", "--run", "nowhere/run.json"]).expect_code(2);
+    insta::assert_snapshot!(nowhere.messages(), @"");
 }
 
 #[test]
@@ -171,16 +176,22 @@ fn a_tool_that_hangs_is_stopped_and_the_rest_is_measured() {
         .write();
     let toml = suite.world.read("benchgate.toml").replace("timeout = \"20s\"", "timeout = \"1s\"");
     suite.world.write("benchgate.toml", toml);
-    let outcome = suite.world.run(["run"]).expect_code(20);
-    assert!(outcome.said().contains("hangs/cpu/main failed: benchmark: timed out"), "{}", outcome.stdout);
-    assert!(outcome.said().contains("% ok, PASS"), "{}", outcome.stdout);
+    suite.world.run(["run"]).expect_code(20);
+    let run = suite.run_json();
+    let [hangs, good] = run["sides"][0]["benchmarks"].as_array().unwrap().as_slice() else {
+        panic!("{run:#}")
+    };
+    assert_eq!((&hangs["name"], &hangs["outcome"]["stage"]), (&"hangs/cpu/main".into(), &"benchmark".into()));
+    insta::assert_snapshot!(hangs["outcome"]["why"].as_str().unwrap(), @"");
+    assert_eq!((&good["outcome"]["status"], &good["verification"]["code"]), (&"ok".into(), &"PASS".into()));
 }
 
 #[test]
-fn a_benchmark_that_crashes_is_said_with_its_signal() {
+fn a_benchmark_that_crashes_is_reported_with_its_signal() {
     let suite = Suite::new().model("a", &["crash=1"]).write();
-    let outcome = suite.world.run(["run"]).expect_code(20);
-    assert!(outcome.said().contains("signal 6"), "{}", outcome.stdout);
+    suite.world.run(["run"]).expect_code(20);
+    let outcome = &suite.run_json()["sides"][0]["benchmarks"][0]["outcome"];
+    insta::assert_snapshot!(outcome["why"].as_str().unwrap(), @"");
 }
 
 #[test]
@@ -189,23 +200,24 @@ fn a_damaged_cache_entry_is_noticed_and_made_again() {
     suite.world.run(["run"]).expect_code(0);
     let module = find(&suite.world.cache(), "module.vmfb");
     std::fs::write(&module, "garbage").unwrap();
-    let outcome = suite.world.run(["run"]).expect_code(0);
-    assert!(outcome.stderr.contains("damaged cache entry"), "{}", outcome.stderr);
-    assert!(outcome.said().contains("PASS"), "{}", outcome.stdout);
+    suite.world.run(["run"]).expect_code(0);
+    let benchmark = &suite.run_json()["sides"][0]["benchmarks"][0];
+    assert!(lint_codes(benchmark).contains(&"cache-discarded"), "{benchmark:#}");
+    assert_eq!(benchmark["verification"]["code"], "PASS");
 }
 
 #[test]
 fn a_filter_that_selects_nothing_is_an_error_not_a_pass() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
     let outcome = suite.world.run(["gate", "--filter", "nothing"]).expect_code(2);
-    assert!(outcome.stderr.contains("no benchmark"), "{}", outcome.stderr);
+    insta::assert_snapshot!(outcome.messages(), @"");
 }
 
 #[test]
 fn a_gate_without_a_base_says_what_to_name() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let outcome = suite.world.run(["gate"]).expect_code(12);
-    assert!(outcome.stderr.contains("--base"), "{}", outcome.stderr);
+    insta::assert_snapshot!(outcome.messages(), @"");
 }
 
 /// The first file of this name below a folder.
@@ -224,31 +236,96 @@ fn find(folder: &std::path::Path, name: &str) -> std::path::PathBuf {
     panic!("no {name}");
 }
 
-/// Kills the run at several moments; each time the next one goes on, and in the end the same set of
-/// results is there as without a kill.
+/// Whose benchmark tool writes a line to `starts` each time it is started, and hangs at the start whose number is in
+/// `stop`: there a run can be killed at the same place on every host.
+fn stopping_suite() -> Suite {
+    let suite = Suite::new();
+    let starts = suite.world.write("starts", "");
+    let stop = suite.world.write("stop", "0");
+    let count = format!(
+        "shell=echo >> {starts}; test $(wc -l < {starts}) -ne $(cat {stop}) || sleep 600",
+        starts = starts.display(),
+        stop = stop.display()
+    );
+    let suite = suite
+        .model("a", &["latency-us=1000", &count])
+        .model("b", &["latency-us=500", &count])
+        .base("")
+        .head(&flags("latency-us=2000"))
+        .measure("seed = 1\n")
+        .write();
+    let toml = suite.world.read("benchgate.toml").replace("timeout = \"20s\"", "timeout = \"600s\"");
+    suite.world.write("benchgate.toml", toml);
+    suite
+}
+
+fn starts(suite: &Suite) -> usize {
+    suite.world.read("starts").lines().count()
+}
+
+/// Kills a gate while its benchmark tool is in the start of this number; returns the session, and the processes that
+/// were finished, as its journal has them.
+fn kill_at_start(suite: &Suite, number: usize) -> (String, Vec<serde_json::Value>) {
+    suite.world.write("stop", number.to_string());
+    let mut child =
+        suite.world.command(["gate"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while starts(suite) < number {
+        assert!(begun.elapsed() < Duration::from_secs(300), "the tool was started {} times", starts(suite));
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before start {number}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    suite.world.write("stop", "0");
+    let read = |path: &std::path::Path| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let head = find(&suite.world.work().join(".benchgate/sessions"), "session.json");
+    let processes = std::fs::read_dir(head.with_file_name("processes")).unwrap();
+    let mut kept: Vec<_> = processes
+        .map(|item| item.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| read(&path))
+        .collect();
+    kept.sort_by_key(|entry| entry["process"]["order"].as_u64());
+    (read(&head)["session"].as_str().unwrap().to_owned(), kept)
+}
+
+/// One kill inside the first block and one inside the second. The runs after them keep the blocks that were whole, and
+/// in the end the set of results is the same as without a kill.
 #[test]
 fn a_killed_run_goes_on_and_ends_with_the_same_set_of_results() {
-    let build = || {
-        Suite::new()
-            .model("a", &["latency-us=1000", "pause-ms=15"])
-            .model("b", &["latency-us=500", "pause-ms=15"])
-            .base("")
-            .head(&flags("latency-us=2000"))
-            .measure("seed = 1\n")
-            .write()
-    };
-    let whole = build();
+    let whole = stopping_suite();
     whole.world.run(["gate"]).expect_code(10);
 
-    let cut = build();
-    for pause in [150, 400, 700] {
-        let mut child = cut.world.command(["gate"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(pause));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    cut.world.run(["gate"]).expect_code(10);
+    let cut = stopping_suite();
+    let (session, kept) = kill_at_start(&cut, 3);
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    // The block that was cut begins anew; of the next one, two of four processes are finished.
+    let (resumed, kept) = kill_at_start(&cut, 3 + 7);
+    assert_eq!((&resumed, kept.len()), (&session, 6), "{kept:?}");
+    let before = starts(&cut);
+    let outcome = cut.world.run(["gate"]).expect_code(10);
+    let resuming = format!("resuming session {session} with 6 processes");
+    assert!(outcome.stderr.lines().any(|line| line.ends_with(&resuming)), "{}", outcome.stderr);
+    assert_eq!(cut.run_json()["session"], session);
+    assert_eq!(starts(&cut) - before, starts(&whole) - 4, "four processes were not started again");
     assert_eq!(cut.results(), whole.results());
+
+    let run = cut.run_json();
+    let measured: Vec<_> = run["sides"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|side| side["benchmarks"].as_array().unwrap())
+        .flat_map(|benchmark| benchmark["processes"].as_array().unwrap())
+        .map(|process| (&process["order"], &process["started"]))
+        .collect();
+    for (at, entry) in kept.iter().enumerate() {
+        let process = (&entry["process"]["order"], &entry["process"]["started"]);
+        assert_eq!(measured.contains(&process), at < 4, "{entry:#}");
+    }
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! Time per kernel, from the profiler of the fake tools.
 
-use std::path::Path;
-
 use serde_json::Value;
 
-use crate::harness::World;
+use crate::real_tools;
 use crate::suite::Suite;
 
 const KERNELS: &str = "kernels=main_dispatch_0_matmul:600,main_dispatch_1_softmax:400";
@@ -77,7 +75,7 @@ fn explain_names_the_kernel_that_moved_and_its_share() {
         "{}",
         gate.stdout
     );
-    let told = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
+    let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
     for part in [
         "m/cpu/main",
         "latency regressed: ",
@@ -86,9 +84,9 @@ fn explain_names_the_kernel_that_moved_and_its_share() {
         "+500.0 µs",
         "kernels together: 1.000 → 1.500 ms",
     ] {
-        assert!(told.contains(part), "{part}\n{told}");
+        assert!(text.contains(part), "{part}\n{text}");
     }
-    assert!(told.contains("1 kernel moved by less than 0.5 % of the latency"), "{told}");
+    assert!(text.contains("1 kernel moved by less than 0.5 % of the latency"), "{text}");
     let all = suite.world.run(["explain", "run.json", "--all"]).expect_code(0).stdout;
     assert!(all.contains("main_dispatch_0_matmul"), "{all}");
     let json = suite.world.run(["explain", "run.json#base", "run.json#head", "--format", "json"]);
@@ -106,50 +104,28 @@ fn explain_tells_what_the_compiler_counted_and_why_there_are_no_kernels() {
         .measure("profile = \"never\"\n")
         .write();
     suite.world.run(["gate"]);
-    let told = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
-    assert!(told.contains("compiler: execution.dispatch-count 3 → 4"), "{told}");
-    assert!(told.contains("no time per kernel of head: it was not profiled"), "{told}");
+    let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
+    assert!(text.contains("compiler: execution.dispatch-count 3 → 4"), "{text}");
+    assert!(text.contains("no time per kernel of head: it was not profiled"), "{text}");
 }
 
 #[test]
 fn explain_shows_what_did_not_move_only_when_asked() {
     let suite = Suite::new().model("m", &["latency-us=1000"]).base("").head("").write();
     suite.world.run(["gate"]).expect_no_failure();
-    let told = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
-    assert_eq!(told, "nothing moved; --all explains every benchmark\n");
+    let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
+    assert_eq!(text, "nothing moved; --all explains every benchmark\n");
     for arguments in [["--filter", "^m/"].as_slice(), &["--all"]] {
-        let told = suite.world.run(["explain", "run.json"].iter().chain(arguments)).expect_code(0).stdout;
-        assert!(told.contains("m/cpu/main"), "{told}");
+        let text = suite.world.run(["explain", "run.json"].iter().chain(arguments)).expect_code(0).stdout;
+        assert!(text.contains("m/cpu/main"), "{text}");
     }
 }
 
 #[test]
 #[ignore = "downloads IREE from the Python package index"]
 fn the_profiler_of_real_tools_is_read() {
-    let world = World::new();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
-    let data = ["mlp.input0.npy", "mlp.output0.npy", "mlp.irpa"].map(|name| format!("data/{name}"));
-    for name in data.iter().map(String::as_str).chain(["models/mlp.mlir", "benchgate.lock"]) {
-        world.write(name, std::fs::read(from.join(name)).unwrap());
-    }
-    world.write(
-        "benchgate.toml",
-        "[suite]\nname = \"real\"\n\n\
-         [toolchain]\nversion = \"3.13.0\"\ncommit = \"89ece87b89852100c0a4ac3d515e14842d090967\"\n\n\
-         [side.head]\n\n\
-         [[model]]\nname = \"mlp\"\nsource = \"models/mlp.mlir\"\ninputs = [\"data/mlp.input0.npy\"]\n\
-         expected = [\"data/mlp.output0.npy\"]\nparameters = [\"model=data/mlp.irpa\"]\n\n\
-         [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-sync\"\n\n\
-         [measure]\nprocesses = 2\nprofile = \"always\"\n",
-    );
-    let mut command = world.command(["run"]);
-    let passed_on = |name: &str| name.starts_with("PIP_") || name.starts_with("SSL_");
-    for (name, value) in std::env::vars_os().filter(|(name, _)| passed_on(&name.to_string_lossy())) {
-        command.env(name, value);
-    }
-    // Beside what cargo builds: once a checkout.
-    command.env("BENCHGATE_CACHE", Path::new(env!("CARGO_MANIFEST_DIR")).join("target/benchgate-cache"));
-    let outcome = world.finish(command);
+    let world = real_tools::quickstart_mlp("profile = \"always\"\n");
+    let outcome = world.finish(real_tools::command(&world, &["run"]));
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
     let benchmark = &run["sides"][0]["benchmarks"][0];

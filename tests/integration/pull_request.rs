@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use git2::{IndexAddOption, Repository, Signature};
+use serde_json::Value;
 
-use crate::harness::Outcome;
+use crate::harness::{lint_codes, row, without_digests};
 use crate::suite::{Suite, install_fake_tools};
 
 /// A committed suite of one model, on `main`, with a branch checked out on top of it.
@@ -44,16 +45,20 @@ fn edit(suite: &Suite, from: &str, to: &str) {
     suite.world.write("benchgate.toml", toml.replace(from, to));
 }
 
-fn gate(suite: &Suite, code: i32) -> Outcome {
-    let outcome = suite.world.run(["gate", "--base", "main"]);
-    if code == 0 { outcome.expect_no_failure() } else { outcome.expect_code(code) }
+/// Gates the branch; the comparison.
+fn gate(suite: &Suite, code: i32) -> Value {
+    let outcome = suite.world.run(["gate", "--base", "main", "--format", "json"]);
+    if code == 0 { outcome.expect_no_failure().json() } else { outcome.expect_code(code).json() }
+}
+
+fn latency(comparison: &Value) -> &Value {
+    row(comparison, "a/cpu/main", Some("latency"))
 }
 
 #[test]
 fn an_unchanged_branch_executes_the_same_bytes() {
     let (suite, _repository) = repository();
-    let outcome = gate(&suite, 0);
-    assert!(outcome.said().contains("identical"), "{}", outcome.stdout);
+    assert_eq!(latency(&gate(&suite, 0))["reason"]["code"], "identical");
 }
 
 #[test]
@@ -61,8 +66,7 @@ fn a_slower_model_on_the_branch_is_a_regression() {
     let (suite, repository) = repository();
     suite.source("a", &["latency-us=1300"]);
     commit(&repository, "slower");
-    let outcome = gate(&suite, 10);
-    assert!(outcome.said().contains("regressed"), "{}", outcome.stdout);
+    assert_eq!(latency(&gate(&suite, 10))["verdict"], "regressed");
     let run = suite.run_json();
     let commits: Vec<_> =
         run["sides"].as_array().unwrap().iter().map(|side| side["commit"].clone()).collect();
@@ -79,8 +83,7 @@ fn the_base_is_where_the_branch_left_main_not_the_tip_of_main() {
     commit(&repository, "main gets slow");
     repository.set_head("refs/heads/change").unwrap();
     repository.checkout_head(Some(git2::build::CheckoutBuilder::new().force())).unwrap();
-    let outcome = gate(&suite, 0);
-    assert!(outcome.said().contains("identical"), "{}", outcome.stdout);
+    assert_eq!(latency(&gate(&suite, 0))["reason"]["code"], "identical");
 }
 
 #[test]
@@ -97,8 +100,7 @@ fn a_flag_changed_on_the_branch_is_measured() {
     let (suite, repository) = repository();
     edit(&suite, "[side.head]\n", "[side.head]\nflags = [\"--fake=latency-us=700\"]\n");
     commit(&repository, "a flag");
-    let outcome = gate(&suite, 0);
-    assert!(outcome.said().contains("improved"), "{}", outcome.stdout);
+    assert_eq!(latency(&gate(&suite, 0))["verdict"], "improved");
 }
 
 #[test]
@@ -132,10 +134,11 @@ fn a_branch_can_not_loosen_the_gate_that_judges_it() {
         "benchgate.toml",
         format!("{toml}\n[gate.metric.latency]\nfloor = \"90%\"\ntolerance = \"95%\"\n"),
     );
-    commit(&repository, "slower, and nobody shall notice");
-    let outcome = gate(&suite, 10);
-    assert!(outcome.said().contains("edits the policy"), "{}", outcome.stdout);
-    assert!(outcome.said().contains("90 %") || outcome.said().contains("90%"), "{}", outcome.stdout);
+    commit(&repository, "slower, under a looser policy");
+    let comparison = gate(&suite, 10);
+    let notes = comparison["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+    let about_policy: Vec<&str> = notes.filter(|note| note.contains("policy")).collect();
+    insta::assert_snapshot!(without_digests(&about_policy.join("\n")), @"");
 }
 
 #[test]
@@ -144,14 +147,14 @@ fn a_suite_that_the_merge_base_lacks_has_no_base() {
     suite.world.write("new.toml", suite.world.read("benchgate.toml"));
     commit(&repository, "a new suite");
     let outcome = suite.world.run(["gate", "--base", "main", "--config", "new.toml"]).expect_code(12);
-    assert!(outcome.stderr.contains("the merge base"), "{}", outcome.stderr);
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"");
 }
 
 #[test]
 fn an_unknown_base_says_what_to_fetch() {
     let (suite, _repository) = repository();
     let outcome = suite.world.run(["gate", "--base", "origin/main"]).expect_code(2);
-    assert!(outcome.stderr.contains("git fetch"), "{}", outcome.stderr);
+    insta::assert_snapshot!(outcome.messages(), @"");
 }
 
 #[test]
@@ -205,9 +208,13 @@ fn a_head_that_is_measured_with_other_work_is_inconclusive() {
     for (what, from, to) in changes {
         suite.world.write("benchgate.toml", &before);
         edit(&suite, from, to);
-        let outcome = suite.world.run(["gate", "--base", "main", "--fail-on", ALL]);
-        assert_eq!(outcome.code, Some(11), "{what}: {}", outcome.said());
-        assert!(outcome.said().contains("workload-changed"), "{what}: {}", outcome.said());
+        let outcome = suite.world.run(["gate", "--base", "main", "--fail-on", ALL, "--format", "json"]);
+        assert_eq!(outcome.code, Some(11), "{what}: {}", outcome.stdout);
+        assert!(
+            lint_codes(latency(&outcome.json())).contains(&"workload-changed"),
+            "{what}: {}",
+            outcome.stdout
+        );
     }
 }
 
@@ -253,6 +260,6 @@ fn a_reference_that_changed_with_the_model_is_pointed_out() {
     suite.source("a", &["latency-us=1000", "output=1,2,4"]);
     suite.world.write("data/y.npy", crate::suite::npy(&[1.0, 2.0, 4.0]));
     commit(&repository, "other results");
-    let outcome = gate(&suite, 0);
-    assert!(outcome.said().contains("reference-changed"), "{}", outcome.stdout);
+    let comparison = gate(&suite, 0);
+    assert!(lint_codes(latency(&comparison)).contains(&"reference-changed"), "{comparison:#}");
 }

@@ -153,7 +153,7 @@ fn a_protected_branch_is_said_in_the_servers_words_and_the_next_update_succeeds(
 }
 
 #[test]
-fn a_wrong_token_is_told_from_a_missing_one_and_printed_by_neither() {
+fn a_wrong_token_is_distinguished_from_a_missing_one_and_never_printed() {
     let server = GitServer::new();
     let wrong = "ghs_wrong000000000000";
     let error = DataBranch::fetch(remote(&server.url(), wrong), BRANCH, &git).unwrap_err();

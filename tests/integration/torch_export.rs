@@ -2,14 +2,10 @@
 //! run, because it installs several gigabytes; `.ci/run torch` runs it.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::harness::{Outcome, World};
-
-/// Tools and torch are installed once a checkout, beside what cargo builds.
-fn shared_cache() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/benchgate-cache")
-}
+use crate::real_tools;
 
 /// A copy of an example, so that nothing is written into the source tree.
 fn example(name: &str) -> World {
@@ -25,16 +21,7 @@ fn example(name: &str) -> World {
 }
 
 fn run(world: &World, args: &[&str]) -> Outcome {
-    let mut command = world.command(args);
-    command.env("BENCHGATE_CACHE", shared_cache());
-    // pip may need to know the certificates and the index of the machine.
-    for (name, value) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("PIP_") || text.starts_with("SSL_") {
-            command.env(&name, value);
-        }
-    }
-    world.finish(command)
+    world.finish(real_tools::command(world, args))
 }
 
 #[test]
@@ -77,7 +64,7 @@ fn torch_models_go_from_source_to_a_verdict_and_a_crash_is_one_models_failure() 
 /// Without PyTorch/XLA, whose environment is another copy of torch.
 #[test]
 #[ignore = "installs PyTorch (6 GB)"]
-fn other_backends_stand_beside_iree_and_each_combination_of_axes_is_a_line() {
+fn other_backends_stand_next_to_iree_and_each_combination_of_axes_is_a_line() {
     let world = example("backends");
     let some =
         ["--axis", "backend=torchscript", "--axis", "backend=onnxruntime", "--axis", "backend=tensorrt"];
@@ -108,8 +95,8 @@ fn other_backends_stand_beside_iree_and_each_combination_of_axes_is_a_line() {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let lines: Vec<serde_json::Value> =
         world.read("results/results.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let beside = lines.iter().filter(|line| line["experiment"]["backend"] != "iree");
-    let experiments: BTreeSet<String> = beside
+    let others = lines.iter().filter(|line| line["experiment"]["backend"] != "iree");
+    let experiments: BTreeSet<String> = others
         .map(|line| {
             assert_eq!(
                 (line["verification_code"].as_str(), line["repeat"].as_u64()),

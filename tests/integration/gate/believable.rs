@@ -292,7 +292,7 @@ fn files_with_one_process_a_side_say_what_was_assumed() {
     assert_eq!(row.verdict, Verdict::Inconclusive, "six percent is within what two processes may differ");
     let lint = row.lints.iter().find(|lint| lint.code == LintCode::AssumedSpread).unwrap();
     assert!(lint.detail.contains("2.0 %"), "{}", lint.detail);
-    // Somebody who measured the spread may declare it.
+    // A user who measured the spread may declare it.
     let policy = Policy { between_cv: Some(0.003), ..Policy::default() };
     let declared = compare(
         &run(vec![measured("conv/cuda", &samples)]),
@@ -350,7 +350,7 @@ fn a_calibration_inside_the_run_replaces_the_default() {
 }
 
 #[test]
-fn the_order_effect_and_drift_of_a_session_are_told() {
+fn the_order_effect_and_drift_of_a_session_are_reported() {
     let (mut base, mut head) = recorded(9, 6, 10, 0.002, 1.0, 0.0);
     for run in [&mut base, &mut head] {
         for MetricSeries { series, .. } in

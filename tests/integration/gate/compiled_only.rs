@@ -65,5 +65,9 @@ fn a_night_without_the_device_does_not_teach_the_gate_to_expect_nothing() {
         compare_with_history(&night(no_device(3.0)), sessions, &Policy::default(), &CompareOptions::default())
     };
     assert_eq!(judge(&stored).verdict, Verdict::Regressed);
-    assert_eq!(judge(&stored[1..]).verdict, Verdict::Missing, "nobody ever measured it: no pass either");
+    assert_eq!(
+        judge(&stored[1..]).verdict,
+        Verdict::Missing,
+        "it was never measured, so it does not pass either"
+    );
 }

@@ -52,7 +52,7 @@ fn nothing_judged_is_never_a_pass() {
 }
 
 #[test]
-fn a_file_whose_metrics_nobody_judges_is_never_a_pass() {
+fn a_file_whose_metrics_are_not_judged_never_passes() {
     let of = |samples: &[f64]| {
         let series = Series::Processes(vec![process(samples, None)]);
         run(vec![with("a", Metric::THROUGHPUT, series)])

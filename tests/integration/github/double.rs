@@ -59,7 +59,7 @@ struct State {
     reader: bool,
     faults: VecDeque<(&'static str, &'static str, Fault)>,
     log: Vec<(String, Instant)>,
-    strangers: usize,
+    unauthorized: usize,
 }
 
 impl Double {
@@ -172,8 +172,8 @@ impl Double {
     }
 
     /// Requests without the right token.
-    pub fn strangers(&self) -> usize {
-        self.with(|state| state.strangers)
+    pub fn unauthorized(&self) -> usize {
+        self.with(|state| state.unauthorized)
     }
 }
 
@@ -324,7 +324,7 @@ fn page(all: &[Value], query: &str, content: impl FnOnce(&[Value]) -> Value) -> 
     let entries: &[Value] = all.chunks(size).nth(number - 1).unwrap_or_default();
     let mut reply = reply(200, &content(entries));
     if number * size < all.len() {
-        // Elsewhere on purpose: nobody may follow it with a token.
+        // Elsewhere on purpose: no client may follow it with a token.
         reply.headers.push(("Link", "<http://127.0.0.1:1/next>; rel=\"next\"".to_owned()));
     }
     reply
@@ -357,7 +357,7 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     let fault = state.faults.iter().position(matching).and_then(|at| state.faults.remove(at));
     let reply = match fault.map(|(_, _, fault)| fault) {
         _ if token != format!("Bearer {TOKEN}") => {
-            state.strangers += 1;
+            state.unauthorized += 1;
             refused(401, "Bad credentials")
         }
         Some(Fault::Refuse { status, headers, message }) => Reply { headers, ..refused(status, message) },

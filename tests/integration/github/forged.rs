@@ -262,7 +262,7 @@ impl Schema {
         Self(serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
     }
 
-    /// Without references, and without `null` beside another choice.
+    /// Without references, and without `null` next to another choice.
     fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         if let Some(name) = schema["$ref"].as_str() {
             return self.resolve(self.0.pointer(name.trim_start_matches('#')).unwrap());

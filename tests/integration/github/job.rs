@@ -1,4 +1,4 @@
-//! `--github` and `publish --dry-run`: what a job is told without any network.
+//! `--github` and `publish --dry-run`: what a job reports without any network.
 
 use crate::harness::{Outcome, World};
 use crate::suite::Suite;
@@ -52,7 +52,7 @@ fn a_gate_tells_its_job_what_it_found() {
 }
 
 #[test]
-fn nothing_is_told_to_a_job_that_did_not_ask() {
+fn nothing_is_reported_to_a_job_that_did_not_ask() {
     let suite = slower();
     let outcome = in_job(&suite.world, &["gate"]).expect_code(10);
     assert_eq!((suite.world.read("step-summary"), suite.world.read("step-output")), Default::default());
@@ -83,11 +83,11 @@ fn a_dry_run_shows_the_comment_and_touches_nothing() {
     let outcome = in_job(&suite.world, &["publish", "--run", "run.json", "--dry-run"]).expect_code(10);
     assert!(outcome.stdout.contains("Regressed") && outcome.stdout.contains("`a/cpu/main`"));
     assert_eq!((suite.world.read("step-summary"), suite.world.read("step-output")), Default::default());
-    in_job(&suite.world, &["publish", "--run", "run.json", "--dry-run", "--output-dir", "told"])
+    in_job(&suite.world, &["publish", "--run", "run.json", "--dry-run", "--output-dir", "out"])
         .expect_code(10);
-    assert_eq!(suite.world.read("told/comment.md"), outcome.stdout);
+    assert_eq!(suite.world.read("out/comment.md"), outcome.stdout);
     for file in ["summary.md", "report.json", "annotations.txt", "outputs.txt"] {
-        assert!(!suite.world.read(&format!("told/{file}")).is_empty(), "{file}");
+        assert!(!suite.world.read(&format!("out/{file}")).is_empty(), "{file}");
     }
 }
 
@@ -114,7 +114,7 @@ fn a_result_of_another_suite_is_not_judged() {
 }
 
 #[test]
-fn an_absent_result_is_an_error_that_is_told() {
+fn an_absent_result_is_an_error_that_is_reported() {
     let suite = slower();
     let outcome = suite.world.run(["publish", "--run", "run.json", "--dry-run"]).expect_code(21);
     assert!(outcome.stdout.contains("Error"), "{}", outcome.stdout);

@@ -1,4 +1,4 @@
-//! What GitHub is told: the job's own files here, the API in the modules below.
+//! What is reported to GitHub: the job's own files here, the API in the modules below.
 
 mod double;
 pub mod event;

@@ -88,7 +88,7 @@ impl Measured {
     }
 }
 
-/// The same beside a GitHub.
+/// The same with a GitHub to talk to.
 struct Job {
     measured: Measured,
     double: Double,
@@ -188,11 +188,11 @@ fn a_pull_request_gets_one_comment_a_check_and_a_summary() {
     assert_eq!((check["conclusion"].as_str(), check["head_sha"].as_str()), (Some("failure"), Some(HEAD)));
     assert!(job.world().read("step-summary").contains("### 🔴 Regressed"));
     assert!(job.output("comment-url").contains("#issuecomment-"), "{}", job.output("comment-url"));
-    assert_eq!(job.double.strangers(), 0);
+    assert_eq!(job.double.unauthorized(), 0);
 }
 
 #[test]
-fn a_dry_run_shows_the_very_bytes_and_asks_nobody() {
+fn a_dry_run_shows_the_very_bytes_and_sends_no_request() {
     let job = Job::new();
     let shown = job.publish("pull_request", &pull(), &["--dry-run"], 10).stdout;
     assert_eq!(job.double.log(), Vec::<String>::new());
@@ -211,7 +211,7 @@ fn a_reader_s_token_means_a_summary_and_no_error() {
 }
 
 #[test]
-fn without_a_token_nobody_is_asked() {
+fn without_a_token_no_request_is_sent() {
     let job = Job::new();
     let mut command = job.command("pull_request", &pull(), &["publish", "--run", "run.json"]);
     command.env("GITHUB_TOKEN", "");
@@ -278,7 +278,7 @@ fn events_without_a_pull_request_get_a_summary_and_a_check() {
 }
 
 #[test]
-fn an_absent_result_is_told_to_the_pull_request() {
+fn an_absent_result_is_reported_on_the_pull_request() {
     let job = Job::new();
     std::fs::remove_file(job.world().work().join("run.json")).unwrap();
     job.publish("pull_request", &pull(), &["--check-run"], 21);

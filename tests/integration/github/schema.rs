@@ -17,7 +17,7 @@ use super::publish::Measured;
 
 /// As tests/github/seed.yaml has them.
 const TOKEN: &str = "ghs_loopback_9f8e7d6c5b4a";
-const STRANGER: &str = "ghs_of_a_stranger";
+const UNTRUSTED: &str = "ghs_of_a_fork";
 const BOT: &str = "bot";
 
 /// Prism before emulate; both end with this.
@@ -194,10 +194,10 @@ fn exactly_one_comment_in_requests_that_github_describes() {
 
     let forged = first["body"].as_str().unwrap().replace("run=10", "run=99");
     let path = "/repos/bot/r/issues/1/comments";
-    let stranger = github.world("POST", path, STRANGER, &json!({ "body": forged }));
-    assert_eq!(stranger["user"]["login"], "mallory");
+    let untrusted = github.world("POST", path, UNTRUSTED, &json!({ "body": forged }));
+    assert_eq!(untrusted["user"]["login"], "mallory");
     for at in 0..300 {
-        github.world("POST", path, STRANGER, &json!({ "body": format!("comment {at}") }));
+        github.world("POST", path, UNTRUSTED, &json!({ "body": format!("comment {at}") }));
     }
     github.world("DELETE", &format!("/repos/bot/r/issues/comments/{}", first["id"]), TOKEN, &Value::Null);
     // Ours is now the newest, on the fourth page.
@@ -206,8 +206,8 @@ fn exactly_one_comment_in_requests_that_github_describes() {
     publish(&github, &measured, &pull, 13, 1);
     says(&github.only(), 13, 1);
     assert_ne!(github.only()["id"], first["id"]);
-    let found = github.comments().into_iter().find(|comment| comment["id"] == stranger["id"]).unwrap();
-    assert_eq!(found["body"], stranger["body"]);
+    let found = github.comments().into_iter().find(|comment| comment["id"] == untrusted["id"]).unwrap();
+    assert_eq!(found["body"], untrusted["body"]);
     github.expect_described();
 }
 

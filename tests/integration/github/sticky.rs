@@ -50,7 +50,7 @@ fn the_second_verdict_replaces_the_first() {
     assert_eq!(say(&double, 1, 1, "red"), ["red"]);
     assert_eq!(say(&double, 2, 1, "green"), ["green"]);
     assert_eq!(double.count("POST"), 1);
-    assert_eq!(double.strangers(), 0);
+    assert_eq!(double.unauthorized(), 0);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn an_older_try_says_nothing_over_a_newer_one() {
 }
 
 #[test]
-fn a_comment_that_somebody_deleted_is_written_anew() {
+fn a_comment_that_a_user_deleted_is_written_anew() {
     let double = Double::new();
     say(&double, 1, 1, "red");
     double.remove(double.comments()[0].id);
@@ -163,7 +163,7 @@ fn a_gateway_that_never_recovers_is_an_error_and_no_flood() {
 }
 
 #[test]
-fn a_limit_is_waited_out_as_told() {
+fn a_limit_is_waited_out_as_the_server_asks() {
     for (status, message) in
         [(429, "You have exceeded a secondary rate limit"), (403, "You have exceeded a secondary rate limit")]
     {
@@ -209,7 +209,7 @@ fn a_wait_beyond_patience_is_an_error_that_says_how_long() {
 }
 
 #[test]
-fn a_reader_s_token_is_told_apart_from_a_limit() {
+fn a_reader_s_token_is_distinguished_from_a_limit() {
     let double = Double::new();
     double.read_only();
     let error = post(&double, 1, 1, "red", true).unwrap_err();

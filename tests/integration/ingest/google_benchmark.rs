@@ -8,7 +8,7 @@ fn row(more: &str) -> String {
 }
 
 #[test]
-fn repetitions_become_one_process_and_aggregates_beside_them_are_ignored() {
+fn repetitions_become_one_process_and_aggregates_among_them_are_ignored() {
     let run = fixture("google_benchmark/vit.pinned.json");
     assert_eq!(run.benchmarks.len(), 1);
     let latency = samples(&run, "BM_main/process_time/real_time", "latency");

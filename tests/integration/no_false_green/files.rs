@@ -239,7 +239,7 @@ const HIDDEN: &[(&str, Spoil)] = &[
         started(run, |at| format!("2026-11-20T20:{:02}:{:02}Z", 59 - at / 60, 59 - at % 60));
     }),
     ("head's clock stood still", |run| started(run, |_| "2026-11-20T21:00:00Z".into())),
-    ("head's clock told no time", |run| started(run, |_| "soon".into())),
+    ("head's clock gave no time", |run| started(run, |_| "soon".into())),
     ("the run was made in the future", |run| run["created"] = json!("2099-01-01T00:00:00Z")),
     ("the run was made before there were computers", |run| run["created"] = json!("1900-01-01T00:00:00Z")),
     ("the slots are those of a run with one side", |run| run["design"] = json!("single")),
