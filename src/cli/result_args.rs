@@ -79,5 +79,5 @@ impl PairArgs {
 
 /// The formats that can be read.
 pub fn format_parser() -> impl TypedValueParser<Value = Format> {
-    choices::described(Format::ALL, Format::into_str, |format| Some(format.description()))
+    choices::described(Format::ALL, |format| format.into_str(), |format| Some(format.description()))
 }

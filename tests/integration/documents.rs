@@ -49,7 +49,7 @@ fn the_glossary_knows_every_verdict() {
 fn the_glossary_names_the_quartile_that_is_a_process_s_location() {
     let quartile = |metric: Metric| {
         let samples = vec![1.0, 2.0, 3.0, 4.0, 5.0];
-        let process = Process { samples, slot: None, started: None };
+        let process = Process { samples, ..Process::default() };
         let series = MetricSeries { metric, series: Series::Processes(vec![process]) };
         match described(&series).unwrap().location {
             2.0 => "lower quartile",
