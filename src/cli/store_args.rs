@@ -201,7 +201,7 @@ impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         const AGAIN: &str = "nothing was changed there and your run.json is kept: run the same command again";
         let hint = match &error {
-            StoreError::Git(GitError::Interrupted) | StoreError::Interrupted => return Self::Interrupted,
+            StoreError::Git(GitError::Interrupted) | StoreError::Interrupted => return Self::interrupted(),
             StoreError::Unusable(_) | StoreError::NoSuchRun { .. } => {
                 return Self::usage(format!("failed to {error}"));
             }
