@@ -241,7 +241,7 @@ fn a_model_can_not_leave_its_folder() {
 
 #[test]
 fn a_gate_that_never_fails_is_refused() {
-    assert!(message("[gate]\nfail-on = []\n").contains("no gate"));
+    assert!(message("[gate]\nfail-on = []\n").contains("at least one verdict"));
     assert!(message("[gate]\nalpha = 0.0\n").contains("`alpha`"));
     assert!(message("[gate]\nalpha = 0.7\n").contains("`alpha`"));
 }
