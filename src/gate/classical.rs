@@ -47,7 +47,8 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question>
 
 /// The p-value of two samples that don't overlap: the smallest that the rank test can have.
 fn smallest_p(open: &Open) -> f64 {
-    let (base, head) = (open.base.samples.len() as u64, open.head.samples.len() as u64);
+    let Some([base, head]) = &open.readings else { return 1.0 };
+    let (base, head) = (base.samples.len() as u64, head.samples.len() as u64);
     // One of the ways to choose the ranks of one sample.
     (1..=base.min(head)).fold(1.0, |p, i| p * i as f64 / (base.max(head) + i) as f64)
 }
@@ -59,7 +60,8 @@ fn moments(readings: &Readings) -> Option<Moments> {
 }
 
 fn by_welch(open: &Open) -> Option<(Effect, Classical, Method)> {
-    let (base, head) = (moments(&open.base)?, moments(&open.head)?);
+    let [base, head] = open.readings.as_ref()?;
+    let (base, head) = (moments(base)?, moments(head)?);
     let test = welch(head, base);
     let (se, df) = welch_error(head, base);
     // The delta method puts the difference of means on the log scale of the ratio.
@@ -73,7 +75,7 @@ fn by_welch(open: &Open) -> Option<(Effect, Classical, Method)> {
 }
 
 fn by_rank(open: &Open, alpha: f64) -> Option<(Effect, Classical, Method)> {
-    let (base, head) = (&open.base, &open.head);
+    let [base, head] = open.readings.as_ref()?;
     if base.samples.len() < 2 || head.samples.len() < 2 {
         return None;
     }
@@ -96,7 +98,8 @@ fn by_rank(open: &Open, alpha: f64) -> Option<(Effect, Classical, Method)> {
 /// The shift of the logarithms, head against base.
 fn shift(open: &Open) -> Option<RankShift> {
     let logs = |readings: &Readings| readings.samples.iter().map(|v| v.ln()).collect::<Vec<f64>>();
-    RankShift::new(&logs(&open.head), &logs(&open.base))
+    let [base, head] = open.readings.as_ref()?;
+    RankShift::new(&logs(head), &logs(base))
 }
 
 /// The interval that belongs to the rank test at the level that decided, as head/base. `None` where so few values can

@@ -39,8 +39,7 @@ pub fn draft(session: &Session<'_>, rules: &Rules<'_>) -> Option<Draft> {
         worse: 1.0,
         floor: rule.floor.relative.max(0.0).ln_1p(),
         rule,
-        base,
-        head,
+        readings: Some([base, head]),
     };
-    Some(Draft { row, open: Some(open) })
+    Some(Draft { row, open: Some(Box::new(open)) })
 }

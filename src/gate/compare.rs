@@ -155,7 +155,8 @@ fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
     let values = |costs: &[Vec<f64>]| -> Vec<Vec<f64>> {
         costs.iter().map(|process| process.iter().map(|cost| cost * open.worse).collect()).collect()
     };
-    Alignment::of_processes(&values(&open.base.costs), &values(&open.head.costs), ratio)
+    let [base, head] = open.readings.as_ref()?;
+    Alignment::of_processes(&values(&base.costs), &values(&head.costs), ratio)
 }
 
 /// Gives every open draft its verdict, all of them at once: neighbours steady the estimates, and the
@@ -186,7 +187,7 @@ fn picked<'a, T>(
     indices: &[usize],
     of: impl Fn(&'a Open) -> Option<T>,
 ) -> (Vec<usize>, Vec<T>) {
-    indices.iter().filter_map(|&i| Some((i, of(drafts[i].open.as_ref()?)?))).unzip()
+    indices.iter().filter_map(|&i| Some((i, of(drafts[i].open.as_deref()?)?))).unzip()
 }
 
 /// The questions of rows with independent processes, of one metric.
@@ -228,7 +229,7 @@ fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<
 /// The questions of all paired rows of one metric.
 fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>], policy: &Policy) {
     let rows: Vec<PairedRow<'_>> =
-        indices.iter().filter_map(|&i| paired_row(drafts[i].open.as_ref()?)).collect();
+        indices.iter().filter_map(|&i| paired_row(drafts[i].open.as_deref()?)).collect();
     let estimates = paired(&rows);
     for (&index, estimate) in indices.iter().zip(estimates) {
         let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
@@ -240,7 +241,7 @@ fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Q
         row.lints.extend(diagnosis::of_stability(
             &found.counts,
             found.p_stability,
-            (open.base.clean.len(), open.head.clean.len()),
+            open.readings.as_ref().map_or((0, 0), |[base, head]| (base.clean.len(), head.clean.len())),
         ));
         questions[index] = Some(Question::paired(&found, &open.rule, open.floor, policy));
     }

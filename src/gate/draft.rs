@@ -23,7 +23,7 @@ const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
 pub struct Draft {
     pub row: Row,
     /// What is left to decide; `None` where the row is settled.
-    pub open: Option<Open>,
+    pub open: Option<Box<Open>>,
 }
 
 /// An undecided row.
@@ -36,8 +36,9 @@ pub struct Open {
     pub rule: MetricPolicy,
     /// Log scale.
     pub floor: f64,
-    pub base: Readings,
-    pub head: Readings,
+    /// Base's and head's repetitions, where a classical test or a picture reads them again. The rows of a large
+    /// comparison are all open at once, so they keep nothing else.
+    pub readings: Option<[Readings; 2]>,
 }
 
 impl Draft {
@@ -331,8 +332,8 @@ fn metric_draft(
             row.estimate = Some(Estimate::unjudged(Method::Unpaired, ratio));
             Draft::settled(row)
         }
-        Ok(evidence) => {
-            row.lints.extend(evidence.lints().iter().cloned());
+        Ok(mut evidence) => {
+            row.lints.extend(evidence.take_lints());
             row.lints = context::deduplicate(row.lints);
             row.estimate = Some(Estimate::unjudged(Method::Paired, ratio));
             let rule = rules.metric(&row.benchmark, metric);
@@ -343,9 +344,9 @@ fn metric_draft(
             }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
             let forbidden = context::forbidding(&row.lints).or(session.forbidden.as_ref()).cloned();
-            let open =
-                Open { evidence, forbidden, worse, rule, floor, base: base_readings, head: head_readings };
-            Draft { row, open: Some(open) }
+            let read_again = rules.is_classical() || matches!(evidence, Evidence::Paired(_));
+            let readings = read_again.then_some([base_readings, head_readings]);
+            Draft { row, open: Some(Box::new(Open { evidence, forbidden, worse, rule, floor, readings })) }
         }
     }
 }

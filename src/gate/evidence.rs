@@ -24,10 +24,11 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    pub fn lints(&self) -> &[Lint] {
+    /// What it is based on in addition to what was measured, for the row.
+    pub fn take_lints(&mut self) -> Vec<Lint> {
         match self {
-            Self::Paired(_) => &[],
-            Self::Known { lints, .. } | Self::History { lints, .. } => lints,
+            Self::Paired(_) => Vec::new(),
+            Self::Known { lints, .. } | Self::History { lints, .. } => std::mem::take(lints),
         }
     }
 }

@@ -4,7 +4,7 @@ use globset::{Glob, GlobMatcher};
 
 use crate::model::{BenchmarkName, Metric, is_date};
 
-use super::{MetricPolicy, Override, Policy, Waiver, WaiverUse};
+use super::{MetricPolicy, Override, Policy, TestKind, Waiver, WaiverUse};
 
 /// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports
 /// it, and the gate must not grow or shrink what it covers.
@@ -61,6 +61,11 @@ impl<'a> Rules<'a> {
             rule.fatal = change.fatal.unwrap_or(rule.fatal);
         }
         rule
+    }
+
+    /// Whether a textbook test on all repetitions was asked for.
+    pub fn is_classical(&self) -> bool {
+        self.policy.test != TestKind::Auto
     }
 
     /// The declared standard deviation between processes, if the policy has one for this row.
