@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::{Lint, Metric, Outcome, Profile, Series, Telemetry, Verification};
 
@@ -59,6 +60,7 @@ pub struct Artifact {
 }
 
 /// What a module is asked to do, whichever compiler made it. Times are comparable only where it is the same.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -69,7 +71,6 @@ pub struct Workload {
     /// SHA-256 over the function, the runtime flags with the files that they name, and the environment.
     pub settings_sha256: String,
     /// SHA-256 over the reference outputs, by content; absent where there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_sha256: Option<String>,
 }
 

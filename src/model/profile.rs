@@ -2,11 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::number::{self, Number};
 
 /// The time one iteration spends in each kernel, from processes that ran under the runtime's profiler. Context for people
 /// and never judged: a profiled process is slower than a measured one.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ProfileRecord")]
@@ -19,7 +21,6 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<Kernel>,
     /// Why there are no kernels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 

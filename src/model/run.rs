@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::number::{self, Number};
 use super::{Benchmark, BenchmarkName, Lint, Toolchain};
@@ -31,28 +32,21 @@ pub struct Origin {
 }
 
 /// What the tool printed about the host while it measured.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executable: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_cpus: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub mhz_per_cpu: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_scaling_enabled: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aslr_enabled: Option<bool>,
     /// `release` or `debug`, as the benchmark library was built.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library_build_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library_version: Option<String>,
     /// 1, 5 and 15 minute load averages.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "number::list")]

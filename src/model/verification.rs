@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::number::{self, Number};
 
@@ -20,6 +21,7 @@ words! {
 }
 
 /// The numerical distance between an output and its reference.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Divergence {
@@ -50,24 +52,25 @@ pub struct Divergence {
     pub non_finite: u64,
     /// Root mean square of |a − b| / (|b| + m), where m is the reference's typical magnitude: the distance
     /// that says how accurate an output is. Absent where nothing finite was compared, and in old files.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub error: Option<f64>,
     /// The most of it that was allowed; absent for types that have no rounding.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub allowed_error: Option<f64>,
     /// The same distance from the fp64 reference, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub error_fp64: Option<f64>,
     /// The reference's own distance from the fp64 reference: what rounding alone costs.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub reference_error_fp64: Option<f64>,
 }
 
 /// One output of one function, checked.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutputCheck {
@@ -75,19 +78,17 @@ pub struct OutputCheck {
     pub index: usize,
     pub code: VerifyCode,
     /// Why, in words, where the code is not PASS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Absent where shapes or types differ, or nothing was compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub divergence: Option<Divergence>,
 }
 
 /// All outputs of one benchmark, checked against the reference.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Verification {
     pub code: VerifyCode,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputCheck>,
@@ -95,7 +96,6 @@ pub struct Verification {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub against_base: Vec<OutputCheck>,
     /// Why there is no fp64 reference, where one was tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_fp64: Option<String>,
 }
 

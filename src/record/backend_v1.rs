@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::{Number, OutcomeRecord};
 
 /// One experiment: a model on a backend, with its axes.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackendRecord {
@@ -25,17 +27,13 @@ pub struct BackendRecord {
     /// `eval`, or `train`: forward, loss and backward.
     pub test: String,
     /// Absent for the model's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_size: Option<u32>,
     /// Absent for the model's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtype: Option<String>,
     /// Absent for torch's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matmul_precision: Option<String>,
     pub outcome: OutcomeRecord,
     /// Outputs, or the loss and every gradient, against eager.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
     /// What was imported, by package.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -45,6 +43,7 @@ pub struct BackendRecord {
 }
 
 /// One fresh start of the backend.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackendProcessRecord {
@@ -53,22 +52,17 @@ pub struct BackendProcessRecord {
     /// Wall-clock time from start to end of the process.
     pub seconds: Number,
     /// Why it failed; absent where it worked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
     /// 1, 5 and 15 minute load averages when it began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_avg: Vec<Number>,
     /// Path of the log, relative to the run file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     /// Iterations in each repetition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
     /// From the untouched model to the end of its first call, where the backend compiles and its cache
     /// was empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_seconds: Option<Number>,
     /// Nanoseconds of one iteration, one value per repetition, in the order taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,22 +74,19 @@ pub struct BackendProcessRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryRecord>,
     /// What `--collect` asked for, taken after the last repetition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collected: Option<CollectedRecord>,
 }
 
 /// Numbers that are taken after the measurement. What was not asked for is absent; what was asked for and did not
 /// happen is empty.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CollectedRecord {
     /// torch.compile's counters since the process began: by group, then by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamo_counters: Option<BTreeMap<String, BTreeMap<String, u64>>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfiledTimesRecord>,
     /// By aten operator; on PyTorch/XLA only those that it has no lowering for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operators: Option<BTreeMap<String, OperatorTimesRecord>>,
 }
 
@@ -123,13 +114,13 @@ pub struct OperatorTimesRecord {
 }
 
 /// Memory held at one moment.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRecord {
     /// Since the process began its work.
     pub seconds: Number,
     pub host_bytes: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_bytes: Option<u64>,
     /// The stage that had just ended.
     pub stage: String,

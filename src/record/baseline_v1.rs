@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::{Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
 
@@ -18,6 +19,7 @@ use super::{
 
 /// One session of a suite on one testbed, as a baseline keeps it: one summary per process. The samples
 /// stay with the run's own file.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineFile {
@@ -32,13 +34,10 @@ pub struct BaselineFile {
     /// When the run began, RFC 3339.
     pub created: String,
     /// The commit of the measured sources.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     pub testbed: Testbed,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toolchain: Option<Toolchain>,
     /// The frozen toolchain that was measured in the same session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<Toolchain>,
     /// Why the run, or a benchmark of it, is not learned from until accepted. Empty where all of it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,6 +51,7 @@ pub struct BaselineFile {
 }
 
 /// Model × target × function in one session.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineBenchmark {
@@ -60,10 +60,8 @@ pub struct BaselineBenchmark {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     pub outcome: OutcomeRecord,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<ArtifactRecord>,
     /// What checking the outputs found; absent where nothing was checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerifyCode>,
     /// Every process that worked, in the order they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,7 +70,6 @@ pub struct BaselineBenchmark {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRecord>,
     /// The benchmark relative to the anchor; absent where the anchor has no time for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchored: Option<AnchoredRecord>,
     /// Codes of the findings about this benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -101,6 +98,7 @@ pub struct BaselineProcess {
 }
 
 /// The repetitions of one process, in the metric's unit, to nine significant digits.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SummaryRecord {
@@ -110,16 +108,14 @@ pub struct SummaryRecord {
     pub median: Number,
     /// First quartile of the cost: what the code does when left alone. Absent for one repetition, as
     /// are the next two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undisturbed: Option<Number>,
     /// The spread: sample standard deviation of the repetitions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stddev: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<Number>,
 }
 
 /// One reason not to learn from a run.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuarantineRecord {
@@ -127,7 +123,6 @@ pub struct QuarantineRecord {
     /// In words.
     pub why: String,
     /// The benchmark it holds for; absent where it holds for the whole run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<String>,
 }
 
@@ -151,6 +146,7 @@ pub enum QuarantineCause {
 }
 
 /// The record that a real change is the new normal: who says so, why, and from which run on.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptanceFile {
@@ -167,13 +163,11 @@ pub struct AcceptanceFile {
     /// with.
     pub from: String,
     /// Glob over benchmark names; absent where it holds for every benchmark.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<String>,
     pub who: String,
     pub why: String,
     /// The last day it holds, `YYYY-MM-DD`; absent where it holds for good. After it, what was stored
     /// under the acceptance is no longer learned from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
 

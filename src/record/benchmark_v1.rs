@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::{Artifact, Outcome, Stage, Workload};
 
@@ -9,15 +10,14 @@ use super::error::wrong;
 use super::{Number, RecordError};
 
 /// What became of the benchmark.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeRecord {
     pub status: OutcomeStatus,
     /// The stage that failed; present exactly for `failed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
     /// In words; present for everything but `ok`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
@@ -48,6 +48,7 @@ pub enum OutcomeStatus {
 }
 
 /// What was executed, by content.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactRecord {
@@ -56,14 +57,13 @@ pub struct ArtifactRecord {
     pub vmfb_bytes: u64,
     /// SHA-256 over everything else that is executed: runtime, parameters, inputs, run flags.
     pub execution_sha256: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_count: Option<u64>,
     /// What the module was asked to do; absent in files of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
 }
 
 /// One stage of one benchmark.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageRecord {
@@ -72,12 +72,9 @@ pub struct StageRecord {
     /// Wall-clock time it took in this run; for `cached`, the time to find it.
     pub seconds: Number,
     /// For `cached`, the time that it took when it was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_in_seconds: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
     /// Path of the log, relative to the run file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
 

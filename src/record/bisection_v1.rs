@@ -2,12 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::Verdict;
 
 use super::{BisectionSchema, Number, RecordError, schema, write};
 
 /// Which of many candidates made a benchmark worse.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BisectionFile {
@@ -25,7 +27,6 @@ pub struct BisectionFile {
     /// The good end first, the bad end last. Other fields name candidates by their place here, from 0.
     pub candidates: Vec<CandidateRecord>,
     /// The bad end compared with the good end, once both were measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<ObservationRecord>,
     /// The parts that the range was divided into, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,25 +60,23 @@ pub enum BisectionResult {
 }
 
 /// A release, a toolchain or a commit.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CandidateRecord {
     pub name: String,
     /// The first line of a commit's message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Probability that this candidate made the whole step, if one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<Number>,
     /// Why it could not be measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// The earlier candidate whose program is the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<u32>,
 }
 
 /// What a pair of candidates showed.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationRecord {
@@ -85,9 +84,7 @@ pub struct ObservationRecord {
     pub blocks: u32,
     /// As a cost: later/earlier for what varies, later − earlier for exact values. Above 1, or above 0, is worse.
     pub change: Number,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<Number>,
     /// The value is exact, and `change` is a difference.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -95,6 +92,7 @@ pub struct ObservationRecord {
 }
 
 /// Candidates behind `after`, up to `upto`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartRecord {
@@ -102,10 +100,8 @@ pub struct PartRecord {
     pub after: u32,
     pub upto: u32,
     /// Of a culprit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<Number>,
     /// Where an unexplained change most probably lies: behind the first, up to the second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likely: Option<[u32; 2]>,
     /// `upto` compared with `after`.
     pub observation: ObservationRecord,

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::{Lint, SideName, Toolchain, VerifyCode, is_sha256};
 
@@ -48,6 +49,7 @@ pub struct BundledFile {
 }
 
 /// One side of the suite.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BundledSide {
@@ -56,9 +58,7 @@ pub struct BundledSide {
     pub config: String,
     /// The name of this side in that configuration: the base of a pull request is the head in its configuration.
     pub declared: SideName,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<bool>,
     pub toolchain: Toolchain,
     /// `iree-run-module` of the pin.
@@ -70,6 +70,7 @@ pub struct BundledSide {
 }
 
 /// A benchmark up to its module, or up to where it failed.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BundledBenchmark {
@@ -80,16 +81,15 @@ pub struct BundledBenchmark {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lints: Vec<Lint>,
     /// Present exactly where the outcome is `ok`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<BundledModule>,
 }
 
 /// A compiled module with its data.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BundledModule {
     pub path: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_count: Option<u64>,
     /// What the compiler counted, by its own names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -97,7 +97,6 @@ pub struct BundledModule {
     /// Compiled for the very processor of `made_on`.
     pub host_specific: bool,
     /// What an exported model was lowered to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowering: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<BundledInput>,
@@ -110,7 +109,6 @@ pub struct BundledModule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<BundledParameters>,
     /// Why the reference can't be used, where the exporter said so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_problem: Option<ReferenceProblem>,
 }
 

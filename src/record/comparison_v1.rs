@@ -2,19 +2,20 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::{Context, Lint, Metric, SideName, Testbed, Toolchain, Verdict, Verification};
 
 use super::{ComparisonSchema, Number, RecordError, schema, write};
 
 /// The answer about two runs, row by row.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComparisonFile {
     pub schema: ComparisonSchema,
     /// The version of benchgate that wrote the file.
     pub benchgate: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
     pub verdict: Verdict,
     pub exit_code: u8,
@@ -52,62 +53,51 @@ const HEAD_BYTES: usize = 8 * 1024;
 const ROW_BYTES: usize = 1600;
 
 /// What is known about one of the two runs.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSummaryRecord {
     /// How the reader named it: a path, or `-`.
     pub label: String,
     pub format: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toolchain: Option<Toolchain>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub testbed: Option<Testbed>,
     pub context: Context,
     pub benchmarks: u32,
 }
 
 /// One benchmark × metric.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RowRecord {
     pub benchmark: String,
     /// Absent where the row is about the benchmark as a whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Metric>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     pub verdict: Verdict,
     pub reason: ReasonRecord,
     /// Whether this row counts towards the whole verdict.
     pub fatal: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<EstimateRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<SideStatsRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<SideStatsRecord>,
     /// The values that reports show; head/base is the estimate's ratio.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typical: Option<TypicalRecord>,
     /// The floor that applied: a change must exceed both parts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<FloorRecord>,
     /// The tolerance that applied, as a fraction of base.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_verification: Option<Verification>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_verification: Option<Verification>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lints: Vec<Lint>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiver: Option<WaiverRecord>,
 }
 
 /// Why a row has its verdict.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReasonRecord {
@@ -115,10 +105,8 @@ pub struct ReasonRecord {
     /// In words.
     pub text: String,
     /// What a tool or a file said; not benchgate's words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The side it is about, where it is about one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<SideName>,
 }
 
@@ -147,29 +135,24 @@ pub enum ReasonCode {
 }
 
 /// The ratio head/base and how sure it is.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EstimateRecord {
     pub method: MethodCode,
     /// head / base.
     pub ratio: Number,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<IntervalRecord>,
     /// One-sided p against the floor, before correction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_worse: Option<Number>,
     /// The same after the error budget is spent over looks and rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_adjusted: Option<Number>,
     /// The same by Benjamini and Hochberg: for ordering a listing, never for the verdict.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub q_value: Option<Number>,
     /// One-sided p of "head is not slow more often than base", before correction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_stability: Option<Number>,
     pub blocks: u32,
     /// The smallest change, as a fraction, that the row could have seen with 90 % power.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_detectable: Option<Number>,
 }
 
@@ -198,6 +181,7 @@ pub struct IntervalRecord {
 }
 
 /// Plain description of one side of a row, in the metric's unit.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SideStatsRecord {
@@ -206,21 +190,18 @@ pub struct SideStatsRecord {
     /// Median over processes of each process's location.
     pub location: Number,
     pub mean: Number,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stddev: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cv: Option<Number>,
     pub min: Number,
     pub max: Number,
 }
 
 /// The typical value of each side, in the metric's unit.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TypicalRecord {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Number>,
 }
 
@@ -246,19 +227,19 @@ pub struct WaiverRecord {
 }
 
 /// Geometric mean of head/base over rows of one target and metric.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GeomeanRecord {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     pub metric: String,
     pub ratio: Number,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<IntervalRecord>,
     pub rows: u32,
 }
 
 /// The basis of the verdict in addition to the runs. Floors and tolerances are in the rows they applied to.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRecord {
@@ -268,6 +249,5 @@ pub struct PolicyRecord {
     pub test: String,
     /// Verdicts that make the exit code non-zero.
     pub fail_on: Vec<Verdict>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_cv: Option<Number>,
 }

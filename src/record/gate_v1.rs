@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::Verdict;
 
@@ -9,6 +10,7 @@ use super::{FloorRecord, Number};
 
 /// Judges the run where no other policy is given, so that judging in a second step gives the verdict of doing it
 /// in one. A published verdict never comes from it: the base's own configuration judges there.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateRecord {
@@ -18,7 +20,6 @@ pub struct GateRecord {
     pub test: String,
     /// Verdicts that make the exit code non-zero.
     pub fail_on: Vec<Verdict>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_cv: Option<Number>,
     pub metrics: Vec<GateMetricRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,32 +40,27 @@ pub struct GateMetricRecord {
 }
 
 /// An exception by benchmark.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OverrideRecord {
     /// Glob over benchmark names.
     pub benchmark: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor_relative: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor_absolute: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fatal: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_cv: Option<Number>,
 }
 
 /// A reviewed exception with an expiry.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateWaiverRecord {
     /// Glob over benchmark names.
     pub benchmark: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     pub owner: String,
     pub reason: String,

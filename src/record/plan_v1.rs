@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::SideName;
 
@@ -12,6 +13,7 @@ use super::seal::sealed;
 use super::{Design, GateRecord, Number, PlanSchema, RecordError, schema, write};
 
 /// Who measures what of a suite, and everything that all of its shards must agree on.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
@@ -33,7 +35,6 @@ pub struct PlanFile {
     /// Blocks after which an open row is inconclusive.
     pub max_blocks: u32,
     /// Whether measuring may end early because its time is spent; each shard has the suite's budget.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_budget_ns: Option<u64>,
     /// Rows of the whole suite that the error budget is shared among while a shard measures.
     pub rows: u32,
@@ -47,11 +48,11 @@ pub struct PlanFile {
 }
 
 /// One side of every shard.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedSideRecord {
     pub name: SideName,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Version of the pinned tools.
     pub version: String,

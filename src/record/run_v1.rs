@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::{BlockSlot, Context, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification};
 
@@ -13,6 +14,7 @@ use super::{
 };
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunFile {
@@ -39,19 +41,15 @@ pub struct RunFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendRecord>,
     /// Where it was compiled, if elsewhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleOrigin>,
     /// Set where this is one shard of a suite, which can't be judged alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<ShardRecord>,
     /// The shards that were merged into this run; empty where one machine measured all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<MergedShardRecord>,
     /// The suite's policy when the run was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateRecord>,
     /// The calibration is part of the run, so that a verdict needs nothing else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationRecord>,
     /// Findings about the whole run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -83,43 +81,36 @@ pub enum Design {
 }
 
 /// What was asked of the benchmark tool.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureRecord {
     /// Repetitions inside one process; absent, like the next three, where it was chosen for each benchmark.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetitions: Option<u32>,
     /// Iterations of one repetition, where a count was asked for instead of a time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,
     /// Least time of one repetition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_time_ns: Option<u64>,
     /// Untimed warm-up before the first repetition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_ns: Option<u64>,
     /// Processes of each benchmark, for a run with one side.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
     /// Blocks before the first look, for a run with two sides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_blocks: Option<u32>,
     /// Blocks after which an open row is inconclusive.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_blocks: Option<u32>,
     /// Processors that a CPU target was pinned to; absent where it was not pinned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<u32>>,
 }
 
 /// How long each process of a benchmark measured: asked for, or chosen from a short trial.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimingRecord {
     /// Repetitions inside one process.
     pub repetitions: u32,
     /// Iterations of one repetition, where a count was asked for instead of a time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,
     /// Minimum time of one repetition.
     pub min_time_ns: u64,
@@ -128,6 +119,7 @@ pub struct TimingRecord {
 }
 
 /// One side of the run.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SideRecord {
@@ -137,13 +129,10 @@ pub struct SideRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anchor: bool,
     /// The commit of the measured sources.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Whether the sources differed from that commit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<bool>,
     /// Absent only where the tools could not be had.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toolchain: Option<Toolchain>,
     /// Compile flags of this side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -152,12 +141,12 @@ pub struct SideRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub run_flags: Vec<String>,
     /// What the benchmark tool printed about the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
     pub benchmarks: Vec<BenchmarkRecord>,
 }
 
 /// Model × target × function on this side.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BenchmarkRecord {
@@ -166,14 +155,11 @@ pub struct BenchmarkRecord {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     pub outcome: OutcomeRecord,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<ArtifactRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
     /// How long its processes measured; absent where none was started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<TimingRecord>,
     /// Every process that was started, in the order they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -182,7 +168,6 @@ pub struct BenchmarkRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRecord>,
     /// Time per kernel, from separate processes: context for people, never judged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
     /// What the compiler counted in the module, by its own names: `execution.dispatch-count`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -192,11 +177,11 @@ pub struct BenchmarkRecord {
 }
 
 /// One fresh start of the benchmark tool.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessRecord {
     /// Place in the paired schedule; absent for `single`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<BlockSlot>,
     /// Position among all processes of the session, from 0.
     pub order: u32,
@@ -205,21 +190,16 @@ pub struct ProcessRecord {
     /// Wall-clock time from start to end of the process.
     pub seconds: Number,
     /// Why it failed; absent where it worked. A failed process fails its benchmark.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
     /// 1, 5 and 15 minute load averages when it began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_avg: Vec<Number>,
     /// Path of the log, relative to the run file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     /// Iterations in each repetition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
     /// The state of the machine during the process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<TelemetryRecord>,
     /// By metric name: one value per repetition, in the metric's unit, in the order taken.
     #[serde(default, skip_serializing_if = "SampleMap::is_empty")]
@@ -271,17 +251,14 @@ pub struct CalibrationRecord {
 }
 
 /// How much a metric of a benchmark varies; each a standard deviation of the natural logarithm.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpreadRecord {
     pub benchmark: String,
     pub metric: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_process: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_processes: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_blocks: Option<Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_sessions: Option<Number>,
 }

@@ -2,17 +2,18 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::{ForeignProcess, Telemetry};
 
 use super::Number;
 
 /// The machine over the time of one process.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TelemetryRecord {
     /// The processors that the process had to itself; absent where it had none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuTelemetryRecord>,
     /// The GPUs that it may have used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -20,6 +21,7 @@ pub struct TelemetryRecord {
 }
 
 /// The measured processors over the time of one process.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CpuTelemetryRecord {
@@ -30,14 +32,13 @@ pub struct CpuTelemetryRecord {
     /// The share that the kernel's counters can't distinguish from zero over so short a time.
     pub resolution: Number,
     /// Times that one of them lowered its clock because of heat; absent where the machine does not count them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<u64>,
     /// Other programs that ran there at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ForeignProcess>,
 }
 
 /// A GPU over the time of one process. Values that its driver does not report are absent.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GpuTelemetryRecord {
@@ -45,28 +46,20 @@ pub struct GpuTelemetryRecord {
     pub id: String,
     /// Readings taken, the first before the process and the last after it.
     pub readings: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_mhz: Option<RangeRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_clock_mhz: Option<RangeRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_celsius: Option<RangeRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_watts: Option<RangeRecord>,
     /// Most memory in use, by all processes together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_used_bytes: Option<u64>,
     /// What held the clock down in any reading: `power`, `thermal`, `hardware`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttled: Vec<String>,
     /// For how long power held the clock down, by the driver's own count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_capped_seconds: Option<Number>,
     /// For how long heat did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thermal_seconds: Option<Number>,
     /// benchgate held the clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_held: Option<bool>,
     /// Processes on it that are not the run's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
