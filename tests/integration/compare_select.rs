@@ -53,6 +53,21 @@ fn what_a_filter_leaves_out_is_not_judged_and_is_counted() {
 }
 
 #[test]
+fn compare_explain_and_report_choose_their_inputs_alike() {
+    let world = World::new();
+    world.write("a.csv", csv(&[("conv", 100.0, 1.0), ("mlp", 100.0, 1.0)]));
+    world.write("b.csv", csv(&[("conv", 100.0, 1.0), ("mlp", 200.0, 1.0)]));
+    let commands = [&["compare", "a.csv", "b.csv"][..], &["explain", "a.csv", "b.csv"], &["report", "b.csv"]];
+    for command in commands {
+        let chosen = ["--format-in", "google-benchmark-csv", "--filter", "^mlp"];
+        let text = world.run(command.iter().chain(&chosen)).stdout;
+        assert!(text.contains("mlp") && !text.contains("conv"), "{command:?}: {text}");
+        world.run(command.iter().chain(&["--filter", "nothing"])).expect_code(2);
+        world.run(command.iter().chain(&["--format-in", "hyperfine-json"])).expect_code(21);
+    }
+}
+
+#[test]
 fn a_pattern_or_a_metric_that_matches_nothing_is_an_error() {
     let world = World::new();
     world.write("a.csv", csv(&[("conv", 100.0, 1.0)]));
