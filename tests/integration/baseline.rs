@@ -94,7 +94,7 @@ fn changes_are_placed_between_two_commits() {
     }
     let shown = world.run(["baseline", "show", "quickstart", "--changes"]).stdout;
     let line = shown.lines().find(|line| line.contains("changed")).unwrap();
-    insta::assert_snapshot!(line, @"");
+    insta::assert_snapshot!(line, @"  changed 20261015T120000Z: 5 % worse in aaaaaaaaaaaa..bbbbbbbbbbbb");
     let json = world.run(["baseline", "show", "--format", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["benchmarks"][0]["changes"].as_array().unwrap().len(), 1);
@@ -118,8 +118,8 @@ fn an_edited_file_is_named_also_when_quiet() {
     let path = stored.split_whitespace().find(|word| word.ends_with(".json")).unwrap();
     let path = format!("baselines/{path}");
     world.write(&path, world.read(&path).replace("100.25", "50.25"));
-    insta::assert_snapshot!(without_digests(&world.run(["baseline", "show", "--quiet"]).stderr), @"");
-    insta::assert_snapshot!(without_digests(&world.run(["baseline", "verify", "--quiet"]).stderr), @"");
+    insta::assert_snapshot!(without_digests(&world.run(["baseline", "show", "--quiet"]).stderr), @"warning: quickstart/9c1f0e57/20261001T120000Z-[DIGEST].json is left out: sha256: the content has hash [DIGEST], not [DIGEST]: it was damaged or edited after it was written");
+    insta::assert_snapshot!(without_digests(&world.run(["baseline", "verify", "--quiet"]).stderr), @"warning: quickstart/9c1f0e57/20261001T120000Z-[DIGEST].json is left out: sha256: the content has hash [DIGEST], not [DIGEST]: it was damaged or edited after it was written");
     assert_eq!(world.run(["baseline", "verify"]).code, Some(22));
 }
 
@@ -141,7 +141,10 @@ fn nothing_to_show_is_exit_12_with_what_to_run() {
     let world = World::new();
     let outcome = world.run(["baseline", "show", "zoo"]);
     assert_eq!(outcome.code, Some(12));
-    insta::assert_snapshot!(outcome.stderr, @"");
+    insta::assert_snapshot!(outcome.stderr, @"
+    error: failed to find such a suite and testbed in baselines
+    hint: `benchgate baseline list` says what is there; `benchgate baseline update` adds
+    ");
 }
 
 /// The binary against the server's branch.
@@ -182,7 +185,7 @@ fn a_refused_token_and_a_dead_server_are_exit_22_and_the_run_is_kept() {
     let dead = world.finish(dead);
     assert_eq!(dead.code, Some(22));
     // What comes before is git's own message.
-    insta::assert_snapshot!(dead.stderr.lines().last().unwrap(), @"");
+    insta::assert_snapshot!(dead.stderr.lines().last().unwrap(), @"hint: nothing was changed there and your run.json is kept: run the same command again");
     assert_eq!(world.read("run.json"), before);
     assert_eq!(on_branch(&world, &server, TOKEN, &["baseline", "update"]).code, Some(0));
 }

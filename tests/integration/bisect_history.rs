@@ -84,13 +84,22 @@ fn a_level_that_changed_among_nights_that_were_accepted_is_searched_too() {
 fn a_history_without_a_slowdown_or_without_a_range_is_said_and_measures_nothing() {
     let (suite, commits) = nights();
     let said = |arguments: &[&str], code: i32| without_digests(&bisect(&suite, arguments, code).1.messages());
-    insta::assert_snapshot!(said(&["--from-history"], 2), @"");
-    insta::assert_snapshot!(said(&["--from-history", "--observe", "failure"], 2), @"");
+    insta::assert_snapshot!(said(&["--from-history"], 2), @"
+    error: failed to find a range to search: no latency in fake/9c1f0e57 got worse by 1 % or more
+    hint: name both ends with --good and --bad; `benchgate baseline show --changes` lists what is stored
+    ");
+    insta::assert_snapshot!(said(&["--from-history", "--observe", "failure"], 2), @"
+    error: failed to find a range to search: stored sessions have no level of failure
+    hint: name both ends with --good and --bad
+    ");
     said(&["--from-history", "--testbed", "another"], 12);
     said(&["--from-history", "--good", "main"], 2);
     // The machine got slower, not the code.
     store(&suite, 11, &commits[1], 1100.0).expect_code(10);
-    insta::assert_snapshot!(said(&["--from-history"], 2), @"");
+    insta::assert_snapshot!(said(&["--from-history"], 2), @"
+    error: failed to find a range to search: latency of a/cpu/main changed by +10.1 % between 20261010T120000Z-[DIGEST] and 20261011T120000Z-[DIGEST], which measured the same commit [DIGEST]
+    hint: look at the machine, or name two toolchains with --good and --bad
+    ");
     assert!(!suite.world.work().join(".benchgate/bisect").exists());
 }
 

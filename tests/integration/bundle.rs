@@ -118,10 +118,8 @@ fn a_gate_is_split_too_and_the_merge_base_still_judges() {
     let loose = "\n[gate.metric.latency]\nfloor = \"90%\"\ntolerance = \"95%\"\n";
     suite.world.write("benchgate.toml", format!("{toml}{loose}"));
     pull_request::commit(&repository, "slower, under a looser policy");
-    let args =
-        ["gate", "--base", "main", "--until", "compile", "--bundle", "../suite.bundle", "--format", "json"];
-    let packed = suite.world.run(args).expect_code(0).json();
-    assert_eq!(packed["benchmarks"].as_array().unwrap().len(), 2);
+    let args = ["gate", "--base", "main", "--until", "compile", "--bundle", "../suite.bundle"];
+    suite.world.run(args).expect_code(0);
     let there = There::new(&suite.world.work().join("../suite.bundle"));
     let here = suite.world.run(["gate", "--base", "main", "--format", "json"]).expect_code(10).json();
     let commits = |run: &Value| [run["sides"][0]["commit"].clone(), run["sides"][1]["commit"].clone()];
@@ -143,7 +141,11 @@ fn a_gate_needs_both_sides_of_a_bundle_and_says_so_before_it_measures() {
     let suite = Suite::new().model("a", &[]).write();
     let (bundle, _) = made(&suite, 0);
     let there = There::new(&bundle);
-    insta::assert_snapshot!(there.gate(&[]).expect_code(12).messages(), @"");
+    insta::assert_snapshot!(without_digests(&there.gate(&[]).expect_code(12).messages()), @"
+    the bundle is whole, sha256 [DIGEST]
+    error: the bundle suite.bundle holds no base to compare with
+    hint: make it with `benchgate gate --until compile`, or measure it with `run`
+    ");
     assert!(!there.0.work().join("run.json").exists());
     suite.world.run(["gate", "--until", "compile", "--bundle", "suite.bundle"]).expect_code(12);
 }
@@ -154,13 +156,17 @@ fn what_does_not_compile_is_bundled_as_failed_and_never_passes() {
     let (bundle, outcome) = made(&suite, 20);
     // The size and the digest are those of the fake tools.
     let (said, _) = outcome.stdout.split_once(" modules").unwrap();
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @"
+    failed head broken/cpu/main: compile: ended with exit code 1: [WORLD]/work/models/broken.mlir:1:1: error: no such op
+    wrote suite.bundle: 1 of 2
+    ");
     let there = There::new(&bundle);
     there.run(&[]).expect_code(20);
     let found = benchmarks(&there.run_json());
     assert_eq!(found[1]["name"], "broken/cpu/main");
     assert_eq!(found[1]["outcome"]["status"], "failed");
-    insta::assert_snapshot!(found[1]["outcome"]["why"].as_str().unwrap(), @"");
+    let (_, why) = found[1]["outcome"]["why"].as_str().unwrap().split_once("/work/").unwrap();
+    insta::assert_snapshot!(why, @"models/broken.mlir:1:1: error: no such op");
 }
 
 #[test]
@@ -191,7 +197,7 @@ fn other_backends_need_python_so_a_bundle_has_none_of_them_and_says_so() {
     let (bundle, _) = made(&suite, 0);
     let there = There::new(&bundle);
     let outcome = there.run(&[]).expect_code(0);
-    insta::assert_snapshot!(outcome.messages(), @"");
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"the bundle is whole, sha256 [DIGEST]");
     assert!(there.run_json()["backends"].is_null());
 }
 
@@ -318,16 +324,28 @@ fn refused(change: impl Fn(&mut Value)) -> String {
 #[test]
 fn a_manifest_that_lies_is_refused_before_anything_of_it_is_run() {
     let digest = refused(|manifest| manifest["files"][1]["sha256"] = "0".repeat(64).into());
-    insta::assert_snapshot!(digest, @"");
+    insta::assert_snapshot!(digest, @"
+    error: failed to use the bundle suite.bundle: data/[DIGEST].npy has sha256 [DIGEST], listed as [DIGEST]
+    hint: make it again, with `benchgate run --until compile --bundle FILE`
+    ");
     let path = refused(|manifest| manifest["files"][1]["path"] = "../../evil".into());
-    insta::assert_snapshot!(path, @"");
+    insta::assert_snapshot!(path, @r#"
+    error: failed to use the bundle suite.bundle: files[1]: "../../evil" is not a plain path
+    hint: make it again, with `benchgate run --until compile --bundle FILE`
+    "#);
     let name = refused(|manifest| manifest["sides"][1]["benchmarks"][0]["name"] = "z/cpu/main".into());
-    insta::assert_snapshot!(name, @"");
+    insta::assert_snapshot!(name, @r#"
+    error: failed to use the bundle suite.bundle: its configuration has no benchmark "z/cpu/main"
+    hint: make it again, with `benchgate run --until compile --bundle FILE`
+    "#);
     let tool = refused(|manifest| {
         let config = manifest["sides"][0]["config"].clone();
         manifest["sides"][0]["run_module"] = config;
     });
-    insta::assert_snapshot!(tool, @"");
+    insta::assert_snapshot!(tool, @"
+    error: failed to use the bundle suite.bundle: its tools do not lie in `tools`
+    hint: make it again, with `benchgate run --until compile --bundle FILE`
+    ");
 }
 
 #[test]
@@ -338,7 +356,9 @@ fn tools_of_another_commit_than_the_pin_are_not_run() {
         manifest["sides"][1]["toolchain"]["runtime_commit"] = "2".repeat(40).into();
     });
     let outcome = There::new(&bundle).run(&[]).expect_code(20);
-    insta::assert_snapshot!(without_digests(&outcome.messages()), @"");
+    // The first line names the folder that the bundle was unpacked into.
+    let messages = outcome.messages();
+    insta::assert_snapshot!(messages.lines().last().unwrap(), @"hint: correct the pin's commit in benchgate.toml, or the version that does not belong to it");
 }
 
 #[test]

@@ -118,11 +118,20 @@ fn a_slower_head_exits_with_10_and_an_unchanged_one_with_0() {
         let (headline, rows) = (lines.next().unwrap(), lines.filter(|line| line.starts_with("mlp/")));
         format!("{headline}\n{}", rows.collect::<Vec<_>>().join("\n"))
     };
-    insta::assert_snapshot!(said("slow.json", 10), @"");
+    insta::assert_snapshot!(said("slow.json", 10), @"
+    Regressed: 1 of 2 benchmarks regressed, 1 passed.
+    mlp/cpu/main    999.8 → 1200 µs    +20.0 % slower      24+24  regressed
+    ");
     world.write("same.json", paired(1.0).to_json());
-    insta::assert_snapshot!(said("same.json", 0), @"");
+    insta::assert_snapshot!(said("same.json", 0), @"
+    Pass: 2 of 2 benchmarks passed.
+    mlp/cpu/main   999.8 → 999.8 µs              ±0 %      24+24  pass
+    ");
     world.write("fast.json", paired(0.25).to_json());
-    insta::assert_snapshot!(said("fast.json", 0), @"");
+    insta::assert_snapshot!(said("fast.json", 0), @"
+    Improved: 1 of 2 benchmarks improved, 1 passed.
+    mlp/cpu/main   999.6 → 250.0 µs      4.00× faster      24+24  improved
+    ");
 }
 
 #[test]
@@ -168,7 +177,10 @@ fn both_sides_as_one_operand_of_two_must_be_chosen() {
     let world = World::new();
     world.write("both.json", paired(1.0).to_json());
     let outcome = world.run(["compare", "both.json", "both.json#head"]).expect_code(2);
-    insta::assert_snapshot!(outcome.stderr, @"");
+    insta::assert_snapshot!(outcome.stderr, @"
+    error: both.json holds both sides
+    hint: say which: both.json#base or both.json#head; alone, `benchgate compare both.json` compares them
+    ");
 }
 
 #[test]
@@ -178,7 +190,10 @@ fn one_sided_files_alone_have_nothing_to_be_compared_with() {
     one.sides.remove(0);
     world.write("head.json", one.to_json());
     let outcome = world.run(["compare", "head.json"]).expect_code(2);
-    insta::assert_snapshot!(outcome.stderr, @"");
+    insta::assert_snapshot!(outcome.stderr, @"
+    error: head.json holds one side
+    hint: give a second result: `benchgate compare BASE HEAD`
+    ");
     world.run(["compare", &captured("abs.csv")]).expect_code(2);
 }
 
@@ -213,7 +228,10 @@ fn stdin_is_a_file_like_any_other_and_only_one() {
     assert_eq!(from_stdin.stdout, from_file.stdout);
     assert_eq!(from_stdin.code, from_file.code);
     let twice = world.run(["compare", "-", "-"]).expect_code(2);
-    insta::assert_snapshot!(twice.stderr, @"");
+    insta::assert_snapshot!(twice.stderr, @"
+    error: stdin (-) was given more than once
+    hint: write one of the results to a file
+    ");
 }
 
 #[test]
@@ -246,7 +264,10 @@ fn runs_of_different_machines_are_not_one_side() {
     world.write("head-2.json", one.to_json());
     let outcome =
         world.run(["compare", "--base-file", "other.json", "--head-file", "head-*.json"]).expect_code(20);
-    insta::assert_snapshot!(outcome.stderr, @"");
+    insta::assert_snapshot!(outcome.stderr, @"
+    error: head-1.json and head-2.json come from different machines
+    hint: files of one side are read as processes of one run; compare these with each other instead
+    ");
 }
 
 #[test]
@@ -319,7 +340,10 @@ fn an_interrupted_run_is_not_judged() {
     run.complete = false;
     world.write("run.json", run.to_json());
     let outcome = world.run(["compare", "run.json"]).expect_code(20);
-    insta::assert_snapshot!(outcome.stderr, @"");
+    insta::assert_snapshot!(outcome.stderr, @"
+    error: run.json is an interrupted run; it can't be judged
+    hint: run the suite again: it resumes where it stopped
+    ");
 }
 
 #[test]
@@ -350,7 +374,7 @@ fn options_loosen_and_tighten_the_verdict() {
     world.write("run.json", paired(1.2).to_json());
     world.run(["compare", "run.json", "--floor", "30%"]).expect_code(0);
     let warned = world.run(["compare", "run.json", "--warn-only"]).expect_code(0);
-    insta::assert_snapshot!(warned.stdout.lines().last().unwrap(), @"");
+    insta::assert_snapshot!(warned.stdout.lines().last().unwrap(), @"exit code 0 (regressed, which is not asked to fail)");
     world.run(["compare", "run.json", "--fail-on", "missing,error"]).expect_code(0);
     world.run(["compare", "run.json", "--fail-on", "passed"]).expect_code(2);
     world.run(["compare", "run.json", "--floor", "5%", "--tolerance", "1%"]).expect_code(2);
@@ -380,7 +404,10 @@ fn every_finding_can_be_explained() {
         assert!(outcome.stdout.starts_with(code.as_str()), "{}", outcome.stdout);
     }
     let outcome = world.run(["compare", "--explain", "single-repetitio"]).expect_code(2);
-    insta::assert_snapshot!(outcome.stderr, @"");
+    insta::assert_snapshot!(outcome.stderr, @"
+    error: there is no finding with the code single-repetitio
+    hint: did you mean single-repetition?
+    ");
 }
 
 #[test]
@@ -419,7 +446,7 @@ fn a_posted_result_of_one_repetition_on_a_loaded_host_decides_nothing() {
     for finding in ["single-repetition", "debug-build", "host-overloaded", "cpu-scaling"] {
         assert!(said.contains(&format!("{finding} (")), "{finding} is not said:\n{said}");
     }
-    insta::assert_snapshot!(lint_detail(&report, "host-overloaded"), @"");
+    insta::assert_snapshot!(lint_detail(&report, "host-overloaded"), @"base: load average 125.1 on 128 processors");
     // Only a policy that leaves it out lets it through.
     world.run(["compare", &base, &head, "--fail-on", "regressed,diverged,error,missing"]).expect_code(0);
 }

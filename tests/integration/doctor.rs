@@ -41,7 +41,15 @@ fn tools_that_are_not_the_pinned_ones_are_an_error_with_its_fix_and_exit_20() {
     let found = findings(&outcome.stdout);
     assert_eq!(level(&found, "tools"), "error");
     let (_, _, tools) = found.iter().find(|(id, ..)| id == "tools").unwrap();
-    insta::assert_snapshot!(without_digests(&format!("{tools:#}")), @"");
+    insta::assert_snapshot!(without_digests(&format!("{tools:#}")), @r#"
+    {
+      "id": "tools",
+      "level": "error",
+      "what": "failed to trust the compiler in tools: expected commit [DIGEST], found [DIGEST]",
+      "why": "Nothing is measured with tools that are not the pinned ones.",
+      "fix": "correct the pin's commit in benchgate.toml, or the version that does not belong to it"
+    }
+    "#);
 }
 
 #[test]

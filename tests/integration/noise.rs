@@ -76,7 +76,10 @@ fn a_calibration_is_stored_in_every_later_run_of_its_suite_on_its_machine() {
     other["suite"] = "another".into();
     suite.world.write("other.json", other.to_string());
     let refused = suite.world.run(["gate", "--calibration", "other.json"]).expect_code(2);
-    insta::assert_snapshot!(refused.messages(), @"");
+    insta::assert_snapshot!(refused.messages(), @r#"
+    error: failed to use the calibration other.json: it is of the suite "another", and this is "fake"
+    hint: `benchgate noise` measures one for this suite on this machine
+    "#);
     let only = |folder: &Path| std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     let kept = only(&suite.world.cache().join("benchgate/calibration"));
     for (field, value, why) in [("created", "2020-01-01T00:00:00Z", "90"), ("schema", "?", "schema")] {
@@ -99,7 +102,10 @@ fn sides_that_differ_calibrate_nothing() {
         .write();
     suite.world.run(["run"]).expect_code(0);
     let outcome = suite.world.run(["noise", "--no-measure", "--run", "run.json"]).expect_code(2);
-    insta::assert_snapshot!(outcome.messages(), @"");
+    insta::assert_snapshot!(outcome.messages(), @"
+    error: failed to calibrate from run.json: the sides of a/cpu/main are different programs
+    hint: leave --no-measure out, and benchgate measures the head against itself
+    ");
 }
 
 #[test]
@@ -107,5 +113,8 @@ fn one_free_block_does_not_calibrate() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
     suite.world.run(["gate"]).expect_no_failure();
     let outcome = suite.world.run(["noise", "--no-measure", "--run", "run.json"]).expect_code(20);
-    insta::assert_snapshot!(outcome.messages(), @"");
+    insta::assert_snapshot!(outcome.messages(), @"
+    error: failed to calibrate from run.json: it holds 1 paired blocks, and 4 is the least
+    hint: measure more: `benchgate noise --blocks 12`
+    ");
 }

@@ -86,7 +86,10 @@ fn nothing_but_nan_is_not_described_with_distances() {
     let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(20).json();
     let (code, text) = reason(row(&comparison, "m/cpu/main", None));
     assert_eq!(code, "wrong-output-on-base");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    base itself computes something else: output 0 is FAIL, 9216 of 9216 elements are outside the tolerance (no finite pair to measure a distance on), 9216 are not finite
+    9216 of 9216 elements are NaN or infinite where the reference is not, first at [0, 0], all over the output; every element is NaN
+    ");
     let divergence =
         &suite.run_json()["sides"][0]["benchmarks"][0]["verification"]["outputs"][0]["divergence"];
     assert_eq!((&divergence["cosine"], &divergence["max_abs"]), (&"NaN".into(), &"NaN".into()));
@@ -95,13 +98,13 @@ fn nothing_but_nan_is_not_described_with_distances() {
 #[test]
 fn a_scale_of_one_in_a_thousand() {
     let why = fault(|x| x.iter_mut().for_each(|x| *x *= 1.001));
-    insta::assert_snapshot!(why, @"");
+    insta::assert_snapshot!(why, @"output 0: root mean square of the normalised error 4.29e-4, allowed 2.00e-5: a small fault in 9071 of 9216 elements, first at [0, 0], all over the output; it is the reference times 1.001000");
 }
 
 #[test]
 fn two_swapped_rows() {
     let why = fault(|x| (0..SIDE).for_each(|n| x.swap(3 * SIDE + n, 4 * SIDE + n)));
-    insta::assert_snapshot!(why, @"");
+    insta::assert_snapshot!(why, @"output 0: 192 of 9216 elements beyond the tolerance, largest |a − b| 3.112e0, first at [3, 0], all within [3–4, 0–95]; its rows 3 and 4 have changed places");
 }
 
 #[test]
@@ -112,13 +115,13 @@ fn a_transposed_square() {
             *value = before[(at % SIDE) * SIDE + at / SIDE];
         }
     });
-    insta::assert_snapshot!(why, @"");
+    insta::assert_snapshot!(why, @"output 0: 9114 of 9216 elements beyond the tolerance, largest |a − b| 4.713e0, first at [0, 1], all over the output; it is the reference with its last two dimensions swapped");
 }
 
 #[test]
 fn rounding_to_bf16_where_f32_was_promised() {
     let why = fault(|x| x.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32()));
-    insta::assert_snapshot!(why, @"");
+    insta::assert_snapshot!(why, @"output 0: 1575 of 9216 elements beyond the tolerance, largest |a − b| 7.799e-3, first at [0, 1], all over the output; every element is rounded to bf16 where f32 was promised");
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn the_last_percent_zeroed() {
         let from = x.len() * 99 / 100;
         x[from..].fill(0.0);
     });
-    insta::assert_snapshot!(why, @"");
+    insta::assert_snapshot!(why, @"output 0: 93 of 9216 elements beyond the tolerance, largest |a − b| 3.101e0, first at [95, 3], all within [95, 3–95]; what is wrong is zero");
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn another_shape() {
 #[test]
 fn the_output_of_another_input() {
     let why = caught(&square(&normal(99)));
-    insta::assert_snapshot!(why, @"");
+    insta::assert_snapshot!(why, @"output 0: 9203 of 9216 elements beyond the tolerance, largest |a − b| 5.019e0, first at [0, 0], all over the output; it has nothing in common with the reference (cosine -0.008), as if from another input");
 }
 
 #[test]
@@ -179,7 +182,10 @@ fn a_fault_that_only_head_has_is_a_divergence_and_is_said_with_its_place() {
     let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(13).json();
     let (code, text) = reason(row(&comparison, "m/cpu/main", None));
     assert_eq!(code, "wrong-output");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    head computes something else: output 0 is FAIL, 1 of 9216 elements are outside the tolerance (max abs 0, max rel 0, cosine 1.0000), 1 are not finite
+    1 of 9216 elements is NaN or infinite where the reference is not, at [0, 17]
+    ");
 }
 
 /// Seeded numbers with noise of this size.
@@ -218,7 +224,7 @@ fn a_head_that_pays_for_speed_with_digits_is_faster_but_less_accurate() {
     let compare = ["compare", "run.json#base", "run.json#head", "--format", "markdown"];
     let comment = suite.world.run(compare).expect_code(0).stdout;
     let section = comment.split("\n\n").skip_while(|part| *part != "**Less accurate**").nth(1);
-    insta::assert_snapshot!(section.unwrap_or(&comment), @"");
+    insta::assert_snapshot!(section.unwrap_or(&comment), @"- ⚠️ `m/cpu/main`: faster but less accurate: `output 0 is 100.7× as far from the fp64 reference as base's (error 6.52e-6, was 6.47e-8)`");
     let divergence =
         &suite.run_json()["sides"][1]["benchmarks"][0]["verification"]["outputs"][0]["divergence"];
     assert!(divergence["error_fp64"].as_f64().unwrap() > 1e-6, "{divergence}");
@@ -229,7 +235,7 @@ fn a_head_that_pays_for_speed_with_digits_is_faster_but_less_accurate() {
 fn without_fp64_the_reference_itself_is_the_measure() {
     let suite = faster_head(false, 1e-5);
     let outcome = suite.world.run(["gate", "--format", "json"]).expect_no_failure();
-    insta::assert_snapshot!(lint_detail(row(&outcome.json(), "m/cpu/main", Some("latency")), "less-accurate"), @"");
+    insta::assert_snapshot!(lint_detail(row(&outcome.json(), "m/cpu/main", Some("latency")), "less-accurate"), @"output 0 is 100.7× as far from the reference as base's (error 6.52e-6, was 6.47e-8)");
 }
 
 #[test]
@@ -269,7 +275,10 @@ fn without_a_reference_base_is_what_head_must_compute() {
     let comparison = outcome.json();
     let (code, text) = reason(row(&comparison, "free/cpu/main", None));
     assert_eq!(code, "wrong-output");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    head computes something else: output 0 is not what base computes, and there is no reference
+    1 of 3 elements beyond the tolerance, largest |a − b| 1.000e0, at [2]
+    ");
     let same = without_reference("flags = [\"--fake=bytes=7\"]");
     same.world.run(["gate", "--filter", "free/"]).expect_no_failure();
     let against = &same.run_json()["sides"][1]["benchmarks"][0]["verification"]["against_base"];

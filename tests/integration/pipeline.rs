@@ -72,7 +72,8 @@ fn mlir_that_does_not_compile_fails_alone_and_says_why() {
     let run = suite.run_json();
     let [bad, good] = run["sides"][0]["benchmarks"].as_array().unwrap().as_slice() else { panic!("{run:#}") };
     assert_eq!((&bad["name"], &bad["outcome"]["stage"]), (&"bad/cpu/main".into(), &"compile".into()));
-    insta::assert_snapshot!(bad["outcome"]["why"].as_str().unwrap(), @"");
+    let (_, why) = bad["outcome"]["why"].as_str().unwrap().split_once("/work/").unwrap();
+    insta::assert_snapshot!(why, @"models/bad.mlir:1:1: error: custom op 'x' is unknown");
     assert_eq!((&good["outcome"]["status"], &good["verification"]["code"]), (&"ok".into(), &"PASS".into()));
     assert_eq!(suite.results().len(), 2, "the other model was measured");
 }
@@ -87,7 +88,10 @@ fn a_failure_that_only_head_has_is_a_regression_of_that_stage() {
     let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(10).json();
     let (code, text) = reason(row(&comparison, "a/cpu/main", None));
     assert_eq!(code, "fails-at-head");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    it worked at base, and benchmark fails at head
+    input0 shape dimension 0 mismatch
+    ");
 }
 
 #[test]
@@ -97,7 +101,10 @@ fn a_failed_row_of_zero_milliseconds_is_never_a_speed_up() {
     let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(20).json();
     let (code, text) = reason(row(&comparison, "a/cpu/main", None));
     assert_eq!(code, "fails-on-both");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    benchmark fails on both sides
+    wrong shape
+    ");
     let rows = comparison["rows"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["verdict"] != "improved"), "{comparison:#}");
 }
@@ -119,7 +126,7 @@ fn a_run_with_a_wrong_output_does_not_pass() {
     suite.world.run(["run"]).expect_code(13);
     let verification = &suite.run_json()["sides"][0]["benchmarks"][0]["verification"];
     assert_eq!(verification["code"], "FAIL");
-    insta::assert_snapshot!(verification["why"].as_str().unwrap(), @"");
+    insta::assert_snapshot!(verification["why"].as_str().unwrap(), @"output 0: 1 of 3 elements is NaN or infinite where the reference is not, at [1]");
 }
 
 #[test]
@@ -129,7 +136,10 @@ fn a_reference_that_can_t_be_read_fails_the_benchmark_on_both_sides() {
     let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(20).json();
     let (code, text) = reason(row(&comparison, "a/cpu/main", None));
     assert_eq!(code, "fails-on-both");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    verify fails on both sides
+    the reference can't be read: [WORLD]/work/data/y.npy: not an .npy file
+    ");
 }
 
 #[test]
@@ -152,19 +162,33 @@ fn benchmarks_that_share_a_module_have_logs_of_their_own() {
 fn no_compilers_and_no_blocks_are_refused() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let jobs = suite.world.run(["run", "--jobs", "0"]).expect_code(2);
-    insta::assert_snapshot!(jobs.stderr, @"");
+    insta::assert_snapshot!(jobs.stderr, @"
+    error: invalid value '0' for '--jobs <N>': expected a whole number of at least 1
+
+    For more information, try '--help'.
+    ");
     let blocks = suite.world.run(["run", "--max-blocks", "0"]).expect_code(2);
-    insta::assert_snapshot!(blocks.stderr, @"");
+    insta::assert_snapshot!(blocks.stderr, @"
+    error: invalid value '0' for '--max-blocks <N>': expected a whole number of at least 1
+
+    For more information, try '--help'.
+    ");
 }
 
 #[test]
 fn an_output_that_is_a_folder_is_refused_before_anything_is_measured() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let folder = suite.world.run(["run", "--run", "data"]).expect_code(2);
-    insta::assert_snapshot!(folder.messages(), @"");
+    insta::assert_snapshot!(folder.messages(), @"
+    error: failed to write data: it is a folder
+    hint: name a file in a folder that exists and can be written to
+    ");
     // The error names the file that was asked for, and not the draft that would have become it.
     let nowhere = suite.world.run(["run", "--run", "nowhere/run.json"]).expect_code(2);
-    insta::assert_snapshot!(nowhere.messages(), @"");
+    insta::assert_snapshot!(nowhere.messages(), @"
+    error: failed to write nowhere/run.json: there is no folder nowhere
+    hint: name a file in a folder that exists and can be written to
+    ");
 }
 
 #[test]
@@ -182,7 +206,7 @@ fn a_tool_that_hangs_is_stopped_and_the_rest_is_measured() {
         panic!("{run:#}")
     };
     assert_eq!((&hangs["name"], &hangs["outcome"]["stage"]), (&"hangs/cpu/main".into(), &"benchmark".into()));
-    insta::assert_snapshot!(hangs["outcome"]["why"].as_str().unwrap(), @"");
+    insta::assert_snapshot!(hangs["outcome"]["why"].as_str().unwrap(), @"timed out after 1 s");
     assert_eq!((&good["outcome"]["status"], &good["verification"]["code"]), (&"ok".into(), &"PASS".into()));
 }
 
@@ -191,7 +215,7 @@ fn a_benchmark_that_crashes_is_reported_with_its_signal() {
     let suite = Suite::new().model("a", &["crash=1"]).write();
     suite.world.run(["run"]).expect_code(20);
     let outcome = &suite.run_json()["sides"][0]["benchmarks"][0]["outcome"];
-    insta::assert_snapshot!(outcome["why"].as_str().unwrap(), @"");
+    insta::assert_snapshot!(outcome["why"].as_str().unwrap(), @"was killed by signal 6 (SIGABRT)");
 }
 
 #[test]
@@ -210,14 +234,20 @@ fn a_damaged_cache_entry_is_noticed_and_made_again() {
 fn a_filter_that_selects_nothing_is_an_error_not_a_pass() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").write();
     let outcome = suite.world.run(["gate", "--filter", "nothing"]).expect_code(2);
-    insta::assert_snapshot!(outcome.messages(), @"");
+    insta::assert_snapshot!(outcome.messages(), @"
+    error: failed to select benchmarks: no benchmark of the suite matches the filter
+    hint: --filter is matched against model/target/function
+    ");
 }
 
 #[test]
 fn a_gate_without_a_base_says_what_to_name() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let outcome = suite.world.run(["gate"]).expect_code(12);
-    insta::assert_snapshot!(outcome.messages(), @"");
+    insta::assert_snapshot!(outcome.messages(), @"
+    error: failed to find a git repository at . or above it; so no stored session can be placed, and there is no base to measure
+    hint: name a base: `benchgate gate --base origin/main`, or add [side.base]
+    ");
 }
 
 /// The first file of this name below a folder.

@@ -138,7 +138,7 @@ fn a_branch_can_not_loosen_the_gate_that_judges_it() {
     let comparison = gate(&suite, 10);
     let notes = comparison["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
     let about_policy: Vec<&str> = notes.filter(|note| note.contains("policy")).collect();
-    insta::assert_snapshot!(without_digests(&about_policy.join("\n")), @"");
+    insta::assert_snapshot!(without_digests(&about_policy.join("\n")), @"this change edits the policy that judges changes; it was judged by the policy of [DIGEST], without: latency floor: 1 % → 90 %; latency tolerance: 3 % → 95 %");
 }
 
 #[test]
@@ -147,14 +147,17 @@ fn a_suite_that_the_merge_base_lacks_has_no_base() {
     suite.world.write("new.toml", suite.world.read("benchgate.toml"));
     commit(&repository, "a new suite");
     let outcome = suite.world.run(["gate", "--base", "main", "--config", "new.toml"]).expect_code(12);
-    insta::assert_snapshot!(without_digests(&outcome.messages()), @"");
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"
+    error: failed to find a base: the merge base [DIGEST] has no new.toml
+    hint: the suite is new here: merge it first, or compare with a [side.base]
+    ");
 }
 
 #[test]
 fn an_unknown_base_says_what_to_fetch() {
     let (suite, _repository) = repository();
     let outcome = suite.world.run(["gate", "--base", "origin/main"]).expect_code(2);
-    insta::assert_snapshot!(outcome.messages(), @"");
+    insta::assert_snapshot!(outcome.messages(), @"error: failed to resolve `origin/main`: no such commit, branch or tag here; run `git fetch origin main:refs/remotes/origin/main`");
 }
 
 #[test]

@@ -84,7 +84,11 @@ fn a_base_that_git_does_not_know_is_a_mistake_on_the_command_line() {
 fn a_head_is_judged_by_what_was_stored() {
     let suite = committed();
     let nothing = suite.world.run(["gate"]).expect_code(12);
-    insta::assert_snapshot!(without_digests(&nothing.messages()), @"");
+    insta::assert_snapshot!(without_digests(&nothing.messages()), @"
+    no --base: judged by the stored sessions behind HEAD ([DIGEST]) and the policy in benchgate.toml as it is now
+    error: baselines at commit [DIGEST] holds no session of suite fake, and no base was named
+    hint: measure both sides: `benchgate gate --base origin/main`, or add [side.base]; or store a session first: `benchgate baseline update --measure`
+    ");
     store(&suite);
     suite.world.run(["gate"]).expect_no_failure();
     suite.source("a", &["latency-us=3000"]);
@@ -118,7 +122,11 @@ fn sessions_of_another_branch_are_no_history() {
     git(&suite, &["checkout", "--quiet", "main"]);
     commit(&suite);
     let outcome = suite.world.run(["gate"]).expect_code(12);
-    insta::assert_snapshot!(without_digests(&outcome.messages()), @"");
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"
+    no --base: judged by the stored sessions behind HEAD ([DIGEST]) and the policy in benchgate.toml as it is now
+    error: failed to find a stored session of suite fake on testbed [DIGEST] behind [DIGEST] in baselines at commit [DIGEST]; 1 stored sessions measured commits that are not ancestors of this one
+    hint: store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both sides here: `benchgate gate --base origin/main`
+    ");
 }
 
 #[test]

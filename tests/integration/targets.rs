@@ -58,7 +58,7 @@ fn a_required_device_that_is_missing_is_a_failure_on_whatever_machine() {
     suite.world.run(["run"]).expect_code(20);
     let record = benchmark(&suite, "a/cuda/main");
     assert_eq!(record["outcome"]["stage"], "benchmark");
-    insta::assert_snapshot!(record["outcome"]["why"].as_str().unwrap(), @"");
+    insta::assert_snapshot!(record["outcome"]["why"].as_str().unwrap(), @"no CUDA device, and the target requires it: UNAVAILABLE; cuda driver library 'cuda.so' not available");
     assert_eq!(record["artifact"]["dispatch_count"], 3, "what was compiled is known all the same");
 }
 
@@ -72,7 +72,7 @@ fn a_driver_that_fails_is_not_an_absent_device() {
     suite.world.run(["run"]).expect_code(20);
     let record = benchmark(&suite, "a/cuda/main");
     assert_eq!(record["outcome"]["status"], "failed");
-    insta::assert_snapshot!(record["outcome"]["why"].as_str().unwrap(), @"");
+    insta::assert_snapshot!(record["outcome"]["why"].as_str().unwrap(), @"iree-run-module --list_devices=cuda ended with exit code 1: INTERNAL; CUDA driver error 'CUDA_ERROR_SYSTEM_DRIVER_MISMATCH' (803)");
 }
 
 /// A gate over a benchmark that can only be compiled here, and one that is measured.
@@ -93,7 +93,10 @@ fn what_is_compiled_only_is_reported_and_never_passed() {
     let whole = row(&comparison, "a/cuda/main", None);
     let (code, text) = reason(whole);
     assert_eq!((code, &whole["verdict"]), ("not-measured", &"missing".into()));
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    it is unsupported here, so nothing was measured
+    no CUDA device (compiled only)
+    ");
     let dispatches = row(&comparison, "a/cuda/main", Some("dispatch-count"));
     assert_eq!(dispatches["typical"]["base"], 3.0);
     assert_eq!(dispatches["typical"]["head"], 4.0);
@@ -130,7 +133,10 @@ fn a_head_whose_runtime_finds_no_device_any_more_is_a_regression_of_that_stage()
     let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(10).json();
     let (code, text) = reason(row(&comparison, "a/cuda/main", None));
     assert_eq!(code, "fails-at-head");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    it worked at base, and benchmark fails at head
+    no CUDA device (compiled only)
+    ");
 }
 
 #[test]
@@ -180,7 +186,11 @@ fn repeated_dispatches_are_timed_by_the_dispatch() {
 fn half_of_a_repeat_count_is_refused() {
     let suite = Suite::new().model("a", &["latency-us=5"]).head("run-flags = [\"--batch_size=10\"]").write();
     let outcome = suite.world.run(["run"]).expect_code(2);
-    insta::assert_snapshot!(outcome.messages(), @"");
+    insta::assert_snapshot!(outcome.messages(), @"
+    error: failed to use benchgate.toml: 1 problem
+    benchgate.toml:10:15: `--batch_size` changes what a time means: use `dispatch-repeats` of the model, which sets both
+    hint: see https://github.com/benchgate/benchgate/blob/main/docs/configuration.md for every key
+    ");
 }
 
 #[test]
@@ -210,7 +220,8 @@ fn a_cached_module_has_no_compile_time() {
 
 /// A line of progress without what this host made of it.
 fn without_numbers(line: &str) -> String {
-    regex::Regex::new(r"[0-9]+(\.[0-9]+)?").unwrap().replace_all(line, "N").into_owned()
+    let (_, text) = line.split_once("] ").unwrap();
+    regex::Regex::new(r"[0-9]+(\.[0-9]+)?").unwrap().replace_all(text, "N").into_owned()
 }
 
 #[test]
@@ -229,9 +240,13 @@ fn the_ir_of_every_phase_is_kept_outside_the_cache_and_changes_nothing_in_it() {
     assert!(ir("a/cpu/main/module.6.flow.mlir").contains("latency-us=1000"));
     assert!(ir("a/cpu/main/0.source.mlir").starts_with("// a\n"));
     assert!(ir("bad/cpu/main/compile.log").contains("custom op 'x' is unknown"));
-    let mut about_ir: Vec<&str> = outcome.stderr.lines().filter(|line| line.contains(" IR ")).collect();
-    about_ir.sort_by_key(|line| line.split_once("] ").map(|(_, text)| text));
-    insta::assert_snapshot!(without_numbers(&about_ir.join("\n")), @"");
+    let about_ir = outcome.stderr.lines().filter(|line| line.contains(" IR "));
+    let mut about_ir: Vec<String> = about_ir.map(without_numbers).collect();
+    about_ir.sort();
+    insta::assert_snapshot!(about_ir.join("\n"), @"
+    the IR of every phase is in [WORLD]/work/.benchgate/ir
+    warning: bad/cpu/main head: its IR ends early, the compiler ended with exit code N
+    ");
 }
 
 #[test]
@@ -240,7 +255,7 @@ fn a_run_says_how_busy_preparing_kept_the_machine_and_prints_its_rows_for_progra
     let outcome = suite.world.run(["run", "--format", "json"]).expect_code(0);
     let mut lines = outcome.stderr.lines();
     let preparing = lines.find(|line| line.contains("preparing")).unwrap();
-    insta::assert_snapshot!(without_numbers(preparing), @"");
+    insta::assert_snapshot!(without_numbers(preparing), @"preparing took N s for N benchmarks, N processors N % busy with it and N % idle");
     let json = outcome.json();
     assert_eq!(json["counts"]["ok"], 1);
     assert_eq!(json["counts"]["unsupported"], 1);

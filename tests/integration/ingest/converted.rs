@@ -81,7 +81,7 @@ fn a_torchbench_file_survives_its_own_format() {
 fn several_processes_in_one_google_benchmark_file_are_said_to_be_lost() {
     let run = fixture("jmh/results.json");
     let written = ingest::export(&run, ExportFormat::GoogleBenchmark, NOW);
-    insta::assert_snapshot!(written.lost.join("\n"), @"");
+    insta::assert_snapshot!(written.lost.join("\n"), @"the format knows one process a file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions");
     assert_eq!(ingest::export(&run, ExportFormat::Csv, NOW).lost, Vec::<String>::new());
 }
 
@@ -108,7 +108,10 @@ fn the_command_writes_the_file_whole_and_says_what_was_lost() {
     let world = World::new();
     world.write("jmh.json", std::fs::read(super::fixture_path("jmh/results.json")).unwrap());
     let outcome = world.run(["convert", "jmh.json", "out.json", "--to", "google-benchmark"]).expect_code(0);
-    insta::assert_snapshot!(outcome.stderr, @"");
+    insta::assert_snapshot!(outcome.stderr, @"
+    note: the format knows one process a file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions
+    wrote 4 benchmarks as google-benchmark to out.json
+    ");
     let back = ingest::read_detected(world.read("out.json").as_bytes(), "out").unwrap();
     assert_eq!(back.origin.format, "google-benchmark-json");
     assert!(matches!(back.benchmarks[3].outcome, Outcome::Failed { .. }));
@@ -129,7 +132,7 @@ fn an_unreadable_input_leaves_no_file_and_exits_with_21() {
     let world = World::new();
     world.write("bad.csv", std::fs::read(super::fixture_path("latency_csv/bad-time.csv")).unwrap());
     let outcome = world.run(["convert", "bad.csv", "out.json"]).expect_code(21);
-    insta::assert_snapshot!(outcome.stderr, @"");
+    insta::assert_snapshot!(outcome.stderr, @"error: failed to read bad.csv as latency-csv, line 2: neither a time nor error nor unsupported");
     assert!(!world.work().join("out.json").exists());
     world.write("odd.txt", "nothing here\n");
     let outcome = world.run(["convert", "odd.txt", "out.json"]).expect_code(21);

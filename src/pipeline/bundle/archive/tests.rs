@@ -114,9 +114,9 @@ fn every_cut_and_every_changed_byte_is_noticed() {
     let mut longer = whole;
     longer.extend(b"more");
     fs::write(&broken, longer).unwrap();
-    insta::assert_snapshot!(refusal(&broken, None), @"");
-    insta::assert_snapshot!(refusal(&archive, Some(&"0".repeat(64))), @"");
-    insta::assert_snapshot!(refusal(folder.path(), None), @"");
+    insta::assert_snapshot!(refusal(&broken, None), @"it is no whole archive: something follows its end");
+    insta::assert_snapshot!(refusal(&archive, Some(&"0".repeat(64))), @"its sha256 is eda23a9400527d8b6da6820715c3551351db4a68031bd164c0b92174864ba9b8, and 0000000000000000000000000000000000000000000000000000000000000000 is expected");
+    insta::assert_snapshot!(refusal(folder.path(), None), @"it is not an ordinary file");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn nothing_but_the_listed_ordinary_files_is_taken() {
     let listed = manifest(&FILES);
     let mut entries = regular(&FILES);
     entries.push((tar::EntryType::Regular, "more", b"x"));
-    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"");
+    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"it holds more than its manifest lists");
     let mut refused = Vec::new();
     for kind in [
         tar::EntryType::Symlink,
@@ -141,23 +141,36 @@ fn nothing_but_the_listed_ordinary_files_is_taken() {
         entries[1].0 = kind;
         refused.push(refusal(&hostile(folder.path(), &listed, &entries), None));
     }
-    insta::assert_snapshot!(refused.join("\n"), @"");
+    insta::assert_snapshot!(refused.join("\n"), @"
+    data/x.npy is no ordinary file (Symlink)
+    data/x.npy is no ordinary file (Link)
+    data/x.npy is no ordinary file (Directory)
+    data/x.npy is no ordinary file (Fifo)
+    data/x.npy is no ordinary file (Char)
+    data/x.npy is no ordinary file (GNUSparse)
+    data/x.npy is no ordinary file (GNULongName)
+    data/x.npy is no ordinary file (XHeader)
+    ");
     let mut refused = Vec::new();
     for name in ["../../escaped", "/tmp/escaped", "data/y.npy"] {
         let mut entries = regular(&FILES);
         entries[1].1 = name;
         refused.push(refusal(&hostile(folder.path(), &listed, &entries), None));
     }
-    insta::assert_snapshot!(refused.join("\n"), @"");
+    insta::assert_snapshot!(refused.join("\n"), @r#"
+    it holds "../../escaped" where its manifest lists data/x.npy
+    it holds "/tmp/escaped" where its manifest lists data/x.npy
+    it holds "data/y.npy" where its manifest lists data/x.npy
+    "#);
     let mut entries = regular(&FILES);
     entries[1].2 = b"numbers and more";
-    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"");
+    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"data/x.npy has 16 bytes, listed as 7");
     let mut entries = regular(&FILES);
     entries[1].2 = b"nUmbers";
-    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"");
+    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"data/x.npy has sha256 65812a048244712ce92979f725dd63898bbb85b7244af6eb5513d74b474579f5, listed as f3c7807d475073ba009bf4801b2d934e9f0126cb96dd19a27dbffcae23a7f5a3");
     entries.truncate(2);
     entries[1].2 = b"numbers";
-    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"");
+    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"it ends before tools/0/iree-benchmark-module");
 }
 
 #[test]
@@ -168,7 +181,7 @@ fn what_would_fill_the_disk_is_refused_before_it_is_written() {
     listed.files[2].bytes = u64::MAX / 2;
     // How much room there is depends on the host.
     let why = refusal(&hostile(folder.path(), &listed, &[]), None);
-    insta::assert_snapshot!(why.trim_end_matches(|letter: char| letter.is_ascii_digit()), @"");
+    insta::assert_snapshot!(why.trim_end_matches(|letter: char| letter.is_ascii_digit()), @"it holds 18446744073709551615 bytes, and the disk has room for");
 }
 
 #[test]
@@ -180,6 +193,6 @@ fn a_file_that_changes_while_it_is_packed_is_noticed_and_nothing_is_left() {
         FILES.iter().map(|(path, _)| folder.path().join(path.replace('/', "-"))).collect();
     let output = folder.path().join("b.bundle");
     let error = pack(&output, &manifest(&FILES), &from, &Cancel::new()).unwrap_err();
-    insta::assert_snapshot!(error.to_string().replace(folder.path().to_str().unwrap(), "[FOLDER]"), @"");
+    insta::assert_snapshot!(error.to_string().replace(folder.path().to_str().unwrap(), "[FOLDER]"), @"failed to read [FOLDER]/data-x.npy: it changed while it was packed");
     assert!(!output.exists());
 }
