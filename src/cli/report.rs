@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use strum::VariantArray;
 use regex::Regex;
+use strum::VariantArray;
 
 use crate::exit_code::ExitCode;
 use crate::files;

@@ -14,7 +14,7 @@ use super::rules::Rules;
 use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
 use super::{classical, common_row, context, diagnosis, explain, history, overall, repeated, threads};
 
-/// What a comparison takes beside the runs and the policy.
+/// Settings of a comparison in addition to the runs and the policy.
 #[derive(Debug, Clone, Default)]
 pub struct CompareOptions {
     /// Seed of every resampling; the same files, policy and seed give the same bytes.
@@ -87,7 +87,7 @@ fn compared(
         .collect();
     let cut = lints.iter().find(|lint| lint.code == LintCode::TruncatedInput);
     for row in &mut rows {
-        doubt(row, cut);
+        withhold_green(row, cut);
         waive(row, &rules);
         row.typical = Typical::of_row(row);
     }
@@ -300,7 +300,7 @@ fn decide_all(
 
 /// What was cut short may have lost what would be red: nothing in it passes, not even what no statistics
 /// are needed for.
-fn doubt(row: &mut Row, cut: Option<&Lint>) {
+fn withhold_green(row: &mut Row, cut: Option<&Lint>) {
     let cut = row.lints.iter().find(|lint| lint.code == LintCode::TruncatedInput).or(cut);
     if let Some(lint) = cut
         && matches!(row.verdict, Verdict::Pass | Verdict::Improved)
@@ -321,7 +321,7 @@ pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
     }
 }
 
-/// Who says how much this machine's processes differ, where somebody measured it.
+/// The source of how much this machine's processes differ, where it was measured.
 fn calibrated(calibration: Option<&Calibration>) -> Option<String> {
     calibration.map(|calibration| format!("how much processes differ was calibrated: {}", calibration.source))
 }

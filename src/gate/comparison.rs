@@ -1,4 +1,4 @@
-//! The result of comparing two runs: data that every renderer reads and nobody recomputes.
+//! The result of comparing two runs: data that every renderer reads and none recomputes.
 
 use crate::exit_code::ExitCode;
 use crate::model::{

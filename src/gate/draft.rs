@@ -210,7 +210,7 @@ fn is_timed(series: &MetricSeries) -> bool {
     }
 }
 
-/// A module that benchgate compiled and nobody checked. Foreign files never carry a verification, so
+/// A module that benchgate compiled and that was not checked. Foreign files never carry a verification, so
 /// they aren't blamed for it.
 fn unverified(head: &Benchmark) -> Option<Lint> {
     let code = head.verification.as_ref().map(Verification::supported_code);

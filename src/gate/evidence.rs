@@ -162,7 +162,7 @@ pub fn gather(
     let method = if summaries { Method::Summaries } else { Method::Unpaired };
     let assumed = single && prior.source == SpreadSource::Default;
     if assumed {
-        // One process may sit in any tail, and nobody measured the tails here.
+        // One process may be in any tail, and the tails were not measured here.
         effect.df = effect.df.min(NU);
     }
     Ok(Evidence::Known { effect, method, assumed, lints })

@@ -1,6 +1,6 @@
 //! The calibration of a suite on a testbed: kept by `noise`, and put into every later run.
 //!
-//! It is a run file like any other, so its samples can be judged again, and it travels inside the runs
+//! It is a run file like any other, so its samples can be judged again, and it is part of the runs
 //! that use it, so that a verdict needs nothing else.
 
 use std::fs;

@@ -117,7 +117,7 @@ impl Exporters {
         }
     }
 
-    /// Ends every interpreter. They have nothing left to lose, so how they end is not news.
+    /// Ends every interpreter. They have nothing left to lose, so how they end does not matter.
     pub(super) async fn stop(&self) {
         // A moment for torch's own threads.
         const LIMIT: Duration = Duration::from_secs(5);
