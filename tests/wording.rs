@@ -26,9 +26,7 @@ const AVOIDED: &[(&str, &str)] = &[
 ];
 
 /// Modules of `src/` and documents that still contain avoided words. Remove a name once it is clean; add none.
-const EXCEPTIONS: &[&str] = &[
-    "src/gate",
-];
+const EXCEPTIONS: &[&str] = &["src/gate"];
 
 /// Data that was written by others, and this file, which lists the words.
 const SKIPPED: &[&str] = &["tests/fixtures", "tests/wording.rs"];

@@ -282,8 +282,9 @@ fn a_message_quotes_no_escape_sequence_and_no_novel() {
 #[test]
 fn what_fuzzing_found_worth_keeping_is_read_soundly() {
     for format in Format::ALL {
-        let folder =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(format.to_string().replace('-', "_"));
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("fuzz/corpus")
+            .join(format.to_string().replace('-', "_"));
         let mut count = 0;
         for file in std::fs::read_dir(&folder).unwrap() {
             let bytes = std::fs::read(file.unwrap().path()).unwrap();
