@@ -20,9 +20,9 @@ mod tests;
 mod tree;
 
 pub use ancestry::Ancestry;
-pub use data_branch::{DataBranch, Edit, Runner};
+pub use data_branch::{CommandRunner, DataBranch, Edit};
 pub use line::LineCommit;
-pub use remote::{Remote, Token};
+pub use remote::{GitToken, Remote};
 
 /// Why a git operation failed. If a command fixes the problem, the message names it.
 #[derive(Debug, thiserror::Error)]

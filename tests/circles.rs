@@ -14,7 +14,7 @@ struct Source {
 
 /// The text without each item that `#[cfg(test)]` stands before, such as `mod tests;` or `mod tests { … }`. rustfmt ends
 /// an item on a line that is indented like its first one.
-fn without_test_items(text: &str) -> String {
+pub(super) fn without_test_items(text: &str) -> String {
     let mut kept = Vec::new();
     let mut test_item: Option<usize> = None;
     for line in text.lines() {

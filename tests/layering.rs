@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod circles;
+mod names;
 mod wording;
 
 use std::collections::BTreeMap;

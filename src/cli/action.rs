@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::exit_code::ExitCode;
 use crate::fleet;
 use crate::git::Repository;
-use crate::github::{self, Event, Job, Origin};
+use crate::github::{self, CodeOrigin, GitHubEvent, Job};
 use crate::report;
 
 use super::action_inputs::{Inputs, problems};
@@ -30,7 +30,7 @@ Examples:
     BENCHGATE_INPUT_HEAD=b.json benchgate action --print
 
 Exit codes: those of the command, 2 for inputs that make no sense.")]
-pub struct Args {
+pub struct ActionArgs {
     /// Print the command and run nothing
     #[arg(long)]
     print: bool,
@@ -38,10 +38,10 @@ pub struct Args {
 
 /// What the inputs came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Order {
+struct ActionInvocation {
     arguments: Vec<String>,
     /// Where the code that is measured comes from; merged where nothing is measured.
-    origin: Origin,
+    origin: CodeOrigin,
     /// The file of measurements, where the command writes one.
     measurements: Option<PathBuf>,
     /// The plan, where the command writes one.
@@ -50,7 +50,7 @@ struct Order {
     bisection: Option<PathBuf>,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let order = match order_of_this_job() {
         Ok(order) => order,
         Err(error) if args.print => return Err(error),
@@ -91,7 +91,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(code)
 }
 
-fn order_of_this_job() -> Result<Order, CliError> {
+fn order_of_this_job() -> Result<ActionInvocation, CliError> {
     let inputs = Inputs::read(&|name| match name {
         "GITHUB_TOKEN" => secrets::get(name),
         _ => std::env::var(name).ok(),
@@ -99,7 +99,7 @@ fn order_of_this_job() -> Result<Order, CliError> {
     let job = job::current()?;
     let hosted = std::env::var("RUNNER_ENVIRONMENT").is_ok_and(|found| found == "github-hosted");
     let merged = job.as_ref().and_then(|job| merged_onto(job, Path::new(".")));
-    let origin = job.as_ref().map_or(Origin::Merged, |job| origin(job, Path::new(".")));
+    let origin = job.as_ref().map_or(CodeOrigin::Merged, |job| origin(job, Path::new(".")));
     let mut order = order(&inputs, job.as_ref(), origin, merged.as_deref(), hosted)?;
     if let Some(layer) = layer(order.origin) {
         let cache = paths::cache_dir(std::env::var_os("BENCHGATE_CACHE").map(PathBuf::from).as_deref())?;
@@ -109,20 +109,20 @@ fn order_of_this_job() -> Result<Order, CliError> {
 }
 
 /// The folder of the cache for code of this origin: a run never finds what less trusted code made.
-fn layer(origin: Origin) -> Option<&'static str> {
+fn layer(origin: CodeOrigin) -> Option<&'static str> {
     match origin {
-        Origin::Merged => None,
-        Origin::Proposed => Some("proposed"),
-        Origin::Unknown => Some("untrusted"),
+        CodeOrigin::Merged => None,
+        CodeOrigin::Proposed => Some("proposed"),
+        CodeOrigin::Unknown => Some("untrusted"),
     }
 }
 
 /// Where the code that lies here comes from. A checkout of another commit than the event's may be anyone's.
-fn origin(job: &Job, folder: &Path) -> Origin {
+fn origin(job: &Job, folder: &Path) -> CodeOrigin {
     let head = Repository::open(folder).ok().and_then(|repository| repository.resolve("HEAD").ok());
     let known = [job.commit.as_str(), job.head().as_str()];
     match head {
-        Some(head) if !known.contains(&head.as_str()) => Origin::Unknown,
+        Some(head) if !known.contains(&head.as_str()) => CodeOrigin::Unknown,
         _ => job.origin(),
     }
 }
@@ -130,7 +130,7 @@ fn origin(job: &Job, folder: &Path) -> Origin {
 /// The commit that GitHub merged a pull request onto, where that merge is what lies here. The base that
 /// the event names may be older, and what the branch gained since would be blamed on the pull request.
 fn merged_onto(job: &Job, folder: &Path) -> Option<String> {
-    let Event::PullRequest(pull) = &job.event else { return None };
+    let GitHubEvent::PullRequest(pull) = &job.event else { return None };
     let repository = Repository::open(folder).ok()?;
     let at = |reference: &str| repository.resolve(reference).ok();
     let merge = at("HEAD")? == job.commit.as_str() && at("HEAD^2")? == pull.head.as_str();
@@ -141,21 +141,21 @@ fn merged_onto(job: &Job, folder: &Path) -> Option<String> {
 fn order(
     inputs: &Inputs,
     job: Option<&Job>,
-    origin: Origin,
+    origin: CodeOrigin,
     merged: Option<&str>,
     hosted: bool,
-) -> Result<Order, CliError> {
+) -> Result<ActionInvocation, CliError> {
     let command = inputs.get("command").unwrap_or("gate");
     let mut problems = problems(inputs, command);
-    let origin = if measures(command) { origin } else { Origin::Merged };
-    if origin == Origin::Unknown && !hosted && inputs.get("fork-runner") != Some("ephemeral") {
+    let origin = if measures(command) { origin } else { CodeOrigin::Merged };
+    if origin == CodeOrigin::Unknown && !hosted && inputs.get("fork-runner") != Some("ephemeral") {
         problems.push(
             "code that may be a fork's is not run on a self-hosted runner that is kept: declare one that is thrown \
              away after the job with `fork-runner: ephemeral`"
                 .to_owned(),
         );
     }
-    if origin == Origin::Unknown && inputs.get("github-token").is_some() {
+    if origin == CodeOrigin::Unknown && inputs.get("github-token").is_some() {
         problems.push(
             "code that may be a fork's is not measured in a job with a token: leave github-token out"
                 .to_owned(),
@@ -163,7 +163,7 @@ fn order(
     }
     if let Some(event) = job.map(|job| &job.event)
         && measures(command)
-        && let Event::PullRequestTarget(_) | Event::WorkflowRun(_) = event
+        && let GitHubEvent::PullRequestTarget(_) | GitHubEvent::WorkflowRun(_) = event
     {
         problems.push(
             "pull_request_target and workflow_run hold a write token, and code must not be measured where one is: \
@@ -176,7 +176,7 @@ fn order(
             .hint(docs!("action.md", "every input")));
     }
     let path = |name: &str| PathBuf::from(inputs.get(name).unwrap_or(default_path(name)));
-    Ok(Order {
+    Ok(ActionInvocation {
         arguments: arguments(inputs, command, job, merged),
         origin,
         measurements: matches!(command, "gate" | "run" | "merge").then(|| path("run")),
@@ -297,8 +297,8 @@ mod tests {
         order(&inputs(given), job, from(job), None, hosted).unwrap_err().to_string()
     }
 
-    fn from(job: Option<&Job>) -> Origin {
-        job.map_or(Origin::Merged, Job::origin)
+    fn from(job: Option<&Job>) -> CodeOrigin {
+        job.map_or(CodeOrigin::Merged, Job::origin)
     }
 
     const BASE: &str = "1111111111111111111111111111111111111111";
@@ -354,17 +354,17 @@ mod tests {
         let origin = |given: &[(&'static str, &str)], hosted| {
             order(&inputs(given), Some(&fork), fork.origin(), None, hosted).unwrap().origin
         };
-        assert_eq!(origin(&[("fork-runner", "ephemeral")], false), Origin::Unknown);
-        assert_eq!(origin(&[], true), Origin::Unknown);
+        assert_eq!(origin(&[("fork-runner", "ephemeral")], false), CodeOrigin::Unknown);
+        assert_eq!(origin(&[], true), CodeOrigin::Unknown);
         // Publishing runs nothing of it.
-        assert_eq!(origin(&[("command", "publish")], false), Origin::Merged);
+        assert_eq!(origin(&[("command", "publish")], false), CodeOrigin::Merged);
     }
 
     #[test]
     fn an_event_without_a_rule_is_treated_as_a_fork() {
         for event in ["issue_comment", "pull_request_review", "repository_dispatch", "discussion"] {
             let job = job(event, serde_json::json!({"repository": {"id": 1, "private": true}}));
-            assert_eq!(job.origin(), Origin::Unknown, "{event}");
+            assert_eq!(job.origin(), CodeOrigin::Unknown, "{event}");
             assert!(refused(&[], Some(&job), false).contains("fork-runner: ephemeral"), "{event}");
             assert!(
                 refused(&[("github-token", "given")], Some(&job), true).contains("github-token"),

@@ -9,13 +9,14 @@ use sha2::{Digest, Sha256};
 use crate::config::GitHub;
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
-use crate::github::{Client, GitHubError, Issue, IssueChange, RetryPolicy, Token, Webhook};
+use crate::github::{Client, GitHubError, GitHubToken, Issue, IssueChange, RetryPolicy, Webhook};
 use crate::model::{counted, hex};
 use crate::site::{
-    self, Action, AlertPolicy, Cause, IssueContext, Known, Owner, Plan, Silence, Timeline, Trace,
+    self, Action, AlertPlan, AlertPolicy, BenchmarkOwner, Cause, IssueContext, IssueTrace, KnownIssue,
+    Silence, Timeline,
 };
 
-use super::alert_bisection::{Bisection, Target};
+use super::alert_bisection::{Bisection, CommentTarget};
 use super::site::HistoryArgs;
 use super::store_args::StoreArgs;
 use super::{CliError, Terminal, inputs, job, runtime, secrets};
@@ -34,7 +35,7 @@ Examples:
   benchgate alert --branch --bisection bisect.json   link what a search found
   benchgate alert --branch --fail-on missing    exit code 12 if something
                                                 stopped reporting")]
-pub struct Args {
+pub struct AlertArgs {
     /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -45,8 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     min_slowdown: f64,
     /// Mention a user or team in issues about benchmarks that match; repeatable
-    #[arg(long, value_name = "GLOB=@HANDLE", value_parser = Owner::parse)]
-    owner: Vec<Owner>,
+    #[arg(long, value_name = "GLOB=@HANDLE", value_parser = BenchmarkOwner::parse)]
+    owner: Vec<BenchmarkOwner>,
     /// Result of `benchgate bisect --format json`, to comment on the issue about its benchmark
     #[arg(long, value_name = "FILE")]
     bisection: Option<PathBuf>,
@@ -55,7 +56,7 @@ pub struct Args {
     site: Option<String>,
     /// Where commits are linked to [default: the repository of the job, or the remote `origin`]
     #[arg(long, value_name = "URL", value_parser = super::site::repository)]
-    repository: Option<site::Repository>,
+    repository: Option<site::RepositoryUrl>,
     #[command(flatten)]
     history: HistoryArgs,
     #[command(flatten)]
@@ -76,10 +77,10 @@ fn site_url(text: &str) -> Result<String, String> {
     if good { Ok(format!("{}/", text.trim_end_matches('/'))) } else { Err("expected https://…".to_owned()) }
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &AlertArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let git = Repository::open(Path::new(".")).ok();
     let job = job::current()?;
-    let token = secrets::get("GITHUB_TOKEN").as_deref().and_then(Token::new);
+    let token = secrets::get("GITHUB_TOKEN").as_deref().and_then(GitHubToken::new);
     if !args.dry_run && (job.is_none() || token.is_none()) {
         return Err(CliError::usage(
             "issues can only be opened by a job of GitHub Actions with GITHUB_TOKEN",
@@ -93,7 +94,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let origin = git.as_ref().and_then(|git| git.remote_url("origin").ok());
     let own = job.as_ref().map(|job| format!("{}/{}", job.server, job.repository));
     let repository = args.repository.clone();
-    let repository = repository.or_else(|| own.or(origin).as_deref().and_then(site::Repository::parse));
+    let repository = repository.or_else(|| own.or(origin).as_deref().and_then(site::RepositoryUrl::parse));
     let context =
         IssueContext { repository: repository.as_ref(), site: args.site.as_deref(), owners: &args.owner };
     let policy =
@@ -148,9 +149,13 @@ impl Night<'_> {
         let author = GitHub::default().author;
         let issues = client.issues(LABEL, &author).await?;
         let known = issues.iter().filter_map(|issue| {
-            Some(Known { number: issue.number, open: issue.open, trace: Trace::from_body(&issue.body)? })
+            Some(KnownIssue {
+                number: issue.number,
+                open: issue.open,
+                trace: IssueTrace::from_body(&issue.body)?,
+            })
         });
-        let known: Vec<Known> = known.collect();
+        let known: Vec<KnownIssue> = known.collect();
         let plan = site::plan(self.timelines, &known, self.now, &self.policy);
         let said = self.said(&plan, &issues, &known);
         if self.dry_run {
@@ -161,11 +166,11 @@ impl Night<'_> {
         for (at, action) in plan.actions.iter().enumerate() {
             let (number, event) = self.carry_out(client, action, &issues, &author).await?;
             events.extend(event);
-            if let (Some(found), true) = (&self.bisection, target == Some(Target::Action(at))) {
+            if let (Some(found), true) = (&self.bisection, target == Some(CommentTarget::Action(at))) {
                 found.comment(client, number, &author).await?;
             }
         }
-        if let (Some(found), Some(Target::Issue(number))) = (&self.bisection, target) {
+        if let (Some(found), Some(CommentTarget::Issue(number))) = (&self.bisection, target) {
             found.comment(client, number, &author).await?;
         }
         let missing: Vec<&Silence> =
@@ -227,7 +232,7 @@ impl Night<'_> {
         }
     }
 
-    fn said(&self, plan: &Plan<'_>, issues: &[Issue], known: &[Known]) -> String {
+    fn said(&self, plan: &AlertPlan<'_>, issues: &[Issue], known: &[KnownIssue]) -> String {
         let will = if self.dry_run { "would " } else { "" };
         let mut text = String::new();
         for action in &plan.actions {

@@ -3,7 +3,7 @@
 use crate::github::{self, Client, CommentRequest, GitHubError, Job, Marker};
 use crate::record::BisectionFile;
 use crate::report;
-use crate::site::{self, Action, Known, Plan, Timeline, Trace};
+use crate::site::{self, Action, AlertPlan, IssueTrace, KnownIssue, Timeline};
 
 pub struct Bisection<'a> {
     pub file: &'a BisectionFile,
@@ -13,7 +13,7 @@ pub struct Bisection<'a> {
 
 /// The issue that is commented on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum CommentTarget {
     /// Of this action of the plan: it may not have a number yet.
     Action(usize),
     /// One that the plan leaves as it is.
@@ -25,10 +25,15 @@ const LINK_BYTES: usize = 1000;
 
 impl Bisection<'_> {
     /// The issue about the benchmark that stays open; of several the newest.
-    pub fn target(&self, timelines: &[Timeline], plan: &Plan<'_>, known: &[Known]) -> Option<Target> {
+    pub fn target(
+        &self,
+        timelines: &[Timeline],
+        plan: &AlertPlan<'_>,
+        known: &[KnownIssue],
+    ) -> Option<CommentTarget> {
         let suite = timelines.iter().filter(|timeline| timeline.suite == self.file.suite);
         let keys: Vec<String> = suite.map(|timeline| site::key(timeline, &self.file.benchmark)).collect();
-        let is_about = |trace: &Trace| trace.members.iter().any(|member| keys.contains(member));
+        let is_about = |trace: &IssueTrace| trace.members.iter().any(|member| keys.contains(member));
         let changed = plan.actions.iter().enumerate().filter_map(|(at, action)| {
             let (number, trace) = match action {
                 Action::Open { trace, .. } => (u64::MAX, trace),
@@ -37,7 +42,7 @@ impl Bisection<'_> {
                 }
                 Action::Close { .. } => return None,
             };
-            is_about(trace).then_some((number, Target::Action(at)))
+            is_about(trace).then_some((number, CommentTarget::Action(at)))
         });
         let acted_on = |wanted: u64| {
             plan.actions.iter().any(|action| match action {
@@ -49,16 +54,16 @@ impl Bisection<'_> {
         };
         let left =
             known.iter().filter(|issue| issue.open && is_about(&issue.trace) && !acted_on(issue.number));
-        let left = left.map(|issue| (issue.number, Target::Issue(issue.number)));
+        let left = left.map(|issue| (issue.number, CommentTarget::Issue(issue.number)));
         changed.chain(left).max_by_key(|(number, _)| *number).map(|(_, target)| target)
     }
 
     /// What happens to it, in words.
-    pub fn said(&self, target: Option<Target>) -> String {
+    pub fn said(&self, target: Option<CommentTarget>) -> String {
         let name = report::clean(&self.file.benchmark);
         match target {
-            Some(Target::Issue(number)) => format!("link the bisection of {name} on #{number}"),
-            Some(Target::Action(_)) => format!("link the bisection of {name} on its issue"),
+            Some(CommentTarget::Issue(number)) => format!("link the bisection of {name} on #{number}"),
+            Some(CommentTarget::Action(_)) => format!("link the bisection of {name} on its issue"),
             None => format!("link nothing: no open issue is about the bisected {name}"),
         }
     }

@@ -4,9 +4,9 @@
 use crate::config::CommentWhen;
 use crate::exit_code::ExitCode;
 use crate::gate::{Comparison, Row};
-use crate::github::{self, Annotation, Level, Sha};
+use crate::github::{self, Annotation, AnnotationLevel, Sha};
 use crate::model::Verdict;
-use crate::report::{self, Failure, MarkdownOptions, RowView, Source, View};
+use crate::report::{self, Failure, MarkdownOptions, ResultSource, RowView, View};
 
 use super::{CliError, ErrorKind};
 
@@ -47,7 +47,7 @@ pub struct Texts {
 
 impl Texts {
     /// `source` says whose code was measured, where that is known.
-    pub fn new(story: &Story<'_>, source: Option<Source>, annotate: bool) -> Self {
+    pub fn new(story: &Story<'_>, source: Option<ResultSource>, annotate: bool) -> Self {
         match story {
             Story::Compared { comparison, reproduce, alerts } => {
                 let mut view = View::new(comparison, reproduce.clone());
@@ -116,21 +116,24 @@ fn annotation(view: &RowView<'_>, comparison: &Comparison) -> Option<Annotation>
     let fails = comparison.policy.fail_on.0.contains(&row.verdict);
     let metric = row.metric.as_ref().map(|metric| format!(" {}", metric.name)).unwrap_or_default();
     Some(Annotation {
-        level: if fails { Level::Error } else { Level::Warning },
+        level: if fails { AnnotationLevel::Error } else { AnnotationLevel::Warning },
         title: report::clean(&format!("{}{metric}: {}", view.name, row.verdict)),
         message: report::clean(&view.sentence()),
     })
 }
 
-fn failed(error: &CliError, source: Option<Source>, annotate: bool) -> Texts {
+fn failed(error: &CliError, source: Option<ResultSource>, annotate: bool) -> Texts {
     let verdict = match error.kind() {
         ErrorKind::BaselineMissing => Verdict::Missing,
         _ => Verdict::Error,
     };
     let message = error.to_string();
     let page = report::failure(&Failure { verdict, message: &message, hint: error.help(), source });
-    let note =
-        Annotation { level: Level::Error, title: "benchgate".to_owned(), message: report::clean(&message) };
+    let note = Annotation {
+        level: AnnotationLevel::Error,
+        title: "benchgate".to_owned(),
+        message: report::clean(&message),
+    };
     Texts {
         verdict,
         code: error.exit_code(),

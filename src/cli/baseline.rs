@@ -10,12 +10,12 @@ use crate::model::{SideName, counted};
 use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View};
 use crate::store::{
-    self, Acceptance, BaselineFolder, Files, Lineage, Loaded, StoreError, Stored, UpdateOptions, Updated,
+    self, Acceptance, BaselineFolder, Files, Lineage, LoadedFile, StoreError, Stored, UpdateOptions, Updated,
 };
 
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
-use super::rendering::{ReportArgs, RunArgs};
+use super::rendering::{ComparisonArgs, RunFileArgs};
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{StoreArgs, StoreAt, runner};
 use super::{CliError, Terminal, baseline_show, choices, inputs, invocation, reading, reporting};
@@ -32,15 +32,15 @@ Examples:
   benchgate baseline verify
 
 Files are only ever added or removed, never changed: docs/baselines.md describes them.")]
-pub struct Args {
+pub struct BaselineArgs {
     #[command(subcommand)]
-    command: Command,
+    command: BaselineCommand,
     #[command(flatten)]
     store: StoreArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum BaselineCommand {
     Update(Box<Update>),
     List(baseline_show::List),
     Show(baseline_show::Show),
@@ -60,7 +60,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct Update {
     #[command(flatten)]
-    run: RunArgs,
+    run: RunFileArgs,
     /// Measure the head side of the suite first, and write that to --run
     #[arg(long)]
     measure: bool,
@@ -86,7 +86,7 @@ struct Diff {
     #[command(flatten)]
     shelf: ShelfArgs,
     #[command(flatten)]
-    report: ReportArgs,
+    report: ComparisonArgs,
     #[command(flatten)]
     policy: PolicyArgs,
 }
@@ -141,28 +141,28 @@ struct Export {
     parquet: StoreAt,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &BaselineArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let repository = Repository::open(Path::new(".")).ok();
     let (store, root) = configured(args)?;
     let mut files = args.store.over(&store, &root).open(repository.as_ref(), &runner, terminal)?;
     let files = files.as_mut();
     match &args.command {
-        Command::Update(args) => update(args, files, store.sessions, repository.as_ref(), terminal),
-        Command::List(args) => baseline_show::list(args, files, terminal),
-        Command::Show(args) => baseline_show::show(args, files, terminal),
-        Command::Diff(args) => diff(args, files, terminal),
-        Command::Accept(args) => accept(args, files, repository.as_ref(), terminal),
-        Command::Prune(args) => prune(args, files, terminal),
-        Command::Export(args) => export(args, files, terminal),
-        Command::Verify => verify(files, terminal),
+        BaselineCommand::Update(args) => update(args, files, store.sessions, repository.as_ref(), terminal),
+        BaselineCommand::List(args) => baseline_show::list(args, files, terminal),
+        BaselineCommand::Show(args) => baseline_show::show(args, files, terminal),
+        BaselineCommand::Diff(args) => diff(args, files, terminal),
+        BaselineCommand::Accept(args) => accept(args, files, repository.as_ref(), terminal),
+        BaselineCommand::Prune(args) => prune(args, files, terminal),
+        BaselineCommand::Export(args) => export(args, files, terminal),
+        BaselineCommand::Verify => verify(files, terminal),
     }
 }
 
 /// `[store]` of the configuration and the folder that it starts at. A suite's results can be looked at
 /// without its configuration, so one that is nowhere says nothing.
-fn configured(args: &Args) -> Result<(Store, PathBuf), CliError> {
+fn configured(args: &BaselineArgs) -> Result<(Store, PathBuf), CliError> {
     let (file, measures) = match &args.command {
-        Command::Update(update) => (update.measuring.config.clone(), update.measure),
+        BaselineCommand::Update(update) => (update.measuring.config.clone(), update.measure),
         _ => (MeasureArgs::default_config(), false),
     };
     if !file.exists() || (args.store.is_named() && !measures) {
@@ -320,8 +320,8 @@ fn accept(
 
 fn loaded(shelf: &BaselineFolder, files: &dyn Files, name: &store::RunName) -> Result<Stored, CliError> {
     match shelf.load(files, name)? {
-        Loaded::Run(stored) => Ok(stored),
-        Loaded::Unusable(fault) => {
+        LoadedFile::Run(stored) => Ok(stored),
+        LoadedFile::Unusable(fault) => {
             Err(CliError::input(format!("failed to read {}: {}", fault.path, fault.why))
                 .hint("`benchgate baseline verify` lists every damaged file"))
         }
@@ -353,7 +353,7 @@ fn identity(
             if found {
                 break;
             }
-            found = matches!(shelf.load(files, &older?)?, Loaded::Run(older) if has(&older));
+            found = matches!(shelf.load(files, &older?)?, LoadedFile::Run(older) if has(&older));
         }
         if !found {
             return Err(no_match(pattern, &shelf.folder));

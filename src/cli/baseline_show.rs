@@ -10,15 +10,15 @@ use crate::pipeline::Filter;
 use crate::report::{percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
-use crate::store::{self, BaselineFolder, Files, Loaded, StoreError, Stored};
+use crate::store::{self, BaselineFolder, Files, LoadedFile, StoreError, Stored};
 
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
-use super::rendering::{Format, OutputArgs};
+use super::rendering::{OutputArgs, OutputFormat};
 use super::{CliError, Terminal};
 
 /// Say which suites and testbeds have a baseline
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
+#[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 pub struct List {
     #[command(flatten)]
     output: OutputArgs,
@@ -26,7 +26,7 @@ pub struct List {
 
 /// Show the sessions of a suite on a testbed: levels, spread, quarantine, changes
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
+#[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 pub struct Show {
     #[command(flatten)]
     shelf: ShelfArgs,
@@ -56,7 +56,7 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
         say_faults(&runs.faults, terminal);
         rows.push((suite, testbed, shelf.acceptances.len(), runs.names));
     }
-    if args.output.format == Format::Json {
+    if args.output.format == OutputFormat::Json {
         let rows = rows.iter().map(|(suite, testbed, acceptances, runs)| {
             serde_json::json!({
                 "suite": suite, "testbed": testbed, "sessions": runs.len(),
@@ -89,7 +89,7 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
 const LINE: usize = 40;
 
 /// One benchmark over the sessions.
-struct Track {
+struct BenchmarkTrack {
     unit: Unit,
     better: Better,
     /// Index of the session and the median of its processes, oldest first.
@@ -98,7 +98,7 @@ struct Track {
     held: BTreeSet<usize>,
 }
 
-impl Track {
+impl BenchmarkTrack {
     /// Standard deviation of the logarithms, about a coefficient of variation, of what was good.
     fn spread(&self) -> Option<f64> {
         let good = self.points.iter().filter(|(at, _)| !self.held.contains(at));
@@ -129,7 +129,7 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     if let (Some(asked), true) = (args.filter.first(), tracks.is_empty()) {
         return Err(no_match(asked.as_str(), &shelf.folder));
     }
-    if args.output.format == Format::Json {
+    if args.output.format == OutputFormat::Json {
         let shown = as_json(&shelf, &sessions, &tracks);
         destination.write(&format!("{shown:#}\n"), terminal)?;
         return Ok(ExitCode::Pass);
@@ -185,16 +185,16 @@ fn load(
         shelf.prefetch(files, batch)?;
         for name in batch {
             match shelf.load(files, name)? {
-                Loaded::Run(stored) => sessions.push(stored),
-                Loaded::Unusable(fault) => say_faults(&[fault], terminal),
+                LoadedFile::Run(stored) => sessions.push(stored),
+                LoadedFile::Unusable(fault) => say_faults(&[fault], terminal),
             }
         }
     }
     Ok((sessions, more))
 }
 
-fn tracks(sessions: &[Stored], metric: &str) -> BTreeMap<String, Track> {
-    let mut tracks: BTreeMap<String, Track> = BTreeMap::new();
+fn tracks(sessions: &[Stored], metric: &str) -> BTreeMap<String, BenchmarkTrack> {
+    let mut tracks: BTreeMap<String, BenchmarkTrack> = BTreeMap::new();
     for (at, stored) in sessions.iter().enumerate() {
         for benchmark in stored.file.run("").benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
             let Some(series) = benchmark.metric(metric) else { continue };
@@ -206,7 +206,7 @@ fn tracks(sessions: &[Stored], metric: &str) -> BTreeMap<String, Track> {
                 Series::Processes(_) => None,
             };
             let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) else { continue };
-            let track = tracks.entry(benchmark.name.to_string()).or_insert_with(|| Track {
+            let track = tracks.entry(benchmark.name.to_string()).or_insert_with(|| BenchmarkTrack {
                 unit: series.metric.unit.clone(),
                 better: series.metric.better,
                 points: Vec::new(),
@@ -228,7 +228,7 @@ const LEAST_SHOWN: f64 = 0.003;
 
 /// Every change of level with the commits between the last session of the old level and the first of the
 /// new one, and how far several small ones have led.
-fn changes(sessions: &[Stored], track: &Track, text: &mut String) {
+fn changes(sessions: &[Stored], track: &BenchmarkTrack, text: &mut String) {
     let found = change_points(&track.logs());
     let commit = |at: usize| {
         let name = &sessions[track.points[at].0].name;
@@ -256,7 +256,7 @@ fn moved(log_ratio: f64, better: Better) -> String {
 fn as_json(
     shelf: &BaselineFolder,
     sessions: &[Stored],
-    tracks: &BTreeMap<String, Track>,
+    tracks: &BTreeMap<String, BenchmarkTrack>,
 ) -> serde_json::Value {
     let sessions_json = sessions.iter().map(|stored| {
         serde_json::json!({

@@ -7,7 +7,7 @@ use crate::model::{Consequence, LintCode};
 use super::announce::{Story, Texts};
 use super::github_args::GithubArgs;
 use super::policy_args::PolicyArgs;
-use super::rendering::{Format, ReportArgs};
+use super::rendering::{ComparisonArgs, OutputFormat};
 use super::result_args::PairArgs;
 use super::select::SelectArgs;
 use super::{CliError, Terminal, compare_columns, invocation};
@@ -18,7 +18,7 @@ use super::{CliError, Terminal, compare_columns, invocation};
 /// ends with the exit code of the verdict (docs/exit-codes.md).
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct CompareArgs {
     #[command(flatten)]
     inputs: PairArgs,
     /// More results, each compared with BASE in a separate column
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "CODE", conflicts_with_all = ["base_file", "head_file", "base", "head"])]
     explain: Option<String>,
     #[command(flatten)]
-    report: ReportArgs,
+    report: ComparisonArgs,
     #[command(flatten)]
     select: SelectArgs,
     #[command(flatten)]
@@ -53,13 +53,13 @@ Examples:
   benchgate compare base.json head.json --format markdown --output report.md
   benchgate compare --explain single-repetition";
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(code) = &args.explain {
         return explain(code, terminal);
     }
     if !args.more.is_empty() {
         let names = args.inputs.named().chain(&args.more).cloned();
-        let columns = compare_columns::Columns {
+        let columns = compare_columns::ColumnsRequest {
             names: &names.collect::<Vec<_>>(),
             source: &args.inputs.source,
             options: CompareOptions {
@@ -96,7 +96,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     // At a terminal the command stands just above; a report is read without it.
-    let reproduce = (args.report.output.format != Format::Terminal).then(invocation::command_line);
+    let reproduce = (args.report.output.format != OutputFormat::Terminal).then(invocation::command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
     if args.github.wanted() {
         let story = Story::Compared {

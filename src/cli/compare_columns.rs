@@ -4,21 +4,21 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::report::{self, Compared};
 
-use super::inputs::{self, Loaded};
+use super::inputs::{self, LoadedRun};
 use super::policy_args::PolicyArgs;
-use super::rendering::{Format, ReportArgs};
+use super::rendering::{ComparisonArgs, OutputFormat};
 use super::result_args::SourceArgs;
 use super::select::SelectArgs;
 use super::{CliError, Terminal};
 
 /// What `compare` was asked to do with its results.
 #[derive(Debug)]
-pub struct Columns<'a> {
+pub struct ColumnsRequest<'a> {
     /// The results as they were named; the first is the base of all others.
     pub names: &'a [String],
     pub source: &'a SourceArgs,
     pub options: CompareOptions,
-    pub report: &'a ReportArgs,
+    pub report: &'a ComparisonArgs,
     pub select: &'a SelectArgs,
     pub policy: &'a PolicyArgs,
     /// Publishing was asked for, which takes two results.
@@ -26,10 +26,10 @@ pub struct Columns<'a> {
 }
 
 /// Compares every other result with the first.
-pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let names = args.names;
     let format = args.report.output.format;
-    if !matches!(format, Format::Terminal | Format::Markdown) || args.github {
+    if !matches!(format, OutputFormat::Terminal | OutputFormat::Markdown) || args.github {
         return Err(CliError::usage("more than two results are only written as a table or as Markdown")
             .hint("compare two of them for other formats and for GitHub"));
     }
@@ -42,7 +42,7 @@ pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError
     let mut loaded = all
         .iter()
         .map(|side| inputs::load_side(side, args.source.format_in))
-        .collect::<Result<Vec<Loaded>, _>>()?
+        .collect::<Result<Vec<LoadedRun>, _>>()?
         .into_iter();
     let Some(base) = loaded.next() else { return Ok(ExitCode::Usage) };
     let mut compared = Vec::new();
@@ -62,7 +62,7 @@ pub fn run(args: &Columns<'_>, terminal: &Terminal) -> Result<ExitCode, CliError
         compared.push(Compared { label: label.clone(), comparison });
     }
     let code = gate::first_of(compared.iter().map(|compared| compared.comparison.exit_code));
-    let text = if format == Format::Markdown {
+    let text = if format == OutputFormat::Markdown {
         report::columns_markdown(&names[0], &compared, args.report.sort, args.report.all)
     } else {
         let options = destination.options(terminal, args.report.all);

@@ -20,7 +20,7 @@ use super::{CliError, Terminal, choices, inputs};
   benchgate convert bench.json results.jsonl
   benchgate convert run.json head.csv --side head
   iree-benchmark-module … | benchgate convert - out.json --to google-benchmark")]
-pub struct Args {
+pub struct ConvertArgs {
     /// The result to read; `-` is standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
@@ -38,7 +38,7 @@ pub struct Args {
     side: Option<SideName>,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &ConvertArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let to = args.to.or_else(|| by_extension(&args.output)).ok_or_else(|| {
         CliError::usage(format!(
             "failed to choose a format for {}: unknown file extension",
@@ -77,7 +77,7 @@ fn by_extension(output: &Path) -> Option<ExportFormat> {
     }
 }
 
-fn pick_side(bytes: &[u8], args: &Args, label: &str) -> Result<Run, CliError> {
+fn pick_side(bytes: &[u8], args: &ConvertArgs, label: &str) -> Result<Run, CliError> {
     let unreadable = |error: IngestError| {
         let hint = match &error {
             IngestError::Unrecognised { .. } => Some("name its format: `--format-in FORMAT`"),

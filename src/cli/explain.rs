@@ -5,7 +5,7 @@ use crate::gate::{CompareOptions, compare, explain};
 use crate::report;
 
 use super::policy_args::PolicyArgs;
-use super::rendering::{Format, OutputArgs};
+use super::rendering::{OutputArgs, OutputFormat};
 use super::result_args::PairArgs;
 use super::select::SelectArgs;
 use super::{CliError, Terminal, invocation};
@@ -17,14 +17,14 @@ use super::{CliError, Terminal, invocation};
 /// too. It judges nothing: the verdicts are those of `benchgate compare` with the same arguments, and the exit code
 /// is 0.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
+#[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
 Examples:
   benchgate explain                                   both sides of run.json
   benchgate explain old.json#head run.json#head       the heads of two runs
   benchgate explain run.json --filter '^vit' --all    one benchmark, every kernel
   benchgate explain run.json --format json            for programs")]
-pub struct Args {
+pub struct ExplainArgs {
     #[command(flatten)]
     inputs: PairArgs,
     /// Show everything; also what did not move and every kernel
@@ -38,7 +38,7 @@ pub struct Args {
     policy: PolicyArgs,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &ExplainArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     args.policy.resolve()?;
     let destination = args.output.open()?;
     let (mut base, mut head) = args.inputs.load(&args.select)?;
@@ -53,7 +53,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut explanations = explain(&base.run, &head.run, &comparison);
     explanations.retain(|explanation| args.all || !filter.is_empty() || explanation.moved());
     let text = match args.output.format {
-        Format::Json => report::explanations_json(&explanations),
+        OutputFormat::Json => report::explanations_json(&explanations),
         _ if explanations.is_empty() => "nothing moved; --all explains every benchmark\n".to_owned(),
         _ => report::explanations(&explanations, destination.options(terminal, args.all)),
     };

@@ -6,7 +6,7 @@ use crate::config::{self, Config, GitHub};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::Repository;
-use crate::github::Event;
+use crate::github::GitHubEvent;
 use crate::model::SideName;
 use crate::pipeline::{MeasuredRun, SideInput};
 
@@ -15,7 +15,7 @@ use super::bundle_args::{BundleArgs, Half};
 use super::github_args::{GithubArgs, PostArgs};
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Situation};
-use super::rendering::{Destination, ReportArgs, RunArgs};
+use super::rendering::{ComparisonArgs, Destination, RunFileArgs};
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::StoreArgs;
 use super::stored::Baseline;
@@ -45,7 +45,7 @@ Examples:
 Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive, 12 no
 base to compare with, 13 diverged, 20 a stage failed or the tools can't be
 verified, 130 interrupted.")]
-pub struct Args {
+pub struct GateArgs {
     #[command(flatten)]
     measure: MeasureArgs,
     /// Compare with the merge base of HEAD and this commit, branch or tag
@@ -57,9 +57,9 @@ pub struct Args {
     #[command(flatten)]
     halves: BundleArgs,
     #[command(flatten)]
-    run: RunArgs,
+    run: RunFileArgs,
     #[command(flatten)]
-    report: ReportArgs,
+    report: ComparisonArgs,
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub struct Args {
     post: PostArgs,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Half::UntilCompile(bundle) = args.halves.half() {
         return pack(args, bundle, terminal);
     }
@@ -133,7 +133,7 @@ struct Judged {
     alerts: Vec<String>,
 }
 
-fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
+fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
     let destination = args.report.output.open()?;
     if let Half::FromVerify(bundle) = args.halves.half() {
         let mut open = args.halves.open(bundle, &args.measure, terminal)?;
@@ -188,7 +188,7 @@ fn judge(args: &Args, terminal: &Terminal) -> Result<Judged, CliError> {
 }
 
 /// Looks while measuring and the verdict afterwards go by one policy.
-fn adjust(args: &Args, sides: &mut [SideInput]) -> Result<(), CliError> {
+fn adjust(args: &GateArgs, sides: &mut [SideInput]) -> Result<(), CliError> {
     for side in sides {
         // After the base had its say: the command line has the last word.
         args.measure.adjust(&mut side.config);
@@ -199,7 +199,7 @@ fn adjust(args: &Args, sides: &mut [SideInput]) -> Result<(), CliError> {
 
 /// Measures and judges.
 fn judged(
-    args: &Args,
+    args: &GateArgs,
     sides: &[SideInput],
     notices: &[String],
     baseline: Option<&Baseline<'_>>,
@@ -233,7 +233,7 @@ fn judged(
 }
 
 /// The half of a gate that needs no device: both sides, exported and compiled.
-fn pack(args: &Args, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, CliError> {
+fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.report.output.open()?;
     let config = args.measure.load()?;
     let (sides, notices) = match &args.base {
@@ -255,12 +255,12 @@ fn pack(args: &Args, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, Cli
 fn only_merged() -> Result<(), CliError> {
     let Some(job) = job::current()? else { return Ok(()) };
     match &job.event {
-        Event::Push { .. } | Event::Schedule | Event::WorkflowDispatch => Ok(()),
-        Event::PullRequest(_)
-        | Event::PullRequestTarget(_)
-        | Event::MergeGroup { .. }
-        | Event::WorkflowRun(_)
-        | Event::Other(_) => Err(CliError::usage(
+        GitHubEvent::Push { .. } | GitHubEvent::Schedule | GitHubEvent::WorkflowDispatch => Ok(()),
+        GitHubEvent::PullRequest(_)
+        | GitHubEvent::PullRequestTarget(_)
+        | GitHubEvent::MergeGroup { .. }
+        | GitHubEvent::WorkflowRun(_)
+        | GitHubEvent::Other(_) => Err(CliError::usage(
             "failed to judge a proposed change: without --base its own policy and baseline would judge it",
         )
         .hint("name the branch to merge into: `benchgate gate --base origin/main`")),
@@ -268,7 +268,7 @@ fn only_merged() -> Result<(), CliError> {
 }
 
 /// Says whose history and whose policy judge where no base is named.
-fn say_what_judges(args: &Args, config: &Config, terminal: &Terminal) -> Result<(), CliError> {
+fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Result<(), CliError> {
     let head = history(&config.root)?.head()?;
     let own = || config.policy_file.as_ref().map(|name| config.root.join(name));
     let policy = args.policy.policy.clone().or_else(own).unwrap_or_else(|| config.file.clone());

@@ -55,7 +55,7 @@ impl Input {
 
 /// A run and what the reader should know about how it came together.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedRun {
     pub run: Run,
     pub notes: Vec<String>,
     /// What judged the run when it was measured, where a run.json of both sides says so.
@@ -145,7 +145,7 @@ fn walk(folder: &Path, depth: usize, visit: &mut impl FnMut(&Path)) {
 ///
 /// # Errors
 /// Input that can't be read, is not whole, or does not belong together.
-pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, CliError> {
+pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, CliError> {
     let mut joiner = Joiner::new();
     let mut notes = Vec::new();
     let mut first: Option<Run> = None;
@@ -185,7 +185,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<Loaded, Cli
     if unknown > 0 {
         notes.push(format!("{unknown} other files of the folder are not results and were left out"));
     }
-    Ok(Loaded { run, notes, recorded: None })
+    Ok(LoadedRun { run, notes, recorded: None })
 }
 
 /// Base and head: one name is a run of both sides, two names are a side each.
@@ -193,7 +193,7 @@ pub fn load_pair(
     base: &[String],
     head: &[String],
     format: Option<Format>,
-) -> Result<(Loaded, Loaded), CliError> {
+) -> Result<(LoadedRun, LoadedRun), CliError> {
     let (base, head) = (expand(base)?, expand(head)?);
     refuse_shared_stdin(&[&base, &head])?;
     if let ([both], []) = (base.as_slice(), head.as_slice()) {
@@ -250,7 +250,7 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
 }
 
 /// Both sides of one two-sided run.json.
-pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loaded), CliError> {
+pub fn load_both(input: &Input, format: Option<Format>) -> Result<(LoadedRun, LoadedRun), CliError> {
     let bytes = read_contents(&input.path)?;
     let one_side =
         |what: String| CliError::usage(what).hint("give a second result: `benchgate compare BASE HEAD`");
@@ -260,7 +260,7 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(Loaded, Loade
     let file = complete(run_file(bytes, &input.path)?, &input.path)?;
     let recorded = recorded(&file, &input.path)?;
     let (base, head) = both_sides(file, &input.path)?;
-    let loaded = |run, recorded| Loaded { run, notes: Vec::new(), recorded };
+    let loaded = |run, recorded| LoadedRun { run, notes: Vec::new(), recorded };
     Ok((loaded(base, None), loaded(head, Some(recorded))))
 }
 

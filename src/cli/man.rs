@@ -14,13 +14,13 @@ use super::{Cli, CliError, Terminal};
 Examples:
   benchgate man > benchgate.1           read it with man ./benchgate.1
   benchgate man --output-dir ./man1     a page for every command")]
-pub struct Args {
+pub struct ManArgs {
     /// Folder for the files of the command; benchgate.1, benchgate-gate.1 and so on
     #[arg(long, value_name = "FOLDER")]
     output_dir: Option<PathBuf>,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &ManArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     match &args.output_dir {
         Some(folder) => std::fs::create_dir_all(folder)
             .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))

@@ -24,7 +24,7 @@ Examples:
 
 Exit codes: 0 complete, 2 usage, 20 something is missing, repeated or not of
 this plan (each is named, and nothing is written), 21 a file can't be read.")]
-pub struct Args {
+pub struct MergeArgs {
     /// Files of shards: PATH, a folder, or a quoted glob
     #[arg(value_name = "SHARDS", required = true)]
     shards: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Args {
     output: OutputFile,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let plan = shard_args::read(&args.plan)?;
     let policy =
         planned_policy(&plan).map_err(|why| CliError::input(format!("{}: {why}", args.plan.display())))?;

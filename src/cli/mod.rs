@@ -69,7 +69,7 @@ use crate::exit_code::ExitCode;
 
 pub use error::{CliError, ErrorKind};
 pub use inputs::complete_run;
-pub use provenance::{Commits, Known, judge};
+pub use provenance::{Commits, TrustedInputs, judge};
 pub use terminal::Terminal;
 
 /// The performance gate for ML compilers.
@@ -82,7 +82,7 @@ pub struct Cli {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -116,27 +116,27 @@ pub enum ColorWhen {
 
 /// The commands, one file each.
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    Tools(tools::Args),
-    Run(run::Args),
-    Compare(Box<compare::Args>),
-    Gate(Box<gate::Args>),
-    Plan(plan::Args),
-    Merge(merge::Args),
-    Publish(Box<publish::Args>),
-    Action(action::Args),
-    Baseline(baseline::Args),
-    Noise(noise::Args),
-    Bisect(Box<bisect::Args>),
-    Convert(convert::Args),
-    Report(report::Args),
-    Site(site::Args),
-    Alert(alert::Args),
-    Init(init::Args),
-    Explain(Box<explain::Args>),
-    Doctor(doctor::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+pub enum CliCommand {
+    Tools(tools::ToolsArgs),
+    Run(run::RunArgs),
+    Compare(Box<compare::CompareArgs>),
+    Gate(Box<gate::GateArgs>),
+    Plan(plan::PlanArgs),
+    Merge(merge::MergeArgs),
+    Publish(Box<publish::PublishArgs>),
+    Action(action::ActionArgs),
+    Baseline(baseline::BaselineArgs),
+    Noise(noise::NoiseArgs),
+    Bisect(Box<bisect::BisectArgs>),
+    Convert(convert::ConvertArgs),
+    Report(report::ReportArgs),
+    Site(site::SiteArgs),
+    Alert(alert::AlertArgs),
+    Init(init::InitArgs),
+    Explain(Box<explain::ExplainArgs>),
+    Doctor(doctor::DoctorArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// Parses the arguments, runs the command, and says how it ended.
@@ -153,26 +153,26 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let terminal = Terminal::new(&cli.global);
     let result = match &cli.command {
-        Command::Tools(args) => tools::run(args, &terminal),
-        Command::Run(args) => run::run(args, &terminal),
-        Command::Compare(args) => compare::run(args, &terminal),
-        Command::Gate(args) => gate::run(args, &terminal),
-        Command::Plan(args) => plan::run(args, &terminal),
-        Command::Merge(args) => merge::run(args, &terminal),
-        Command::Publish(args) => publish::run(args, &terminal),
-        Command::Action(args) => action::run(args, &terminal),
-        Command::Baseline(args) => baseline::run(args, &terminal),
-        Command::Noise(args) => noise::run(args, &terminal),
-        Command::Bisect(args) => bisect::run(args, &terminal),
-        Command::Convert(args) => convert::run(args, &terminal),
-        Command::Report(args) => report::run(args, &terminal),
-        Command::Alert(args) => alert::run(args, &terminal),
-        Command::Site(args) => site::run(args, &terminal),
-        Command::Init(args) => init::run(args, &terminal),
-        Command::Explain(args) => explain::run(args, &terminal),
-        Command::Doctor(args) => doctor::run(args, &terminal),
-        Command::Completions(args) => completions::run(args, &terminal),
-        Command::Man(args) => man::run(args, &terminal),
+        CliCommand::Tools(args) => tools::run(args, &terminal),
+        CliCommand::Run(args) => run::run(args, &terminal),
+        CliCommand::Compare(args) => compare::run(args, &terminal),
+        CliCommand::Gate(args) => gate::run(args, &terminal),
+        CliCommand::Plan(args) => plan::run(args, &terminal),
+        CliCommand::Merge(args) => merge::run(args, &terminal),
+        CliCommand::Publish(args) => publish::run(args, &terminal),
+        CliCommand::Action(args) => action::run(args, &terminal),
+        CliCommand::Baseline(args) => baseline::run(args, &terminal),
+        CliCommand::Noise(args) => noise::run(args, &terminal),
+        CliCommand::Bisect(args) => bisect::run(args, &terminal),
+        CliCommand::Convert(args) => convert::run(args, &terminal),
+        CliCommand::Report(args) => report::run(args, &terminal),
+        CliCommand::Alert(args) => alert::run(args, &terminal),
+        CliCommand::Site(args) => site::run(args, &terminal),
+        CliCommand::Init(args) => init::run(args, &terminal),
+        CliCommand::Explain(args) => explain::run(args, &terminal),
+        CliCommand::Doctor(args) => doctor::run(args, &terminal),
+        CliCommand::Completions(args) => completions::run(args, &terminal),
+        CliCommand::Man(args) => man::run(args, &terminal),
     };
     match result {
         Ok(code) => terminal.finish(code),

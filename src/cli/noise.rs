@@ -10,7 +10,7 @@ use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
 use crate::report::{self, Theme};
 
-use super::rendering::{Destination, Format, OutputArgs};
+use super::rendering::{Destination, OutputArgs, OutputFormat};
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal, inputs, policy_args};
 
@@ -23,7 +23,7 @@ const LEAST_BLOCKS: u32 = 4;
 /// could have been, and judges them as `gate` would: unchanged for the rate of false reds, and with
 /// slowdowns put in for the power. Prints spreads and floors per benchmark.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
+#[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
 Examples:
   benchgate noise                              measure ./benchgate.toml
@@ -32,7 +32,7 @@ Examples:
 
 Exit codes: 0 calibrated, 2 usage or config, 20 a benchmark could not be
 calibrated or unchanged code turns red too often, 21 input unreadable, 130 interrupted.")]
-pub struct Args {
+pub struct NoiseArgs {
     #[command(flatten)]
     measure: MeasureArgs,
     /// Blocks of the A/A session
@@ -61,11 +61,11 @@ pub struct Args {
 /// Any fixed number: the same session and options give the same report.
 const RESAMPLING_SEED: u64 = 1;
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // A wrong path is said before hours are measured.
     let plot = args.plot.as_deref().map(Destination::file).transpose()?;
     let destination = args.output.open()?;
-    let Session { base, head, policy, source, measured } =
+    let NoiseSession { base, head, policy, source, measured } =
         if args.no_measure { recorded(args)? } else { measured(args, terminal)? };
     enough(&base, &head, &source)?;
     let options = NoiseOptions {
@@ -80,7 +80,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
         keep(args, file, calibration, terminal)?;
     }
     let text = match args.output.format {
-        Format::Json => report::noise_json(&report),
+        OutputFormat::Json => report::noise_json(&report),
         _ => report::noise_table(&report, terminal.width()),
     };
     destination.write(&text, terminal)?;
@@ -109,7 +109,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
 }
 
 /// An A/A session, and by whose rules it is judged.
-struct Session {
+struct NoiseSession {
     base: Run,
     head: Run,
     policy: Policy,
@@ -122,7 +122,7 @@ struct Session {
 /// Puts the calibration into the run's own file, and where later runs of this suite on this machine
 /// find it.
 fn keep(
-    args: &Args,
+    args: &NoiseArgs,
     mut file: RunFile,
     calibration: &Calibration,
     terminal: &Terminal,
@@ -139,7 +139,7 @@ fn keep(
 }
 
 /// An A/A session from a file.
-fn recorded(args: &Args) -> Result<Session, CliError> {
+fn recorded(args: &NoiseArgs) -> Result<NoiseSession, CliError> {
     let file = args.run.to_string_lossy().into_owned();
     let policy = match &args.policy {
         None => Policy::default(),
@@ -165,11 +165,11 @@ fn recorded(args: &Args) -> Result<Session, CliError> {
         }
     }
     let policy = args.measure.limit(policy);
-    Ok(Session { base, head, policy, source: file, measured: None })
+    Ok(NoiseSession { base, head, policy, source: file, measured: None })
 }
 
 /// An A/A session of the suite's head.
-fn measured(args: &Args, terminal: &Terminal) -> Result<Session, CliError> {
+fn measured(args: &NoiseArgs, terminal: &Terminal) -> Result<NoiseSession, CliError> {
     let mut config = args.measure.load()?;
     // Context for a report that a calibration does not have.
     config.backends.clear();
@@ -181,7 +181,7 @@ fn measured(args: &Args, terminal: &Terminal) -> Result<Session, CliError> {
     let mut base = head.clone();
     base.name = SideName::Base;
     let session = args.measure.measure_alike(&[base, head], &args.run, args.blocks, terminal)?;
-    Ok(Session {
+    Ok(NoiseSession {
         base: session.base,
         head: session.head,
         policy,

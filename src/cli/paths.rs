@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::files::{self, Draft};
+use crate::files::{self, FileDraft};
 
 use super::CliError;
 
@@ -54,7 +54,7 @@ pub fn check_writable(output: &Path) -> Result<(), CliError> {
     }
     files::sweep_drafts(output);
     // The kind alone: the whole error names a temporary file that the user did not ask for.
-    Draft::open(output)
+    FileDraft::open(output)
         .map(drop)
         .map_err(|error| failed(format!("its folder can't be written to: {}", error.kind())))
 }

@@ -35,7 +35,7 @@ Examples:
 Exit codes: 0 planned, 2 usage or config, 12 no base to compare with,
 21 an input can't be read.")]
 #[command(group(clap::ArgGroup::new("cut").required(true).args(["shards", "max_minutes"])))]
-pub struct Args {
+pub struct PlanArgs {
     /// Configuration of the suite; `benchgate.lock` is next to it
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
@@ -56,7 +56,7 @@ pub struct Args {
     durations: Vec<String>,
     /// Labels of the runner that measures, separated by commas; TARGET=LABELS for one target only
     #[arg(long, value_name = "LABELS", value_parser = runner)]
-    runner: Vec<Runner>,
+    runner: Vec<RunnerLabels>,
     /// A plan that `benchgate plan` wrote
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     plan: PathBuf,
@@ -69,12 +69,12 @@ pub struct Args {
 
 /// Labels, for one target or for all that have none of their own.
 #[derive(Debug, Clone)]
-struct Runner {
+struct RunnerLabels {
     target: Option<String>,
     labels: Vec<String>,
 }
 
-fn runner(text: &str) -> Result<Runner, String> {
+fn runner(text: &str) -> Result<RunnerLabels, String> {
     let (target, labels) = match text.split_once('=') {
         Some((target, labels)) => (Some(target.to_owned()), labels),
         None => (None, text),
@@ -83,13 +83,13 @@ fn runner(text: &str) -> Result<Runner, String> {
     let known = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let good = |label: &String| !label.is_empty() && label.chars().all(known);
     if labels.iter().all(good) {
-        Ok(Runner { target, labels })
+        Ok(RunnerLabels { target, labels })
     } else {
         Err("expected labels of letters, digits, `.`, `_` and `-`, separated by commas".to_owned())
     }
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
     super::paths::remove_output(&args.plan)?;
     let sides = sides(args, terminal)?;
@@ -110,7 +110,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(ExitCode::Pass)
 }
 
-fn sides(args: &Args, terminal: &Terminal) -> Result<Vec<SideInput>, CliError> {
+fn sides(args: &PlanArgs, terminal: &Terminal) -> Result<Vec<SideInput>, CliError> {
     let config = config::load(&args.config)?;
     if let Some(reference) = &args.base {
         return Ok(gate::against_merge_base(args.cache_dir.as_deref(), config, reference, terminal)?.0);
@@ -122,7 +122,7 @@ fn sides(args: &Args, terminal: &Terminal) -> Result<Vec<SideInput>, CliError> {
     Ok(sides)
 }
 
-fn suite(args: &Args, sides: &[SideInput]) -> Result<PlannedSuite, CliError> {
+fn suite(args: &PlanArgs, sides: &[SideInput]) -> Result<PlannedSuite, CliError> {
     let benchmarks = pipeline::declared_benchmarks(sides, &Filter::default())?;
     let Some(lead) = sides.iter().find(|side| side.name == SideName::Head) else {
         return Err(CliError::internal("every configuration has a head"));

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use crate::config::{CommentWhen, GitHub};
 use crate::exit_code::ExitCode;
 use crate::github::{
-    Attempt, Check, Client, CommentRequest, Conclusion, Event, GitHubError, Job, Marker, Posted, PullRequest,
-    RetryPolicy, Sha, Token, WorkflowRun,
+    Check, Client, CommentRequest, Conclusion, GitHubError, GitHubEvent, GitHubToken, Job, Marker, Posted,
+    PullRequest, RetryPolicy, RunAttempt, Sha, WorkflowRun,
 };
 use crate::model::Verdict;
 use crate::process::shell_word;
-use crate::report::Source;
+use crate::report::ResultSource;
 
 use super::announce::{Story, Texts};
 use super::provenance::Commits;
@@ -22,7 +22,7 @@ pub struct Situation {
     /// Absent on a laptop, where a dry run is all there is.
     pub job: Option<Job>,
     pub pull_request: Option<PullRequest>,
-    token: Option<Token>,
+    token: Option<GitHubToken>,
     /// Why there is no pull request to comment on, where one is expected.
     silent: Option<String>,
 }
@@ -40,7 +40,7 @@ impl Situation {
         };
         if !dry_run {
             let given = secrets::get("GITHUB_TOKEN");
-            situation.token = given.as_deref().and_then(Token::new);
+            situation.token = given.as_deref().and_then(GitHubToken::new);
             if situation.token.is_none() && given.is_some_and(|text| !text.trim().is_empty()) {
                 return Err(CliError::github(
                     "failed to use GITHUB_TOKEN: it holds a character that is not valid in a token",
@@ -54,7 +54,7 @@ impl Situation {
         let event = job.event.clone();
         situation.job = Some(job);
         match event {
-            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => {
+            GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) => {
                 if let Some(named) = named.filter(|named| *named != pull.number) {
                     return Err(CliError::usage(format!(
                         "--pull-request is {named}, and the event is about {}",
@@ -71,7 +71,7 @@ impl Situation {
                     situation.pull_request = Some(pull);
                 }
             }
-            Event::WorkflowRun(run) => {
+            GitHubEvent::WorkflowRun(run) => {
                 run.accept(&config.workflow)?;
                 let found = situation.ask(async |client| client.pull_request_of(&run, named).await)?;
                 if let Some(None) = found {
@@ -79,11 +79,11 @@ impl Situation {
                 }
                 situation.pull_request = found.flatten();
             }
-            Event::MergeGroup { .. }
-            | Event::Push { .. }
-            | Event::Schedule
-            | Event::WorkflowDispatch
-            | Event::Other(_) => {}
+            GitHubEvent::MergeGroup { .. }
+            | GitHubEvent::Push { .. }
+            | GitHubEvent::Schedule
+            | GitHubEvent::WorkflowDispatch
+            | GitHubEvent::Other(_) => {}
         }
         Ok(situation)
     }
@@ -96,12 +96,12 @@ impl Situation {
     pub fn commits(&self, measured: Option<&str>) -> Result<Commits, CliError> {
         let (Some(job), pull) = (&self.job, &self.pull_request) else { return Ok(Commits::default()) };
         let (Some(pull), Some(measured)) = (pull, measured.and_then(Sha::parse)) else {
-            return Ok(Commits::of(job));
+            return Ok(Commits::from_job(job));
         };
         let base = self.ask(async |client| client.base_of(&measured, job.head(), &pull.base_ref).await)?;
         match base {
             // Nothing is posted without a token.
-            None => Ok(Commits::of(job)),
+            None => Ok(Commits::from_job(job)),
             Some(Some(base)) => {
                 Ok(Commits { head: vec![measured.as_str().to_owned()], base: vec![base.as_str().to_owned()] })
             }
@@ -118,7 +118,7 @@ impl Situation {
     /// The run that a workflow_run event reports.
     pub fn reported(&self) -> Option<&WorkflowRun> {
         match &self.job.as_ref()?.event {
-            Event::WorkflowRun(run) => Some(run),
+            GitHubEvent::WorkflowRun(run) => Some(run),
             _ => None,
         }
     }
@@ -127,7 +127,10 @@ impl Situation {
     /// is open and at this commit.
     fn may_check(&self) -> bool {
         let proposed = self.job.as_ref().is_some_and(|job| {
-            matches!(job.event, Event::PullRequest(_) | Event::PullRequestTarget(_) | Event::WorkflowRun(_))
+            matches!(
+                job.event,
+                GitHubEvent::PullRequest(_) | GitHubEvent::PullRequestTarget(_) | GitHubEvent::WorkflowRun(_)
+            )
         });
         !proposed || self.pull_request.is_some()
     }
@@ -149,14 +152,14 @@ impl Situation {
     }
 
     /// Whose code was measured, as far as it is known.
-    pub fn source(&self) -> Option<Source> {
+    pub fn source(&self) -> Option<ResultSource> {
         let job = self.job.as_ref()?;
         let fork = match &job.event {
-            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => Some(pull.fork),
-            Event::WorkflowRun(run) => Some(run.fork),
+            GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) => Some(pull.fork),
+            GitHubEvent::WorkflowRun(run) => Some(run.fork),
             _ => None,
         };
-        Some(Source {
+        Some(ResultSource {
             commit: job.head().as_str().to_owned(),
             pull_request: fork.is_some(),
             fork: fork.unwrap_or(false),
@@ -190,7 +193,7 @@ fn moved_on(head: &Sha) -> String {
 }
 
 /// Everything that is to be posted.
-pub struct Plan {
+pub struct PostingPlan {
     marker: Marker,
     comment: String,
     create: bool,
@@ -199,10 +202,10 @@ pub struct Plan {
     check: Option<Check>,
 }
 
-impl Plan {
+impl PostingPlan {
     pub fn new(suite: &str, texts: &Texts, config: &GitHub, situation: &Situation) -> Self {
         let job = situation.job.as_ref();
-        let attempt = job.map_or(Attempt { run: 0, attempt: 0 }, Job::measured);
+        let attempt = job.map_or(RunAttempt { run: 0, attempt: 0 }, Job::measured);
         let marker = Marker::new(suite, attempt);
         let check = job.filter(|_| config.check_run && situation.may_check()).map(|job| {
             // One commit may be proposed to several branches, and each has its own verdict.
@@ -323,7 +326,7 @@ pub fn publish(
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     let texts = Texts::new(story, situation.source(), config.annotations);
-    let plan = Plan::new(suite, &texts, config, situation);
+    let plan = PostingPlan::new(suite, &texts, config, situation);
     let posted = plan.post(&texts, situation, terminal);
     let url = posted.as_ref().ok().and_then(|parts| parts.url.as_deref());
     Reporting { job: true, folder }.report(&texts, Some(&plan.posts()), url, terminal)?;
@@ -351,13 +354,19 @@ pub fn one_job() -> Result<(), CliError> {
     let private = job.private == Some(true);
     match &job.event {
         // Already merged, or pushed by someone who may write.
-        Event::Push { .. } | Event::Schedule => Ok(()),
-        Event::PullRequest(pull) if pull.fork => refused("a fork's code would run in a job with the token"),
-        Event::PullRequest(_) | Event::MergeGroup { .. } | Event::WorkflowDispatch if private => Ok(()),
-        Event::PullRequest(_) | Event::MergeGroup { .. } | Event::WorkflowDispatch => {
+        GitHubEvent::Push { .. } | GitHubEvent::Schedule => Ok(()),
+        GitHubEvent::PullRequest(pull) if pull.fork => {
+            refused("a fork's code would run in a job with the token")
+        }
+        GitHubEvent::PullRequest(_) | GitHubEvent::MergeGroup { .. } | GitHubEvent::WorkflowDispatch
+            if private =>
+        {
+            Ok(())
+        }
+        GitHubEvent::PullRequest(_) | GitHubEvent::MergeGroup { .. } | GitHubEvent::WorkflowDispatch => {
             refused("this repository is not private, and proposed code would run in a job with the token")
         }
-        Event::PullRequestTarget(_) | Event::WorkflowRun(_) | Event::Other(_) => {
+        GitHubEvent::PullRequestTarget(_) | GitHubEvent::WorkflowRun(_) | GitHubEvent::Other(_) => {
             refused("with this event nothing may be measured in a job with a token")
         }
     }

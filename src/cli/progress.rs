@@ -85,7 +85,7 @@ impl Bars {
     /// Shows where the open rows stand, below the bar of their stage.
     fn stand(&self, rows: &[Standing], next: Option<NextLook>) {
         let mut stages = lock(&self.stages);
-        let Some(stage) = of(&mut stages, Stage::Benchmark) else { return };
+        let Some(stage) = bar_of(&mut stages, Stage::Benchmark) else { return };
         let open: Vec<&Standing> = rows.iter().filter(|row| row.open).collect();
         while stage.rows.len() > open.len().min(ROWS_SHOWN) {
             if let Some(row) = stage.rows.pop() {
@@ -125,7 +125,7 @@ impl Progress for Bars {
         match event {
             Event::StageStarted { stage, steps } => self.add(stage, steps),
             Event::StepStarted { stage, what } => {
-                if let Some(stage) = of(&mut lock(&self.stages), stage) {
+                if let Some(stage) = bar_of(&mut lock(&self.stages), stage) {
                     stage.running.push(clean(what));
                     stage.show();
                 }
@@ -135,7 +135,7 @@ impl Progress for Bars {
                 if note.starts_with("failed") {
                     self.say(&format!("{stage} {}: {}", clean(what), clean(note)));
                 }
-                if let Some(stage) = of(&mut lock(&self.stages), stage) {
+                if let Some(stage) = bar_of(&mut lock(&self.stages), stage) {
                     let what = clean(what);
                     if let Some(at) = stage.running.iter().position(|running| *running == what) {
                         stage.running.remove(at);
@@ -145,7 +145,7 @@ impl Progress for Bars {
                 }
             }
             Event::StepsAdded { stage, steps } => {
-                if let Some(stage) = of(&mut lock(&self.stages), stage) {
+                if let Some(stage) = bar_of(&mut lock(&self.stages), stage) {
                     stage.bar.inc_length(steps as u64);
                 }
             }
@@ -180,7 +180,7 @@ impl StageBar {
     }
 }
 
-fn of(stages: &mut [StageBar], stage: Stage) -> Option<&mut StageBar> {
+fn bar_of(stages: &mut [StageBar], stage: Stage) -> Option<&mut StageBar> {
     stages.iter_mut().find(|known| known.stage == stage)
 }
 

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::config::{Config, Pin};
 use crate::gate::{CompareOptions, Comparison, Expected, Policy, compare_untrusted};
-use crate::github::{Event, Job, WorkflowRun};
+use crate::github::{GitHubEvent, Job, WorkflowRun};
 use crate::model::SideName;
 use crate::pipeline;
 use crate::record::{RunFile, SideRecord};
@@ -31,17 +31,19 @@ pub struct Commits {
 impl Commits {
     /// What the event itself says. A workflow_run event names neither the merge that was measured nor its
     /// base: GitHub is asked for those.
-    pub fn of(job: &Job) -> Self {
+    pub fn from_job(job: &Job) -> Self {
         let known = |sha: &crate::github::Sha| sha.as_str().to_owned();
         let own = || vec![known(&job.commit)];
         let (head, base) = match &job.event {
-            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => {
+            GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) => {
                 (vec![known(&pull.head), known(&job.commit)], Vec::new())
             }
-            Event::MergeGroup { head, base, .. } => (vec![known(head)], vec![known(base)]),
-            Event::Push { before } => (own(), before.iter().map(known).collect()),
-            Event::Schedule | Event::WorkflowDispatch | Event::Other(_) => (own(), Vec::new()),
-            Event::WorkflowRun(_) => (Vec::new(), Vec::new()),
+            GitHubEvent::MergeGroup { head, base, .. } => (vec![known(head)], vec![known(base)]),
+            GitHubEvent::Push { before } => (own(), before.iter().map(known).collect()),
+            GitHubEvent::Schedule | GitHubEvent::WorkflowDispatch | GitHubEvent::Other(_) => {
+                (own(), Vec::new())
+            }
+            GitHubEvent::WorkflowRun(_) => (Vec::new(), Vec::new()),
         };
         Self { head, base }
     }
@@ -49,7 +51,7 @@ impl Commits {
 
 /// What is known without the result.
 #[derive(Debug)]
-pub struct Known<'a> {
+pub struct TrustedInputs<'a> {
     /// The base's.
     pub config: &'a Config,
     pub policy: &'a Policy,
@@ -64,8 +66,8 @@ pub struct Known<'a> {
 ///
 /// # Errors
 /// A result of another suite, with one side, or one that contradicts what is known without it.
-pub fn judge(file: RunFile, label: &str, known: &Known<'_>) -> Result<Comparison, CliError> {
-    let Known { config, policy, commits, reported, today } = known;
+pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Comparison, CliError> {
+    let TrustedInputs { config, policy, commits, reported, today } = known;
     if file.suite != config.suite {
         let (found, here) = (&file.suite, config.file.display());
         return Err(CliError::input(format!(

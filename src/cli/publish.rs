@@ -10,9 +10,9 @@ use crate::model::{Disclose, SideName};
 use super::announce::{Story, Texts};
 use super::github_args::PostArgs;
 use super::policy_args::PolicyArgs;
-use super::posting::{self, Plan, Situation};
-use super::provenance::{self, Known};
-use super::rendering::RunArgs;
+use super::posting::{self, PostingPlan, Situation};
+use super::provenance::{self, TrustedInputs};
+use super::rendering::RunFileArgs;
 use super::reporting::Reporting;
 use super::{CliError, Terminal, choices, inputs, invocation};
 
@@ -38,9 +38,9 @@ Examples:
 
 Exit codes: those of the verdict (0, 10, 11, 12, 13, 20), 2 usage or config,
 21 the measurements are absent or can't be read, 22 GitHub failed.")]
-pub struct Args {
+pub struct PublishArgs {
     #[command(flatten)]
-    run: RunArgs,
+    run: RunFileArgs,
     /// Configuration of the suite; check out the base, because its policy judges and its [github] posts
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
@@ -68,7 +68,7 @@ pub struct Args {
     policy: PolicyArgs,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &PublishArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let config = match config::load_judging(&args.config) {
         Ok(config) => Some(config),
         // The suite is new: nothing was merged that could judge it.
@@ -108,7 +108,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
 
 /// Shows the plan.
 fn dry_run(
-    args: &Args,
+    args: &PublishArgs,
     story: &Story<'_>,
     suite: &str,
     github: &GitHub,
@@ -116,7 +116,7 @@ fn dry_run(
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     let texts = Texts::new(story, situation.source(), github.annotations);
-    let plan = Plan::new(suite, &texts, github, situation);
+    let plan = PostingPlan::new(suite, &texts, github, situation);
     Reporting { job: false, folder: args.output_dir.clone() }.report(
         &texts,
         Some(&plan.posts()),
@@ -134,7 +134,7 @@ fn dry_run(
 }
 
 /// The verdict, from the samples and the base's policy.
-fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<Comparison, CliError> {
+fn judge(args: &PublishArgs, config: Option<&Config>, situation: &Situation) -> Result<Comparison, CliError> {
     let Some(config) = config else {
         return Err(CliError::baseline_missing(format!(
             "the base has no {}, so nothing can be judged yet",
@@ -153,7 +153,7 @@ fn judge(args: &Args, config: Option<&Config>, situation: &Situation) -> Result<
     }
     let file = inputs::load_run(run)?;
     let head = file.side(SideName::Head).and_then(|side| side.commit.as_deref());
-    let known = Known {
+    let known = TrustedInputs {
         config,
         policy: &policy,
         commits: &situation.commits(head)?,

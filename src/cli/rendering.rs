@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use strum::VariantArray;
 
-use crate::files::Draft;
+use crate::files::FileDraft;
 use crate::gate::Comparison;
 use crate::model::Disclose;
 use crate::report::{self, MarkdownOptions, Order, TerminalOptions, View};
@@ -16,7 +16,7 @@ use super::{CliError, Terminal, choices};
 
 /// The formats of what commands print; each has some of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// Aligned tables for people
     Terminal,
     /// For programs
@@ -31,7 +31,7 @@ pub enum Format {
     Junit,
 }
 
-impl Format {
+impl OutputFormat {
     pub const PEOPLE_OR_PROGRAMS: &[Self] = &[Self::Terminal, Self::Json];
     pub const OF_COMPARISONS: &[Self] = &[Self::Terminal, Self::Json, Self::Markdown, Self::Csv, Self::Junit];
 
@@ -42,12 +42,12 @@ impl Format {
     }
 }
 
-/// Options of every command that prints a result. A command names its formats with [`Format::limit`].
+/// Options of every command that prints a result. A command names its formats with [`OutputFormat::limit`].
 #[derive(Debug, Clone, clap::Args)]
 pub struct OutputArgs {
     /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
-    pub format: Format,
+    pub format: OutputFormat,
     #[command(flatten)]
     file: OutputFile,
 }
@@ -76,7 +76,7 @@ impl OutputFile {
 
 /// The file of measurements, which `run`, `gate` and `noise` write and every other command reads.
 #[derive(Debug, Clone, clap::Args)]
-pub struct RunArgs {
+pub struct RunFileArgs {
     /// File of measurements
     #[arg(long, value_name = "FILE", default_value = "run.json")]
     pub run: PathBuf,
@@ -84,8 +84,8 @@ pub struct RunArgs {
 
 /// Options of every command that ends in a comparison.
 #[derive(Debug, Clone, clap::Args)]
-#[command(mut_arg("format", |format| Format::limit(format, Format::OF_COMPARISONS)))]
-pub struct ReportArgs {
+#[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::OF_COMPARISONS)))]
+pub struct ComparisonArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     /// Show everything; also what did not change and does not decide
@@ -100,7 +100,7 @@ pub struct ReportArgs {
     pub disclose: Option<Disclose>,
 }
 
-impl ReportArgs {
+impl ComparisonArgs {
     /// Writes the report.
     pub fn write(
         &self,
@@ -111,11 +111,11 @@ impl ReportArgs {
     ) -> Result<(), CliError> {
         let view = View::new(comparison, reproduce).sorted(self.sort);
         let text = match self.output.format {
-            Format::Markdown => report::markdown(&view, MarkdownOptions::default()),
-            Format::Json => report::json(&view),
-            Format::Csv => report::csv(&view),
-            Format::Junit => report::junit(&view),
-            Format::Terminal | Format::Html => {
+            OutputFormat::Markdown => report::markdown(&view, MarkdownOptions::default()),
+            OutputFormat::Json => report::json(&view),
+            OutputFormat::Csv => report::csv(&view),
+            OutputFormat::Junit => report::junit(&view),
+            OutputFormat::Terminal | OutputFormat::Html => {
                 report::terminal(&view, destination.options(terminal, self.all))
             }
         };
@@ -132,7 +132,7 @@ impl ReportArgs {
 #[derive(Debug)]
 pub enum Destination {
     Stdout,
-    File { draft: Draft, path: PathBuf },
+    File { draft: FileDraft, path: PathBuf },
 }
 
 impl Destination {
@@ -144,7 +144,7 @@ impl Destination {
 
     pub fn file(path: &Path) -> Result<Self, CliError> {
         super::paths::check_writable(path)?;
-        let draft = Draft::open(path).map_err(|error| {
+        let draft = FileDraft::open(path).map_err(|error| {
             CliError::usage(format!("failed to write {}: {}", path.display(), error.kind()))
         })?;
         Ok(Self::File { draft, path: path.to_owned() })

@@ -12,7 +12,7 @@ use crate::model::{Run, SideName};
 use crate::record::RunFile;
 use crate::report::{self, DrawnRun, Outcomes, Picture, TerminalOptions, Theme};
 
-use super::rendering::{Format, OutputArgs};
+use super::rendering::{OutputArgs, OutputFormat};
 use super::result_args::SourceArgs;
 use super::{CliError, Terminal, inputs, select};
 
@@ -22,7 +22,7 @@ use super::{CliError, Terminal, inputs, select};
 /// dark, as SVG and PNG, and prints their paths. `--format html` is a self-contained page; `--format markdown` is the
 /// table of IREE and the other backends.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("format", |format| Format::limit(format, FORMATS)))]
+#[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
 #[command(after_help = "\
 Examples:
   benchgate report                                   run.json as a table
@@ -30,7 +30,7 @@ Examples:
   benchgate report monday.json tuesday.json --output-dir week --image svg
   benchgate report --format html --output report.html
   benchgate report --format markdown >> \"$GITHUB_STEP_SUMMARY\"")]
-pub struct Args {
+pub struct ReportArgs {
     /// The results, as `benchgate compare` takes them [default: --run]
     #[arg(value_name = "RESULT", conflicts_with = "run")]
     results: Vec<String>,
@@ -46,7 +46,7 @@ pub struct Args {
     output: OutputArgs,
 }
 
-const FORMATS: &[Format] = &[Format::Terminal, Format::Html, Format::Markdown];
+const FORMATS: &[OutputFormat] = &[OutputFormat::Terminal, OutputFormat::Html, OutputFormat::Markdown];
 
 /// Formats of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -55,7 +55,7 @@ enum Image {
     Png,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
     let inputs = inputs::expand(&args.source.or_run(&args.results))?;
     inputs::refuse_shared_stdin(&[&inputs])?;
@@ -85,8 +85,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let options = destination.options(terminal, false);
     destination.write(
         &match args.output.format {
-            Format::Html => report::html(&runs),
-            Format::Markdown => backends(&runs)?,
+            OutputFormat::Html => report::html(&runs),
+            OutputFormat::Markdown => backends(&runs)?,
             _ if args.output_dir.is_some() => text,
             _ => runs.iter().map(|run| table(run, options)).collect(),
         },

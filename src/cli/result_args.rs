@@ -5,8 +5,8 @@ use regex::Regex;
 
 use crate::ingest::Format;
 
-use super::inputs::{self, Loaded};
-use super::rendering::RunArgs;
+use super::inputs::{self, LoadedRun};
+use super::rendering::RunFileArgs;
 use super::select::SelectArgs;
 use super::{CliError, choices};
 
@@ -14,7 +14,7 @@ use super::{CliError, choices};
 #[derive(Debug, Clone, clap::Args)]
 pub struct SourceArgs {
     #[command(flatten)]
-    run: RunArgs,
+    run: RunFileArgs,
     /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
     #[arg(long, value_name = "REGEX")]
     pub filter: Vec<Regex>,
@@ -62,7 +62,7 @@ impl PairArgs {
     }
 
     /// Reads both sides.
-    pub fn load(&self, select: &SelectArgs) -> Result<(Loaded, Loaded), CliError> {
+    pub fn load(&self, select: &SelectArgs) -> Result<(LoadedRun, LoadedRun), CliError> {
         let (base, head) = if self.base.is_empty() {
             (self.source.or_run(self.base_file.as_slice()), self.head_file.as_slice().to_vec())
         } else {

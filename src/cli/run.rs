@@ -10,7 +10,7 @@ use crate::report::{self, DrawnRun, Outcomes, TerminalOptions, outcomes_json, ou
 
 use super::backend_args::BackendArgs;
 use super::bundle_args::{BundleArgs, Half};
-use super::rendering::{Destination, Format, OutputArgs, RunArgs};
+use super::rendering::{Destination, OutputArgs, OutputFormat, RunFileArgs};
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal, choices};
 
@@ -19,7 +19,7 @@ use super::{CliError, Terminal, choices};
 /// A suite with [side.base] and [side.head] is measured paired: the processes of the two sides
 /// alternate in blocks of four. An interrupted run goes on where it stopped.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
+#[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
 Examples:
   benchgate run                                    ./benchgate.toml → run.json
@@ -31,7 +31,7 @@ Examples:
 
 Exit codes: 0 measured and right, 2 usage or config, 13 an output is wrong,
 20 a stage failed or the tools can't be verified, 130 interrupted.")]
-pub struct Args {
+pub struct RunArgs {
     #[command(flatten)]
     measure: MeasureArgs,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct Args {
     #[command(flatten)]
     halves: BundleArgs,
     #[command(flatten)]
-    run: RunArgs,
+    run: RunFileArgs,
     #[command(flatten)]
     output: OutputArgs,
     /// Only this side; by default every side of the suite
@@ -47,7 +47,7 @@ pub struct Args {
     side: Option<SideName>,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
     if !matches!(args.halves.half(), Half::UntilCompile(_)) {
         super::paths::remove_output(&args.run.run)?;
@@ -68,7 +68,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
             .hint("add it, or run --side head"));
     }
     if let Half::UntilCompile(bundle) = args.halves.half() {
-        let json = args.output.format == Format::Json;
+        let json = args.output.format == OutputFormat::Json;
         let (text, code) = args.halves.make(bundle, &sides, &[], &args.measure, json, terminal)?;
         destination.write(&text, terminal)?;
         return Ok(code);
@@ -79,7 +79,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
 
 /// Verifies and measures what another machine compiled.
 fn from_bundle(
-    args: &Args,
+    args: &RunArgs,
     bundle: &Path,
     destination: Destination,
     terminal: &Terminal,
@@ -95,7 +95,7 @@ fn from_bundle(
 
 fn print(
     session: &MeasuredRun,
-    args: &Args,
+    args: &RunArgs,
     destination: Destination,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
@@ -122,7 +122,7 @@ fn exit_code(session: &MeasuredRun) -> ExitCode {
     }
 }
 
-fn summary(session: &MeasuredRun, args: &Args, options: TerminalOptions) -> Result<String, CliError> {
+fn summary(session: &MeasuredRun, args: &RunArgs, options: TerminalOptions) -> Result<String, CliError> {
     let file = &args.run.run;
     let ran = |name: &SideName| session.file.side(*name).is_some();
     let sides: Vec<(SideName, &Run)> = [(SideName::Base, &session.base), (SideName::Head, &session.head)]
@@ -136,7 +136,7 @@ fn summary(session: &MeasuredRun, args: &Args, options: TerminalOptions) -> Resu
         log_of_failure(session, side, benchmark, file)
     });
     Ok(match args.output.format {
-        Format::Json => outcomes_json(&outcomes),
+        OutputFormat::Json => outcomes_json(&outcomes),
         _ => {
             let run = DrawnRun::new(name, session.file.clone(), comparison);
             let backends = report::backends_table(&run);

@@ -26,7 +26,7 @@ Examples:
   benchgate site public                       the folder `baselines`
   benchgate site public --branch              the branch benchgate-baselines
   benchgate site public --fail-on missing     exit code 12 if anything stopped reporting")]
-pub struct Args {
+pub struct SiteArgs {
     /// Folder for the site; created if absent
     #[arg(value_name = "DIR")]
     folder: PathBuf,
@@ -34,7 +34,7 @@ pub struct Args {
     history: HistoryArgs,
     /// Where commits are linked to [default: the remote `origin`]
     #[arg(long, value_name = "URL", value_parser = repository)]
-    repository: Option<site::Repository>,
+    repository: Option<site::RepositoryUrl>,
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -53,7 +53,7 @@ pub struct HistoryArgs {
     silent_after: u32,
     /// Verdicts that end in a non-zero exit code; only missing, after everything was written
     #[arg(long, value_name = "VERDICTS")]
-    fail_on: Option<FailOn>,
+    fail_on: Option<SiteFailOn>,
     /// The present, for reproducible pages, as RFC 3339 [default: now]
     #[arg(long, value_name = "TIME")]
     now: Option<Timestamp>,
@@ -61,21 +61,22 @@ pub struct HistoryArgs {
 
 /// What can fail a night.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum FailOn {
+enum SiteFailOn {
     /// A testbed or benchmark stopped reporting
     Missing,
 }
 
-pub fn repository(text: &str) -> Result<site::Repository, String> {
+pub fn repository(text: &str) -> Result<site::RepositoryUrl, String> {
     let expected = "expected an address like https://github.com/OWNER/REPO";
-    site::Repository::parse(text).ok_or_else(|| expected.to_owned())
+    site::RepositoryUrl::parse(text).ok_or_else(|| expected.to_owned())
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &SiteArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut folder = Folder::open(&args.folder)?;
     let git = Repository::open(Path::new(".")).ok();
     let origin = git.as_ref().and_then(|git| git.remote_url("origin").ok());
-    let repository = args.repository.clone().or_else(|| origin.as_deref().and_then(site::Repository::parse));
+    let repository =
+        args.repository.clone().or_else(|| origin.as_deref().and_then(site::RepositoryUrl::parse));
     let timelines = args.history.read(&args.store, git.as_ref(), terminal)?;
     let now = args.history.now();
     let silent = args.history.silent(&timelines);
@@ -156,7 +157,7 @@ impl HistoryArgs {
                 }
             }
         }
-        if alarm && self.fail_on == Some(FailOn::Missing) {
+        if alarm && self.fail_on == Some(SiteFailOn::Missing) {
             ExitCode::BaselineMissing
         } else {
             ExitCode::Pass

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::config::Store;
-use crate::git::{DataBranch, GitError, Remote, Repository, Runner, Token};
+use crate::git::{CommandRunner, DataBranch, GitError, GitToken, Remote, Repository};
 use crate::model::{StoreUrl, StoreUrlError};
 use crate::process::{self, ProcessError};
 use crate::store::{Branch, Directory, Files, Objects, StoreError};
@@ -79,7 +79,7 @@ fn open_objects(url: &StoreUrl) -> Result<Objects, StoreError> {
 
 /// Where the baseline is, after command line, environment and configuration.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum StorePlace {
     Folder(PathBuf),
     Branch { name: String, remote: String },
     Objects(StoreUrl),
@@ -118,27 +118,29 @@ impl StoreArgs {
     }
 
     /// What is not said here is as the configuration in `root` says.
-    pub fn over(&self, store: &Store, root: &Path) -> Place {
-        let on = |name: &String| Place::Branch {
+    pub fn over(&self, store: &Store, root: &Path) -> StorePlace {
+        let on = |name: &String| StorePlace::Branch {
             name: name.clone(),
             remote: self.remote.clone().unwrap_or_else(|| store.remote.clone()),
         };
         match (&self.branch, &self.store, &store.url, &store.branch) {
             (Some(branch), ..) => on(branch),
-            (None, Some(StoreAt::Url(url)), ..) | (None, None, Some(url), _) => Place::Objects(url.clone()),
-            (None, Some(StoreAt::Folder(folder)), ..) => Place::Folder(folder.clone()),
+            (None, Some(StoreAt::Url(url)), ..) | (None, None, Some(url), _) => {
+                StorePlace::Objects(url.clone())
+            }
+            (None, Some(StoreAt::Folder(folder)), ..) => StorePlace::Folder(folder.clone()),
             (None, None, None, Some(branch)) => on(branch),
-            (None, None, None, None) => Place::Folder(root.join(&store.folder)),
+            (None, None, None, None) => StorePlace::Folder(root.join(&store.folder)),
         }
     }
 }
 
-impl Place {
+impl StorePlace {
     /// Opens the baseline. A branch is fetched: its listing, and no file yet.
     pub fn open<'a>(
         &self,
         repository: Option<&Repository>,
-        run: &'a Runner<'a>,
+        run: &'a CommandRunner<'a>,
         terminal: &Terminal,
     ) -> Result<Box<dyn Files + 'a>, CliError> {
         match self {
@@ -187,8 +189,8 @@ fn absolute(url: &str, folder: &Path) -> String {
 }
 
 /// BENCHGATE_TOKEN goes where the command line says; GITHUB_TOKEN only to the GitHub that gave it.
-fn token_for(url: &str) -> Option<Token> {
-    let variable = |name: &str| secrets::get(name).and_then(|text| Token::new(&text));
+fn token_for(url: &str) -> Option<GitToken> {
+    let variable = |name: &str| secrets::get(name).and_then(|text| GitToken::new(&text));
     if let Some(token) = variable("BENCHGATE_TOKEN") {
         return Some(token);
     }

@@ -8,10 +8,10 @@ use crate::gate::{CompareOptions, Comparison, compare_with_history};
 use crate::git::Repository;
 use crate::model::{Run, SideName, Testbed, counted};
 use crate::record::RunFile;
-use crate::store::{self, Files, HistoryQuery, Lineage, Missing, Selection, StoreError, Tree};
+use crate::store::{self, CommitTree, Files, HistoryQuery, Lineage, Missing, Selection, StoreError};
 
 use super::baseline_shelf::say_faults;
-use super::store_args::{Place, runner};
+use super::store_args::{StorePlace, runner};
 use super::{CliError, Terminal};
 
 /// A baseline that was opened before anything was measured, so that a wrong token costs no GPU time.
@@ -28,7 +28,7 @@ pub struct Baseline<'a> {
 impl<'a> Baseline<'a> {
     /// Opens the baseline as `commit` has it, or the branch.
     pub fn open(
-        place: &Place,
+        place: &StorePlace,
         settings: &Store,
         repository: &'a Repository,
         commit: String,
@@ -37,10 +37,12 @@ impl<'a> Baseline<'a> {
         let started = Instant::now();
         let files: Box<dyn Files + 'a> = match place {
             // Not the working tree: a change that brought its own baseline would be judged by itself.
-            Place::Folder(folder) => {
-                Box::new(Tree::new(repository, commit.clone(), inside(repository, folder)?))
+            StorePlace::Folder(folder) => {
+                Box::new(CommitTree::new(repository, commit.clone(), inside(repository, folder)?))
             }
-            Place::Branch { .. } | Place::Objects(_) => place.open(Some(repository), &runner, terminal)?,
+            StorePlace::Branch { .. } | StorePlace::Objects(_) => {
+                place.open(Some(repository), &runner, terminal)?
+            }
         };
         Ok(Self { files, repository, commit, settings: settings.clone(), opened: started.elapsed() })
     }

@@ -21,16 +21,16 @@ Examples:
 
 Exit codes: 0 done, 2 the configuration is not usable, 20 the tools can't be
 trusted or installed.")]
-pub struct Args {
+pub struct ToolsArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ToolsCommand,
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, global = true, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     cache_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum ToolsCommand {
     /// Resolve every pin to files and hashes, and write benchgate.lock
     ///
     /// Asks pip, with your settings for indexes, which wheels the pinned versions are, for every kind of
@@ -58,19 +58,19 @@ struct Suite {
     config: PathBuf,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &ToolsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let cache = super::paths::cache_dir(args.cache_dir.as_deref())?;
     match &args.command {
-        Command::List => list(&cache, terminal),
-        Command::Pin(suite) => {
+        ToolsCommand::List => list(&cache, terminal),
+        ToolsCommand::Pin(suite) => {
             let config = load(suite)?;
             wait(async |cancel| pin(&config, &cache, terminal, &cancel).await)?;
         }
-        Command::Install(suite) => {
+        ToolsCommand::Install(suite) => {
             let config = load(suite)?;
             wait(async |cancel| install(&config, &cache, terminal, &cancel).await)?;
         }
-        Command::Verify(suite) => {
+        ToolsCommand::Verify(suite) => {
             let config = load(suite)?;
             wait(async |cancel| verify(&config, &cache, terminal, &cancel).await)?;
         }

@@ -20,10 +20,10 @@ pub struct Governance {
 
 /// The settings of these processors.
 pub fn governance(cpus: &[usize]) -> Governance {
-    of(Path::new("/sys/devices/system"), cpus)
+    governance_below(Path::new("/sys/devices/system"), cpus)
 }
 
-fn of(system: &Path, cpus: &[usize]) -> Governance {
+fn governance_below(system: &Path, cpus: &[usize]) -> Governance {
     let text = |path: &str| read_line(system.join(path));
     let mut governors = BTreeMap::new();
     for cpu in cpus {
@@ -67,17 +67,17 @@ mod tests {
         write(system.path(), "node/online", "0-1");
         write(system.path(), "node/node0/cpulist", "0-1");
         write(system.path(), "node/node1/cpulist", "2-3");
-        let seen = of(system.path(), &[1, 2, 3]);
+        let seen = governance_below(system.path(), &[1, 2, 3]);
         assert_eq!(seen.governors, BTreeMap::from([("performance".into(), 2), ("schedutil".into(), 1)]));
         assert_eq!(seen.boost, Some(false));
         assert_eq!(seen.nodes, [0, 1]);
-        assert_eq!(of(system.path(), &[1]).nodes, [0]);
+        assert_eq!(governance_below(system.path(), &[1]).nodes, [0]);
     }
 
     #[test]
     fn a_machine_that_shows_nothing_is_not_an_error() {
         let system = tempfile::tempdir().unwrap();
-        assert_eq!(of(system.path(), &[0]), Governance::default());
+        assert_eq!(governance_below(system.path(), &[0]), Governance::default());
         write(system.path(), "cpu/cpufreq/boost", "1");
         assert_eq!(boost(system.path()), Some(true));
     }

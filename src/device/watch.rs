@@ -68,11 +68,11 @@ pub struct Watch {
 }
 
 /// A reading with the processes that were on the GPU, each marked as ours or not while it was alive.
-type Sample = (usize, GpuReading, Vec<(u32, Option<bool>)>);
+type GpuSample = (usize, GpuReading, Vec<(u32, Option<bool>)>);
 
 struct Sampler {
     stop: Sender<()>,
-    samples: Arc<Mutex<Vec<Sample>>>,
+    samples: Arc<Mutex<Vec<GpuSample>>>,
     thread: JoinHandle<()>,
 }
 
@@ -147,7 +147,7 @@ impl Sampler {
         Some(Self { stop, samples, thread })
     }
 
-    fn finish(self) -> Vec<Sample> {
+    fn finish(self) -> Vec<GpuSample> {
         drop(self.stop);
         // A sampler that panicked has left what it saw until then.
         drop(self.thread.join());

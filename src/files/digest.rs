@@ -10,8 +10,8 @@ use crate::model::hex;
 
 /// SHA-256 of a file's content, read in pieces.
 pub fn sha256_of(path: &Path) -> io::Result<String> {
-    struct Hashing(Sha256);
-    impl io::Write for Hashing {
+    struct HashingWriter(Sha256);
+    impl io::Write for HashingWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.update(bytes);
             Ok(bytes.len())
@@ -22,7 +22,7 @@ pub fn sha256_of(path: &Path) -> io::Result<String> {
         }
     }
     const PIECE: usize = 1 << 20;
-    let mut hash = Hashing(Sha256::new());
+    let mut hash = HashingWriter(Sha256::new());
     io::copy(&mut io::BufReader::with_capacity(PIECE, File::open(path)?), &mut hash)?;
     Ok(hex(&hash.0.finalize()))
 }

@@ -18,7 +18,7 @@ const MAX_LINKS: usize = 40;
 
 /// A file that is being written.
 #[derive(Debug)]
-pub struct Draft {
+pub struct FileDraft {
     to: To,
 }
 
@@ -32,7 +32,7 @@ enum To {
 
 /// Writes a file completely or not at all, even if the power fails.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut draft = Draft::open(path)?;
+    let mut draft = FileDraft::open(path)?;
     draft.write_all(content)?;
     draft.commit()
 }
@@ -45,7 +45,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-impl Draft {
+impl FileDraft {
     /// Opens a draft of the file at `path`. A link is kept, and its target is written.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Draft {
     /// The same for a file that must not exist yet.
     ///
     /// # Errors
-    /// As [`Draft::commit`]; `AlreadyExists` if the file exists.
+    /// As [`FileDraft::commit`]; `AlreadyExists` if the file exists.
     pub fn commit_new(self) -> io::Result<()> {
         match self.to {
             To::Through { .. } => Err(io::ErrorKind::AlreadyExists.into()),
@@ -95,7 +95,7 @@ impl Draft {
     }
 }
 
-impl Write for Draft {
+impl Write for FileDraft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
             To::Replace { file, .. } => file.write(bytes),
@@ -245,7 +245,7 @@ mod tests {
         let output = folder.path().join("run.json");
         let left = folder.path().join(".benchgate-abc123");
         fs::write(&left, "half").unwrap();
-        let mut draft = Draft::open(&output).unwrap();
+        let mut draft = FileDraft::open(&output).unwrap();
         sweep_drafts(&output);
         assert!(!left.exists());
         draft.write_all(b"whole").unwrap();

@@ -17,7 +17,7 @@ pub struct LockFile {
 
 /// The outcome of trying to take a lock.
 #[derive(Debug)]
-pub enum Attempt {
+pub enum LockAttempt {
     Taken(LockFile),
     /// Another process holds it; its owner, if recorded.
     Held(Option<Owner>),
@@ -28,7 +28,7 @@ impl LockFile {
     ///
     /// # Errors
     /// The file can't be opened, or the file system does not support locks.
-    pub fn try_take(path: &Path) -> io::Result<Attempt> {
+    pub fn try_take(path: &Path) -> io::Result<LockAttempt> {
         loop {
             let open = OpenOptions::new()
                 .read(true)
@@ -40,7 +40,7 @@ impl LockFile {
             match Self::try_take_open(open?)? {
                 // The previous holder removed the file between opening and locking. A lock on a file without a name excludes
                 // no other process.
-                Attempt::Taken(lock) if !lock.is_at(path) => {}
+                LockAttempt::Taken(lock) if !lock.is_at(path) => {}
                 attempt => return Ok(attempt),
             }
         }
@@ -50,14 +50,14 @@ impl LockFile {
     ///
     /// # Errors
     /// The file system does not support locks.
-    pub fn try_take_open(file: File) -> io::Result<Attempt> {
+    pub fn try_take_open(file: File) -> io::Result<LockAttempt> {
         match file.try_lock() {
             Ok(()) => {
                 // If the file is not writable, waiting processes just can't name the owner.
                 drop(Owner::this_process().record_in(&file));
-                Ok(Attempt::Taken(Self { file }))
+                Ok(LockAttempt::Taken(Self { file }))
             }
-            Err(TryLockError::WouldBlock) => Ok(Attempt::Held(Owner::recorded_in(&file))),
+            Err(TryLockError::WouldBlock) => Ok(LockAttempt::Held(Owner::recorded_in(&file))),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -84,23 +84,23 @@ mod tests {
     fn a_held_lock_says_who_holds_it_and_a_dropped_one_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let Attempt::Taken(held) = LockFile::try_take(&path).unwrap() else {
+        let LockAttempt::Taken(held) = LockFile::try_take(&path).unwrap() else {
             panic!("the lock should be free")
         };
-        let Attempt::Held(owner) = LockFile::try_take(&path).unwrap() else { panic!("it is held") };
+        let LockAttempt::Held(owner) = LockFile::try_take(&path).unwrap() else { panic!("it is held") };
         assert_eq!(owner, Some(Owner::this_process()));
         drop(held);
-        assert!(matches!(LockFile::try_take(&path).unwrap(), Attempt::Taken(_)));
+        assert!(matches!(LockFile::try_take(&path).unwrap(), LockAttempt::Taken(_)));
     }
 
     #[test]
     fn a_dropped_lock_is_free_while_a_child_still_has_its_file_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let Attempt::Taken(held) = LockFile::try_take(&path).unwrap() else { panic!("it is free") };
+        let LockAttempt::Taken(held) = LockFile::try_take(&path).unwrap() else { panic!("it is free") };
         let _in_a_child = held.file.try_clone().unwrap();
         drop(held);
-        assert!(matches!(LockFile::try_take(&path).unwrap(), Attempt::Taken(_)));
+        assert!(matches!(LockFile::try_take(&path).unwrap(), LockAttempt::Taken(_)));
     }
 
     #[test]

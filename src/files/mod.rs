@@ -15,8 +15,8 @@ mod stamp;
 
 pub use bounded::{open_bounded, read_bounded};
 pub use digest::sha256_of;
-pub use draft::{Draft, replace, sweep_drafts, write};
-pub use lock::{Attempt, LockFile};
+pub use draft::{FileDraft, replace, sweep_drafts, write};
+pub use lock::{LockAttempt, LockFile};
 pub use owner::Owner;
 pub use scratch::{Scratch, sweep_scratch};
 pub use stamp::Stamp;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Attempt, LockFile};
+use super::{LockAttempt, LockFile};
 
 /// Name of the lock in a temporary folder.
 const LOCK: &str = "lock";
@@ -48,8 +48,8 @@ impl Scratch {
 
     fn claim(folder: tempfile::TempDir) -> io::Result<Option<Self>> {
         let lock = match LockFile::try_take(&folder.path().join(LOCK)) {
-            Ok(Attempt::Taken(lock)) => Some(lock),
-            Ok(Attempt::Held(_)) => return Ok(None),
+            Ok(LockAttempt::Taken(lock)) => Some(lock),
+            Ok(LockAttempt::Held(_)) => return Ok(None),
             Err(error) if knows_no_locks(&error) => None,
             Err(error) => return Err(error),
         };
@@ -80,7 +80,7 @@ pub fn sweep_scratch(parent: &Path, prefix: &str) {
         let is_named = entry.file_name().to_string_lossy().starts_with(prefix);
         if is_named && is_own(&path, fs::Metadata::is_dir) {
             // The process that holds the lock is alive, or is already cleaning up.
-            if let Ok(Attempt::Taken(_lock)) = LockFile::try_take(&path.join(LOCK)) {
+            if let Ok(LockAttempt::Taken(_lock)) = LockFile::try_take(&path.join(LOCK)) {
                 drop(fs::remove_dir_all(&path));
             }
         }

@@ -32,14 +32,14 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         }));
         next = looks.after(look);
         // Nothing is measured after the last look, so it is asked about nothing.
-        let asked: &[PairedRow<'_>] = if next.is_some() { &further } else { &[] };
+        let asked: &[PairedBenchmark<'_>] = if next.is_some() { &further } else { &[] };
         let open = open_at(plan, policy, file, asked, look);
-        let is_open = |row: &&PairedRow<'_>| open.contains(row.name);
+        let is_open = |row: &&PairedBenchmark<'_>| open.contains(row.name);
         let decided = further.iter().filter(|row| row.blocks > look && !is_open(row));
         wrong.extend(decided.map(|row| {
             format!("{:?} has {} blocks, and the plan asks for no more than {look}", row.name, row.blocks)
         }));
-        let open: Vec<&PairedRow<'_>> = further.iter().filter(is_open).collect();
+        let open: Vec<&PairedBenchmark<'_>> = further.iter().filter(is_open).collect();
         let affordable = next.is_some_and(|next| can_afford(plan, file, &open, (look, next)));
         let cut = open.iter().filter(|row| row.blocks == look && affordable);
         wrong.extend(cut.map(|row| {
@@ -51,14 +51,14 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
 }
 
 /// A benchmark that was measured in blocks, without a failure.
-struct PairedRow<'a> {
+struct PairedBenchmark<'a> {
     name: &'a str,
     sides: [&'a BenchmarkRecord; 2],
     blocks: u32,
     identical: bool,
 }
 
-fn paired(file: &RunFile) -> Vec<PairedRow<'_>> {
+fn paired(file: &RunFile) -> Vec<PairedBenchmark<'_>> {
     let side = |name| file.side(name).map(|side| side.benchmarks.as_slice()).unwrap_or_default();
     let partner = |base: &BenchmarkRecord| side(SideName::Head).iter().find(|head| head.name == base.name);
     let ok = |record: &BenchmarkRecord| record.outcome.status == OutcomeStatus::Ok;
@@ -69,7 +69,7 @@ fn paired(file: &RunFile) -> Vec<PairedRow<'_>> {
             let slots = base.processes.iter().filter_map(|process| process.slot);
             let blocks = slots.map(|slot| slot.block.saturating_add(1)).max().unwrap_or_default();
             let identical = base.artifact.is_some() && base.artifact == head.artifact;
-            PairedRow { name: &base.name, sides: [base, head], blocks, identical }
+            PairedBenchmark { name: &base.name, sides: [base, head], blocks, identical }
         })
         .collect()
 }
@@ -79,7 +79,7 @@ fn open_at(
     plan: &PlanFile,
     policy: &Policy,
     file: &RunFile,
-    rows: &[PairedRow<'_>],
+    rows: &[PairedBenchmark<'_>],
     blocks: u32,
 ) -> BTreeSet<String> {
     if rows.is_empty() {
@@ -127,7 +127,12 @@ fn out_of_time(plan: &PlanFile, file: &RunFile, blocks: u32) -> bool {
 }
 
 /// Whether there was time to measure all open rows from this look to the next one. If not, some had to end here.
-fn can_afford(plan: &PlanFile, file: &RunFile, open: &[&PairedRow<'_>], (look, next): (u32, u32)) -> bool {
+fn can_afford(
+    plan: &PlanFile,
+    file: &RunFile,
+    open: &[&PairedBenchmark<'_>],
+    (look, next): (u32, u32),
+) -> bool {
     let before = all_processes(file).filter(|process| in_first(process, look));
     let Some(left) = time_left(plan, before) else { return true };
     let spent = open

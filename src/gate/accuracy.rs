@@ -22,7 +22,7 @@ pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
         Some((output.index, partner.divergence.as_ref()?, output.divergence.as_ref()?))
     });
     let worst = pairs
-        .filter_map(|(index, base, head)| Some((index, Loss::of(base, head)?)))
+        .filter_map(|(index, base, head)| Some((index, Loss::between(base, head)?)))
         .max_by(|(_, a), (_, b)| a.factor().total_cmp(&b.factor()));
     if let Some((index, loss)) = worst {
         lints.push(Lint::new(LintCode::LessAccurate, format!("output {index} {}", loss.sentence())));
@@ -46,7 +46,7 @@ struct Loss {
 }
 
 impl Loss {
-    fn of(base: &Divergence, head: &Divergence) -> Option<Self> {
+    fn between(base: &Divergence, head: &Divergence) -> Option<Self> {
         match (base.error_fp64, head.error_fp64) {
             (Some(was), Some(now)) => {
                 // The rounding error of eager itself is not a loss of the compiler.

@@ -129,9 +129,9 @@ pub fn shift(blocks: &[Block]) -> Option<Inference> {
     Shift::new(scored(blocks)).map(|shift| Inference::Randomised(Arc::new(shift)))
 }
 
-fn scored(blocks: &[Block]) -> Vec<scores::Block> {
-    let side = |readings: &[Reading], head: bool| -> Vec<scores::Process> {
-        let process = |r: &Reading| scores::Process { slot: r.slot, head, costs: r.costs.clone() };
+fn scored(blocks: &[Block]) -> Vec<scores::BlockCosts> {
+    let side = |readings: &[Reading], head: bool| -> Vec<scores::ProcessCosts> {
+        let process = |r: &Reading| scores::ProcessCosts { slot: r.slot, head, costs: r.costs.clone() };
         readings.iter().map(process).collect()
     };
     blocks.iter().map(|block| [side(&block.base, false), side(&block.head, true)].concat()).collect()

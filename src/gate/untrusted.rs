@@ -166,7 +166,7 @@ fn absent(
         }
     }
     for (side, benchmark) in [(SideName::Base, base), (SideName::Head, head)] {
-        if workload::of(benchmark).is_none() {
+        if workload::recorded(benchmark).is_none() {
             let reason = format!("the result does not say what {side} was measured with");
             rows.push(missing(name, None, Reason::TooLittle(reason)));
         }

@@ -5,7 +5,7 @@ use crate::model::{Benchmark, Lint, LintCode, SideName, Workload};
 /// Findings about what the two sides were asked to do. Results of tools that do not say it are taken as they are, but
 /// of a session that measured both sides, both say it or neither.
 pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
-    let (base, head) = match (of(base), of(head)) {
+    let (base, head) = match (recorded(base), recorded(head)) {
         (Some(base), Some(head)) => (base, head),
         (None, None) => return Vec::new(),
         (known, _) if together => {
@@ -39,6 +39,6 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
 }
 
 /// What this side says that it was asked to do.
-pub fn of(side: &Benchmark) -> Option<&Workload> {
+pub fn recorded(side: &Benchmark) -> Option<&Workload> {
     side.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref())
 }

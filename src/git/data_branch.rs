@@ -21,7 +21,7 @@ use super::remote::Remote;
 use super::{GitError, other};
 
 /// Runs a program to its end. The caller owns the runtime and the interrupt.
-pub type Runner<'a> = dyn Fn(&Command) -> Result<Finished, ProcessError> + 'a;
+pub type CommandRunner<'a> = dyn Fn(&Command) -> Result<Finished, ProcessError> + 'a;
 
 /// Attempts to push while others push at the same time. Each failure means that another writer succeeded, so
 /// twelve failures in a row need twelve other writers.
@@ -54,7 +54,7 @@ pub struct DataBranch<'a> {
     remote: Remote,
     branch: String,
     tip: Option<Oid>,
-    run: &'a Runner<'a>,
+    run: &'a CommandRunner<'a>,
 }
 
 impl std::fmt::Debug for DataBranch<'_> {
@@ -65,7 +65,7 @@ impl std::fmt::Debug for DataBranch<'_> {
 
 impl<'a> DataBranch<'a> {
     /// Fetches the listing of a branch but none of its files. A missing branch is empty.
-    pub fn fetch(remote: Remote, branch: &str, run: &'a Runner<'a>) -> Result<Self, GitError> {
+    pub fn fetch(remote: Remote, branch: &str, run: &'a CommandRunner<'a>) -> Result<Self, GitError> {
         // An invalid name could push to another ref.
         if !git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) {
             return Err(GitError::BadBranch(branch.to_owned()));

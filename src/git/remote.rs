@@ -21,9 +21,9 @@ const HELPER: &str = "!f() { test \"$1\" = get || exit 0; printf 'username=x-acc
 
 /// An access token. Its Debug output hides the value.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct GitToken(String);
 
-impl Token {
+impl GitToken {
     /// `None` if the text is empty or contains control characters, such as a line break.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -31,7 +31,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for GitToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
@@ -41,7 +41,7 @@ impl fmt::Debug for Token {
 #[derive(Debug, Clone)]
 pub struct Remote {
     url: String,
-    token: Option<Token>,
+    token: Option<GitToken>,
     /// Variables that git needs from the caller's environment: proxies, certificates, the SSH agent.
     environment: Vec<(OsString, OsString)>,
 }
@@ -53,7 +53,7 @@ impl Remote {
     /// The URL is invalid or contains a password, which would appear in logs.
     pub fn new(
         url: &str,
-        token: Option<Token>,
+        token: Option<GitToken>,
         environment: Vec<(OsString, OsString)>,
     ) -> Result<Self, GitError> {
         if url.starts_with('-') || url.contains(char::is_control) || url.is_empty() {
@@ -88,7 +88,7 @@ impl Remote {
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("LC_ALL", "C");
         match &self.token {
-            Some(Token(token)) => command.env(VARIABLE, token),
+            Some(GitToken(token)) => command.env(VARIABLE, token),
             None => command,
         }
     }
@@ -166,7 +166,7 @@ impl Remote {
     /// Removes the token: a server could echo it.
     fn without_token(&self, text: &str) -> String {
         match &self.token {
-            Some(Token(token)) => text.replace(token.as_str(), "…"),
+            Some(GitToken(token)) => text.replace(token.as_str(), "…"),
             None => text.to_owned(),
         }
     }
@@ -197,13 +197,13 @@ fn last_line(text: &str) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{Remote, Token};
+    use super::{GitToken, Remote};
 
     const SECRET: &str = "ghs_0123456789abcdef";
 
     #[test]
     fn the_token_is_in_the_environment_of_git_and_nowhere_else() {
-        let token = Token::new(SECRET);
+        let token = GitToken::new(SECRET);
         let remote = Remote::new("https://example.org/a/b.git", token, Vec::new()).unwrap();
         let command = remote.command(Path::new("/tmp"), vec!["fetch".into(), "store".into()]);
         assert!(!format!("{remote:?} {command:?} {command}").contains(SECRET));
@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn a_token_goes_to_its_own_host_only() {
-        let remote = Remote::new("https://example.org:8443/a/b.git", Token::new(SECRET), Vec::new()).unwrap();
+        let remote =
+            Remote::new("https://example.org:8443/a/b.git", GitToken::new(SECRET), Vec::new()).unwrap();
         let keys: Vec<String> = remote.settings().into_iter().map(|(key, _)| key).collect();
         assert!(keys.contains(&"credential.https://example.org:8443.helper".to_owned()), "{keys:?}");
     }
@@ -229,8 +230,8 @@ mod tests {
 
     #[test]
     fn a_token_with_a_line_break_is_rejected() {
-        assert_eq!(Token::new("a\nquit=1"), None);
-        assert_eq!(Token::new("  \n"), None);
-        assert!(Token::new("abc\n").is_some());
+        assert_eq!(GitToken::new("a\nquit=1"), None);
+        assert_eq!(GitToken::new("  \n"), None);
+        assert!(GitToken::new("abc\n").is_some());
     }
 }

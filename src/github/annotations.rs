@@ -5,7 +5,7 @@ use crate::model::without_commands;
 /// Severity, the highest first. Its word is the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Level {
+pub enum AnnotationLevel {
     Error,
     Warning,
     Notice,
@@ -14,7 +14,7 @@ pub enum Level {
 /// One row's message. Title and message may contain anything; both are escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotation {
-    pub level: Level,
+    pub level: AnnotationLevel,
     pub title: String,
     pub message: String,
 }
@@ -30,7 +30,7 @@ pub fn annotations(all: &[Annotation]) -> String {
     let mut lines: String = all.iter().take(SHOWN).map(line).collect();
     let rest = all.get(SHOWN..).unwrap_or_default();
     if let Some(first) = rest.first() {
-        let level = rest.iter().map(|more| more.level).fold(first.level, Level::min);
+        let level = rest.iter().map(|more| more.level).fold(first.level, AnnotationLevel::min);
         lines.push_str(&line(&Annotation {
             level,
             title: "benchgate".to_owned(),
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn error(title: &str, message: &str) -> Annotation {
-        Annotation { level: Level::Error, title: title.to_owned(), message: message.to_owned() }
+        Annotation { level: AnnotationLevel::Error, title: title.to_owned(), message: message.to_owned() }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::retry::{NextStep, RetryPolicy, TryOutcome, next_step};
-use super::{GitHubError, Repository};
+use super::{GitHubError, RepositoryName};
 
 /// Timeout for connecting and for each read.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -27,9 +27,9 @@ pub(super) const PAGE: usize = 100;
 const MAX_PAGES: u32 = 100;
 
 /// An access token. It never appears in Debug output, logs or errors.
-pub struct Token(SecretString);
+pub struct GitHubToken(SecretString);
 
-impl Token {
+impl GitHubToken {
     /// `None` if the text is empty, like a missing secret in a workflow, or not valid in a header.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -38,7 +38,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for GitHubToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
@@ -47,7 +47,7 @@ impl fmt::Debug for Token {
 /// One repository's API.
 pub struct Client {
     crab: Octocrab,
-    repository: Repository,
+    repository: RepositoryName,
     retries: RetryPolicy,
     /// Removed from every response, because a server may echo it.
     token: SecretString,
@@ -77,8 +77,8 @@ impl Client {
     /// `api` is GITHUB_API_URL, including `/api/v3` for GitHub Enterprise Server.
     pub fn new(
         api: &str,
-        repository: Repository,
-        token: &Token,
+        repository: RepositoryName,
+        token: &GitHubToken,
         retries: RetryPolicy,
     ) -> Result<Self, GitHubError> {
         // Set once for the process; an error means that it is already set.

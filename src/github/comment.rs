@@ -7,14 +7,14 @@ use sha2::{Digest, Sha256};
 use crate::model::hex;
 
 use super::client::{Client, Created};
-use super::{Attempt, GitHubError};
+use super::{GitHubError, RunAttempt};
 
 /// The first line of a comment, which identifies it. The suite's name is hashed, so that a name can't end the marker
 /// or imitate another suite's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     key: String,
-    attempt: Attempt,
+    attempt: RunAttempt,
 }
 
 const BEGIN: &str = "<!-- benchgate/v1 ";
@@ -24,7 +24,7 @@ const END: &str = " -->";
 const KEY_DIGITS: usize = 16;
 
 impl Marker {
-    pub fn new(suite: &str, attempt: Attempt) -> Self {
+    pub fn new(suite: &str, attempt: RunAttempt) -> Self {
         let digest = Sha256::digest(suite.as_bytes());
         Self { key: hex(&digest[..KEY_DIGITS / 2]), attempt }
     }
@@ -41,7 +41,7 @@ impl Marker {
         let run = parts.next()?.parse().ok()?;
         let attempt = parts.next()?.parse().ok()?;
         let whole = parts.next().is_none() && key.len() == KEY_DIGITS;
-        whole.then_some(Self { key, attempt: Attempt { run, attempt } })
+        whole.then_some(Self { key, attempt: RunAttempt { run, attempt } })
     }
 
     /// Whether both are for the same suite.
@@ -54,7 +54,7 @@ impl Marker {
     }
 
     pub fn line(&self) -> String {
-        let Attempt { run, attempt } = self.attempt;
+        let RunAttempt { run, attempt } = self.attempt;
         format!("{BEGIN}key={} run={run} attempt={attempt}{END}", self.key)
     }
 
@@ -73,7 +73,7 @@ impl Marker {
         let run = part("run")?.parse().ok()?;
         let attempt = part("attempt")?.parse().ok()?;
         let whole = parts.next().is_none() && key.len() == KEY_DIGITS;
-        whole.then_some(Self { key, attempt: Attempt { run, attempt } })
+        whole.then_some(Self { key, attempt: RunAttempt { run, attempt } })
     }
 }
 
@@ -268,7 +268,7 @@ fn text(wanted: &CommentRequest<'_>) -> String {
 mod tests {
     use super::*;
 
-    const FIRST: Attempt = Attempt { run: 7, attempt: 1 };
+    const FIRST: RunAttempt = RunAttempt { run: 7, attempt: 1 };
 
     #[test]
     fn a_marker_is_read_back() {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_re_run_of_an_older_run_is_older_than_a_newer_run() {
-        let newer = Attempt { run: 8, attempt: 1 };
-        assert!(Attempt { run: 7, attempt: 3 } < newer && newer < Attempt { run: 8, attempt: 2 });
+        let newer = RunAttempt { run: 8, attempt: 1 };
+        assert!(RunAttempt { run: 7, attempt: 3 } < newer && newer < RunAttempt { run: 8, attempt: 2 });
     }
 }

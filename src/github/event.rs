@@ -17,12 +17,12 @@ pub enum EventError {
 
 /// `owner/name`, safe inside a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repository {
+pub struct RepositoryName {
     pub owner: String,
     pub name: String,
 }
 
-impl Repository {
+impl RepositoryName {
     pub fn parse(text: &str) -> Option<Self> {
         let plain = |part: &str| {
             !part.is_empty()
@@ -35,7 +35,7 @@ impl Repository {
     }
 }
 
-impl std::fmt::Display for Repository {
+impl std::fmt::Display for RepositoryName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.owner, self.name)
     }
@@ -72,7 +72,7 @@ impl TryFrom<String> for Sha {
 /// The attempt of a run that measured. A later one compares as greater: run numbers increase, and a re-run of an old
 /// run is older than a new run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Attempt {
+pub struct RunAttempt {
     pub run: u64,
     pub attempt: u64,
 }
@@ -94,7 +94,7 @@ pub struct PullRequest {
 /// The run that a `workflow_run` event reports: that run measured, and this job publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowRun {
-    pub attempt: Attempt,
+    pub attempt: RunAttempt,
     /// Path of its workflow file.
     pub path: String,
     /// The event that started it.
@@ -119,7 +119,7 @@ pub struct WorkflowRun {
 
 /// What started the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum GitHubEvent {
     PullRequest(PullRequest),
     /// Runs for a pull request with a token that can write.
     PullRequestTarget(PullRequest),
@@ -142,7 +142,7 @@ pub enum Event {
 
 /// How far the code of a job is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum CodeOrigin {
     /// Code on the default branch.
     Merged,
     /// Proposed by a user with write access to the repository.
@@ -154,19 +154,19 @@ pub enum Origin {
 /// The current job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    pub repository: Repository,
+    pub repository: RepositoryName,
     /// Whether the repository is private; `None` if the payload does not say.
     pub private: Option<bool>,
     /// `https://api.github.com`, or `https://HOST/api/v3` for GitHub Enterprise Server.
     pub api: String,
     /// `https://github.com`, or the URL of a GitHub Enterprise Server.
     pub server: String,
-    pub attempt: Attempt,
+    pub attempt: RunAttempt,
     /// GITHUB_SHA.
     pub commit: Sha,
     /// Whether GITHUB_REF is the repository's default branch.
     pub on_default_branch: bool,
-    pub event: Event,
+    pub event: GitHubEvent,
 }
 
 impl Job {
@@ -185,8 +185,8 @@ impl Job {
         };
         let name = needed("GITHUB_EVENT_NAME")?;
         let text = needed("GITHUB_REPOSITORY")?;
-        let repository =
-            Repository::parse(&text).ok_or_else(|| unexpected("GITHUB_REPOSITORY", &text, "owner/name"))?;
+        let repository = RepositoryName::parse(&text)
+            .ok_or_else(|| unexpected("GITHUB_REPOSITORY", &text, "owner/name"))?;
         let text = needed("GITHUB_SHA")?;
         let commit = Sha::parse(&text).ok_or_else(|| unexpected("GITHUB_SHA", &text, "a commit"))?;
         let failed = |why: String| EventError::Payload { event: name.clone(), why };
@@ -203,7 +203,7 @@ impl Job {
             private,
             api: address(needed("GITHUB_API_URL")?, "GITHUB_API_URL")?,
             server: address(needed("GITHUB_SERVER_URL")?, "GITHUB_SERVER_URL")?,
-            attempt: Attempt { run: number("GITHUB_RUN_ID")?, attempt: number("GITHUB_RUN_ATTEMPT")? },
+            attempt: RunAttempt { run: number("GITHUB_RUN_ID")?, attempt: number("GITHUB_RUN_ATTEMPT")? },
             commit,
             on_default_branch,
             event,
@@ -211,9 +211,9 @@ impl Job {
     }
 
     /// The attempt that measured: that of the reported run if this job publishes another run's result.
-    pub fn measured(&self) -> Attempt {
+    pub fn measured(&self) -> RunAttempt {
         match &self.event {
-            Event::WorkflowRun(run) => run.attempt,
+            GitHubEvent::WorkflowRun(run) => run.attempt,
             _ => self.attempt,
         }
     }
@@ -221,45 +221,55 @@ impl Job {
     /// The commit that the verdict applies to.
     pub fn head(&self) -> &Sha {
         match &self.event {
-            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => &pull.head,
-            Event::MergeGroup { head, .. } => head,
-            Event::WorkflowRun(run) => &run.head,
-            Event::Push { .. } | Event::Schedule | Event::WorkflowDispatch | Event::Other(_) => &self.commit,
+            GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) => &pull.head,
+            GitHubEvent::MergeGroup { head, .. } => head,
+            GitHubEvent::WorkflowRun(run) => &run.head,
+            GitHubEvent::Push { .. }
+            | GitHubEvent::Schedule
+            | GitHubEvent::WorkflowDispatch
+            | GitHubEvent::Other(_) => &self.commit,
         }
     }
 
     /// The base commit that the event names, if any.
     pub fn base(&self) -> Option<&Sha> {
         match &self.event {
-            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => Some(&pull.base),
-            Event::MergeGroup { base, .. } => Some(base),
-            Event::Push { before } => before.as_ref(),
-            Event::Schedule | Event::WorkflowDispatch | Event::WorkflowRun(_) | Event::Other(_) => None,
+            GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) => Some(&pull.base),
+            GitHubEvent::MergeGroup { base, .. } => Some(base),
+            GitHubEvent::Push { before } => before.as_ref(),
+            GitHubEvent::Schedule
+            | GitHubEvent::WorkflowDispatch
+            | GitHubEvent::WorkflowRun(_)
+            | GitHubEvent::Other(_) => None,
         }
     }
 
     /// Where the code of this event comes from. An event that is not listed may contain untrusted code.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> CodeOrigin {
         match &self.event {
-            Event::PullRequest(pull) | Event::PullRequestTarget(pull) if pull.fork => Origin::Unknown,
-            Event::WorkflowRun(run) if run.fork => Origin::Unknown,
-            Event::Schedule => Origin::Merged,
-            Event::Push { .. } | Event::WorkflowDispatch if self.on_default_branch => Origin::Merged,
-            Event::PullRequest(_)
-            | Event::PullRequestTarget(_)
-            | Event::WorkflowRun(_)
-            | Event::MergeGroup { .. }
-            | Event::Push { .. }
-            | Event::WorkflowDispatch => Origin::Proposed,
-            Event::Other(_) => Origin::Unknown,
+            GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) if pull.fork => {
+                CodeOrigin::Unknown
+            }
+            GitHubEvent::WorkflowRun(run) if run.fork => CodeOrigin::Unknown,
+            GitHubEvent::Schedule => CodeOrigin::Merged,
+            GitHubEvent::Push { .. } | GitHubEvent::WorkflowDispatch if self.on_default_branch => {
+                CodeOrigin::Merged
+            }
+            GitHubEvent::PullRequest(_)
+            | GitHubEvent::PullRequestTarget(_)
+            | GitHubEvent::WorkflowRun(_)
+            | GitHubEvent::MergeGroup { .. }
+            | GitHubEvent::Push { .. }
+            | GitHubEvent::WorkflowDispatch => CodeOrigin::Proposed,
+            GitHubEvent::Other(_) => CodeOrigin::Unknown,
         }
     }
 
     /// The branch that the event proposes to change, if any.
     pub fn base_branch(&self) -> Option<&str> {
         match &self.event {
-            Event::PullRequest(pull) | Event::PullRequestTarget(pull) => Some(&pull.base_ref),
-            Event::MergeGroup { base_ref, .. } => base_ref.as_deref(),
+            GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) => Some(&pull.base_ref),
+            GitHubEvent::MergeGroup { base_ref, .. } => base_ref.as_deref(),
             _ => None,
         }
     }
@@ -377,32 +387,34 @@ struct NumberPart {
 
 impl Payload {
     /// The event, or the name of the field that the payload lacks.
-    fn event(self, name: &str) -> Result<Event, &'static str> {
+    fn event(self, name: &str) -> Result<GitHubEvent, &'static str> {
         let pull = |part: Option<PullRequestPart>| part.map(PullRequest::from).ok_or("pull_request");
         Ok(match name {
-            "pull_request" => Event::PullRequest(pull(self.pull_request)?),
-            "pull_request_target" => Event::PullRequestTarget(pull(self.pull_request)?),
+            "pull_request" => GitHubEvent::PullRequest(pull(self.pull_request)?),
+            "pull_request_target" => GitHubEvent::PullRequestTarget(pull(self.pull_request)?),
             "merge_group" => {
                 let group = self.merge_group.ok_or("merge_group")?;
                 let base_ref = group.base_ref.map(|text| match text.strip_prefix("refs/heads/") {
                     Some(branch) => branch.to_owned(),
                     None => text,
                 });
-                Event::MergeGroup { head: group.head_sha, base: group.base_sha, base_ref }
+                GitHubEvent::MergeGroup { head: group.head_sha, base: group.base_sha, base_ref }
             }
             "push" => {
                 // A new branch has only zeros here.
                 let before = self.before.as_deref().and_then(Sha::parse);
-                Event::Push { before: before.filter(|sha| sha.as_str().bytes().any(|digit| digit != b'0')) }
+                GitHubEvent::Push {
+                    before: before.filter(|sha| sha.as_str().bytes().any(|digit| digit != b'0')),
+                }
             }
-            "schedule" => Event::Schedule,
-            "workflow_dispatch" => Event::WorkflowDispatch,
+            "schedule" => GitHubEvent::Schedule,
+            "workflow_dispatch" => GitHubEvent::WorkflowDispatch,
             "workflow_run" => {
                 let run = self.workflow_run.ok_or("workflow_run")?;
                 let here = self.repository.ok_or("repository")?.id;
                 let elsewhere = run.head_repository.as_ref().is_none_or(|head| head.id != here);
-                Event::WorkflowRun(WorkflowRun {
-                    attempt: Attempt { run: run.id, attempt: run.run_attempt },
+                GitHubEvent::WorkflowRun(WorkflowRun {
+                    attempt: RunAttempt { run: run.id, attempt: run.run_attempt },
                     path: run.path.unwrap_or_default(),
                     event: run.event,
                     head: run.head_sha,
@@ -417,7 +429,7 @@ impl Payload {
                     updated: run.updated_at,
                 })
             }
-            other => Event::Other(other.to_owned()),
+            other => GitHubEvent::Other(other.to_owned()),
         })
     }
 }

@@ -14,17 +14,19 @@ mod retry;
 mod webhook;
 mod workflow;
 
-pub use annotations::{Annotation, Level, annotations};
+pub use annotations::{Annotation, AnnotationLevel, annotations};
 pub use check::{Check, Conclusion};
-pub use client::{Client, Token};
+pub use client::{Client, GitHubToken};
 pub use comment::{CommentRequest, Marker, Posted};
 pub use error::GitHubError;
-pub use event::{Attempt, Event, EventError, Job, Origin, PullRequest, Repository, Sha, WorkflowRun};
+pub use event::{
+    CodeOrigin, EventError, GitHubEvent, Job, PullRequest, RepositoryName, RunAttempt, Sha, WorkflowRun,
+};
 pub use issues::{Issue, IssueChange};
 pub use outputs::outputs;
 pub use retry::RetryPolicy;
 pub use webhook::Webhook;
-pub use workflow::{Permissions, Step, Workflow, WorkflowJob};
+pub use workflow::{Permissions, Workflow, WorkflowJob, WorkflowStep};
 
 /// Maximum size of a comment in bytes: GitHub rejects more than 65,536 characters, and the marker needs some.
 pub const COMMENT_BYTES: usize = 60_000;

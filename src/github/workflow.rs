@@ -26,7 +26,7 @@ pub struct WorkflowJob {
     /// Labels of its runner. Empty if it calls another workflow.
     pub runner: Vec<String>,
     pub permissions: Permissions,
-    pub steps: Vec<Step>,
+    pub steps: Vec<WorkflowStep>,
     /// The workflow that it calls, if it has no steps.
     pub calls: Option<String>,
     /// Whether it has a condition (`if`).
@@ -62,7 +62,7 @@ impl Permissions {
 
 /// A step of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Step {
+pub struct WorkflowStep {
     pub uses: Option<String>,
     pub run: Option<String>,
     /// Inputs, as text like the action receives them.
@@ -109,7 +109,7 @@ impl WorkflowJob {
             id: id.to_owned(),
             runner: names(runner),
             permissions: if own == Permissions::Unsaid { common.clone() } else { own },
-            steps: steps.map(|steps| steps.iter().map(Step::read).collect()).unwrap_or_default(),
+            steps: steps.map(|steps| steps.iter().map(WorkflowStep::read).collect()).unwrap_or_default(),
             calls: job.get("uses").and_then(text_of),
             conditional: job.get("if").is_some(),
         }
@@ -123,7 +123,7 @@ impl WorkflowJob {
     }
 }
 
-impl Step {
+impl WorkflowStep {
     fn read(step: &Value) -> Self {
         let map = |name: &str| {
             let entries = step.get(name).and_then(Value::as_object).into_iter().flatten();

@@ -16,31 +16,31 @@ use super::json::parse_with_words;
 const VERSION: u64 = 2;
 
 #[derive(Deserialize)]
-struct File {
+struct AsvFile {
     version: u64,
     commit_hash: String,
     #[serde(default)]
-    params: Machine,
+    params: AsvMachine,
     /// What the entries of a row are; rows leave out the last ones where they are null.
     result_columns: Vec<String>,
     results: serde_json::Map<String, Value>,
 }
 
 #[derive(Default, Deserialize)]
-struct Machine {
+struct AsvMachine {
     machine: Option<String>,
     num_cpu: Option<String>,
 }
 
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
-    let file: File = parse_with_words(text)?;
+    let file: AsvFile = parse_with_words(text)?;
     if file.version != VERSION {
         return Err(line_fault(1, format!("asv's layout {}; only {VERSION} is known", file.version)));
     }
     let mut benchmarks = Vec::new();
     for (name, row) in &file.results {
-        let columns = Columns { names: &file.result_columns, row };
+        let columns = AsvRow { names: &file.result_columns, row };
         read_row(name, &columns, &mut benchmarks)
             .map_err(|what| line_fault(1, format!("{}: {what}", name.get(..80).unwrap_or("a benchmark"))))?;
     }
@@ -53,12 +53,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
 }
 
 /// One row by the names of its columns.
-struct Columns<'a> {
+struct AsvRow<'a> {
     names: &'a [String],
     row: &'a Value,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> AsvRow<'a> {
     /// A column's list; `None` where it is null or left out.
     fn list(&self, name: &str) -> Result<Option<&'a [Value]>, String> {
         let at = self.names.iter().position(|known| known == name);
@@ -80,7 +80,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn read_row(name: &str, columns: &Columns<'_>, benchmarks: &mut Vec<Benchmark>) -> Result<(), String> {
+fn read_row(name: &str, columns: &AsvRow<'_>, benchmarks: &mut Vec<Benchmark>) -> Result<(), String> {
     if !columns.row.is_array() {
         return Err("its row is not a list".to_owned());
     }

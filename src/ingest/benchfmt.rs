@@ -27,7 +27,7 @@ pub(super) fn is_result(line: &str) -> bool {
 
 /// One name's lines together.
 #[derive(Default)]
-struct Rows {
+struct BenchfmtRows {
     name: String,
     units: Vec<(String, Vec<f64>)>,
     failed: Option<String>,
@@ -36,7 +36,7 @@ struct Rows {
 
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut list: Vec<Rows> = Vec::new();
+    let mut list: Vec<BenchfmtRows> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
     let mut config: BTreeMap<String, String> = BTreeMap::new();
     for line in lines(text) {
@@ -59,7 +59,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         let name = config.get("pkg").map_or_else(|| name.to_owned(), |pkg| format!("{pkg}/{name}"));
         let at = *index.entry(name).or_insert_with_key(|name| {
-            list.push(Rows { name: name.clone(), ..Rows::default() });
+            list.push(BenchfmtRows { name: name.clone(), ..BenchfmtRows::default() });
             list.len() - 1
         });
         let rows = &mut list[at];
@@ -73,7 +73,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     config.remove("pkg");
     let id = config.values().map(String::as_str).collect::<Vec<_>>().join("/");
     let testbed = (!config.is_empty()).then_some(Testbed { id, facts: config, notes: BTreeMap::new() });
-    Ok(Run { benchmarks: list.into_iter().map(Rows::finish).collect(), testbed, ..Run::default() })
+    Ok(Run { benchmarks: list.into_iter().map(BenchfmtRows::finish).collect(), testbed, ..Run::default() })
 }
 
 /// `--- FAIL: BenchmarkName`
@@ -90,7 +90,7 @@ fn configure(line: &str, config: &mut BTreeMap<String, String>) -> Result<(), &'
     Ok(())
 }
 
-impl Rows {
+impl BenchfmtRows {
     fn take(&mut self, rest: &[&str]) -> Result<(), String> {
         let [iterations, values @ ..] = rest else { return Err("a result without values".to_owned()) };
         if iterations.parse::<u64>().is_err() {

@@ -12,19 +12,19 @@ use super::json::parse;
 /// Nanoseconds.
 #[derive(Deserialize)]
 struct Estimates {
-    mean: Estimate,
-    median: Estimate,
-    std_dev: Estimate,
+    mean: CriterionEstimate,
+    median: CriterionEstimate,
+    std_dev: CriterionEstimate,
 }
 
 #[derive(Deserialize)]
-struct Estimate {
+struct CriterionEstimate {
     point_estimate: Option<f64>,
 }
 
 /// Each sample ran `iters` iterations in `times` nanoseconds.
 #[derive(Deserialize)]
-struct Sample {
+struct CriterionSample {
     iters: Vec<f64>,
     times: Vec<Option<f64>>,
 }
@@ -50,7 +50,7 @@ pub(super) fn read_estimates(text: &str, label: &str) -> Result<Run, LineFault> 
 /// Reads `sample.json`: every sample of one process.
 pub(super) fn read_sample(text: &str, label: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
-    let file: Sample = parse(text, &mut rewritten)?;
+    let file: CriterionSample = parse(text, &mut rewritten)?;
     if file.iters.len() != file.times.len() {
         let what = format!("{} iteration counts and {} times", file.iters.len(), file.times.len());
         return Err(line_fault(1, what));

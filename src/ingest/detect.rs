@@ -1,6 +1,6 @@
 //! Telling formats apart by content: the first decisive key of JSON, the first decisive line of text.
 
-use super::error::Fault;
+use super::error::BoxedFault;
 use super::json_scan::Scanner;
 use super::text::lines;
 use super::{
@@ -43,7 +43,7 @@ fn decisive_line(line: &str) -> Option<Format> {
 }
 
 /// Whether the first entry of an array is JMH's.
-fn array(text: &str) -> Result<bool, Fault> {
+fn array(text: &str) -> Result<bool, BoxedFault> {
     let mut json = Scanner::new(text);
     json.begin_array()?;
     if !json.next_item(&mut true)? {
@@ -54,7 +54,7 @@ fn array(text: &str) -> Result<bool, Fault> {
 }
 
 /// The first key of an object that is one of `wanted`; the others are passed over.
-fn keys<'w>(json: &mut Scanner<'_>, wanted: &[&'w str]) -> Result<Option<&'w str>, Fault> {
+fn keys<'w>(json: &mut Scanner<'_>, wanted: &[&'w str]) -> Result<Option<&'w str>, BoxedFault> {
     json.begin_object()?;
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
@@ -67,7 +67,7 @@ fn keys<'w>(json: &mut Scanner<'_>, wanted: &[&'w str]) -> Result<Option<&'w str
 }
 
 /// The first key of the outermost object that only one format has.
-fn object(text: &str) -> Result<Option<Format>, Fault> {
+fn object(text: &str) -> Result<Option<Format>, BoxedFault> {
     let mut json = Scanner::new(text);
     json.begin_object()?;
     let mut first = true;
@@ -116,7 +116,7 @@ const BENCHMARKS: [(&str, Format); 8] = [
 const RESULTS: [(&str, Format); 2] =
     [("command", Format::HyperfineJson), ("backend", Format::CompileBenchmarkJson)];
 
-fn first_entry(json: &mut Scanner<'_>, marks: &[(&str, Format)]) -> Result<Option<Format>, Fault> {
+fn first_entry(json: &mut Scanner<'_>, marks: &[(&str, Format)]) -> Result<Option<Format>, BoxedFault> {
     json.begin_array()?;
     if !json.next_item(&mut true)? {
         return Ok(None);

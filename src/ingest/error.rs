@@ -40,7 +40,7 @@ pub enum IngestError {
 
 /// A fault at a byte offset, before the label and the line are known. Boxed, because it is in the
 /// result of every small parsing step.
-pub(super) type Fault = Box<FaultAt>;
+pub(super) type BoxedFault = Box<FaultAt>;
 
 #[derive(Debug)]
 pub(super) struct FaultAt {
@@ -49,7 +49,7 @@ pub(super) struct FaultAt {
     pub what: Cow<'static, str>,
 }
 
-pub(super) fn fault(at: usize, what: impl Into<Cow<'static, str>>) -> Fault {
+pub(super) fn fault(at: usize, what: impl Into<Cow<'static, str>>) -> BoxedFault {
     Box::new(FaultAt { at, what: what.into() })
 }
 

@@ -9,13 +9,13 @@ use super::error::LineFault;
 use super::json::{Value, parse};
 
 #[derive(Deserialize)]
-struct File {
-    results: Vec<Command>,
+struct HyperfineFile {
+    results: Vec<HyperfineCommand>,
 }
 
 /// Times are in seconds.
 #[derive(Deserialize)]
-struct Command {
+struct HyperfineCommand {
     command: String,
     mean: Value,
     stddev: Option<f64>,
@@ -35,13 +35,13 @@ struct Command {
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
-    let file: File = parse(text, &mut rewritten)?;
+    let file: HyperfineFile = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
     file.results.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push(benchmark));
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-fn benchmark(command: Command) -> Benchmark {
+fn benchmark(command: HyperfineCommand) -> Benchmark {
     let mut benchmark = Benchmark::new(&command.command);
     for (name, value) in &command.parameters {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -8,7 +8,7 @@ use super::json;
 
 /// Rows of one command of the tool; the other rows and fields are for other questions.
 #[derive(Deserialize)]
-struct Row {
+struct ProfileRow {
     #[serde(rename = "type")]
     kind: String,
     key: Option<String>,
@@ -25,7 +25,7 @@ pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| "iree-profile printed text that is not UTF-8".to_owned())?;
     let mut kernels: Vec<Kernel> = Vec::new();
-    let take = |row: Row| -> Result<(), String> {
+    let take = |row: ProfileRow| -> Result<(), String> {
         // Timed by the device, or by the host for a device whose kernels run on it.
         if !matches!(row.kind.as_str(), "dispatch_group" | "host_dispatch_group") {
             return Ok(());

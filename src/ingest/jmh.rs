@@ -11,7 +11,7 @@ use super::error::LineFault;
 use super::json::{Value, parse};
 
 #[derive(Deserialize)]
-struct Entry {
+struct JmhEntry {
     benchmark: String,
     mode: String,
     params: Option<BTreeMap<String, String>>,
@@ -32,13 +32,13 @@ struct Primary {
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
-    let file: Vec<Entry> = parse(text, &mut rewritten)?;
+    let file: Vec<JmhEntry> = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
     file.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push(benchmark));
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-fn benchmark(entry: Entry) -> Benchmark {
+fn benchmark(entry: JmhEntry) -> Benchmark {
     let mut name = format!("{}/{}", entry.benchmark, entry.mode);
     for (param, value) in entry.params.iter().flatten() {
         name.push_str(&format!("/{param}={value}"));

@@ -7,12 +7,12 @@
 
 use std::borrow::Cow;
 
-use super::error::{Fault, fault};
+use super::error::{BoxedFault, fault};
 
 /// Deeper nesting than any result has; serde_json's limit as well.
 const MAX_DEPTH: u32 = 128;
 
-pub(super) type Scan<T> = Result<T, Fault>;
+pub(super) type Scan<T> = Result<T, BoxedFault>;
 
 #[derive(Debug, Clone)]
 pub(super) struct Scanner<'a> {

@@ -14,7 +14,7 @@ use super::error::{LineFault, line_fault};
 use super::text::lines;
 
 /// What one name's rows hold together.
-struct Rows {
+struct LatencyRows {
     benchmark: Benchmark,
     times: Vec<Process>,
     rows: u64,
@@ -26,7 +26,7 @@ struct Rows {
 
 /// Where the four columns stand.
 #[derive(Clone, Copy)]
-struct Columns {
+struct LatencyColumns {
     model: usize,
     target: usize,
     time: usize,
@@ -50,7 +50,7 @@ pub(super) fn is_row(line: &str) -> bool {
         && (matches!(cells[3], "error" | "unsupported") || cells[3].parse::<f64>().is_ok())
 }
 
-fn header(line: &str) -> Option<Columns> {
+fn header(line: &str) -> Option<LatencyColumns> {
     let cells: Vec<String> =
         line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).take(32).collect();
     let find = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
@@ -61,7 +61,7 @@ fn header(line: &str) -> Option<Columns> {
     let unit = ["ms", "us", "ns", "s"].into_iter().find(|unit| {
         cells[time].ends_with(&format!("_{unit}")) || cells[time].ends_with(&format!("({unit})"))
     });
-    Some(Columns {
+    Some(LatencyColumns {
         model: find(&["model"])?,
         target: find(&["device", "target", "backend"])?,
         time,
@@ -72,8 +72,8 @@ fn header(line: &str) -> Option<Columns> {
 
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut columns = Columns { model: 1, target: 2, time: 3, count: 4, scale: 1e6 };
-    let mut list: Vec<Rows> = Vec::new();
+    let mut columns = LatencyColumns { model: 1, target: 2, time: 3, count: 4, scale: 1e6 };
+    let mut list: Vec<LatencyRows> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
     for line in lines(text) {
         if line.text.trim().is_empty() {
@@ -95,7 +95,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         let name = format!("{model}/{target}");
         let at = *index.entry(name).or_insert_with_key(|name| {
-            list.push(Rows::new(name, model, target));
+            list.push(LatencyRows::new(name, model, target));
             list.len() - 1
         });
         let rows = &mut list[at];
@@ -105,10 +105,10 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             rows.benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
         }
     }
-    Ok(Run { benchmarks: list.into_iter().map(Rows::finish).collect(), ..Run::default() })
+    Ok(Run { benchmarks: list.into_iter().map(LatencyRows::finish).collect(), ..Run::default() })
 }
 
-impl Rows {
+impl LatencyRows {
     fn new(name: &str, model: &str, target: &str) -> Self {
         let mut benchmark = Benchmark::new("");
         benchmark.name = BenchmarkName::new(name);

@@ -12,25 +12,25 @@ use super::error::{LineFault, line_fault};
 use super::json::{Value, parse};
 
 #[derive(Deserialize)]
-struct File {
+struct NvbenchFile {
     #[serde(default)]
-    devices: List<Device>,
-    benchmarks: List<Entry>,
+    devices: NullableList<Device>,
+    benchmarks: NullableList<NvbenchEntry>,
 }
 
 /// An array of nvbench's. Its writer appends to a fresh JSON value, and a value that nothing was appended to
 /// stays null, so any empty array may be one.
 #[derive(Deserialize)]
 #[serde(from = "Option<Vec<T>>", bound = "T: Deserialize<'de>")]
-struct List<T>(Vec<T>);
+struct NullableList<T>(Vec<T>);
 
-impl<T> From<Option<Vec<T>>> for List<T> {
+impl<T> From<Option<Vec<T>>> for NullableList<T> {
     fn from(list: Option<Vec<T>>) -> Self {
         Self(list.unwrap_or_default())
     }
 }
 
-impl<T> Default for List<T> {
+impl<T> Default for NullableList<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
@@ -43,18 +43,18 @@ struct Device {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct NvbenchEntry {
     name: String,
-    states: List<State>,
+    states: NullableList<State>,
 }
 
 #[derive(Deserialize)]
 struct State {
     device: Option<i64>,
     #[serde(default)]
-    axis_values: List<Axis>,
+    axis_values: NullableList<Axis>,
     #[serde(default)]
-    summaries: List<Tagged>,
+    summaries: NullableList<Tagged>,
     #[serde(default)]
     is_skipped: bool,
     skip_reason: Option<String>,
@@ -70,7 +70,7 @@ struct Axis {
 struct Tagged {
     tag: String,
     #[serde(default)]
-    data: List<Datum>,
+    data: NullableList<Datum>,
 }
 
 #[derive(Deserialize)]
@@ -82,7 +82,7 @@ struct Datum {
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
-    let file: File = parse(text, &mut rewritten)?;
+    let file: NvbenchFile = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
     let mut devices = HashMap::new();
     for device in &file.devices.0 {

@@ -10,15 +10,15 @@ use super::error::LineFault;
 use super::json::parse;
 
 #[derive(Deserialize)]
-struct File {
-    machine_info: Option<Machine>,
+struct PytestBenchmarkFile {
+    machine_info: Option<PytestMachine>,
     commit_info: Option<Commit>,
-    benchmarks: Vec<Entry>,
+    benchmarks: Vec<PytestBenchmarkEntry>,
     datetime: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Machine {
+struct PytestMachine {
     node: Option<String>,
     cpu: Option<serde_json::Value>,
 }
@@ -29,7 +29,7 @@ struct Commit {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct PytestBenchmarkEntry {
     group: Option<String>,
     name: String,
     fullname: Option<String>,
@@ -51,10 +51,10 @@ struct Stats {
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
-    let file: File = parse(text, &mut rewritten)?;
+    let file: PytestBenchmarkFile = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
     file.benchmarks.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push(benchmark));
-    let cpus = |machine: &Machine| {
+    let cpus = |machine: &PytestMachine| {
         let count = machine.cpu.as_ref()?.get("count")?.as_u64()?;
         u32::try_from(count).ok()
     };
@@ -68,7 +68,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), context, commit, ..Run::default() })
 }
 
-fn benchmark(entry: Entry) -> Benchmark {
+fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
     let mut benchmark = Benchmark::new(entry.fullname.as_ref().unwrap_or(&entry.name));
     if let Some(group) = entry.group {
         benchmark.labels.insert("group".to_owned(), group);

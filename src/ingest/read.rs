@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::model::{Origin, Run, SideName, excerpt};
 
-use super::error::{Fault, LineFault, line_of};
+use super::error::{BoxedFault, LineFault, line_of};
 use super::text::utf8;
 use super::{
     Format, IngestError, asv, benchfmt, compile_benchmark, conv_library, criterion, detect, google_benchmark,
@@ -81,8 +81,9 @@ fn foreign(text: &str, format: Format, label: &str) -> Result<Run, LineFault> {
     match format {
         // Read by `read_sides`, from the bytes themselves.
         Format::RunJson => Ok(Run::default()),
-        Format::GoogleBenchmarkJson => google_benchmark::read_json(text)
-            .map_err(|fault: Fault| LineFault { line: line_of(text.as_bytes(), fault.at), what: fault.what }),
+        Format::GoogleBenchmarkJson => google_benchmark::read_json(text).map_err(|fault: BoxedFault| {
+            LineFault { line: line_of(text.as_bytes(), fault.at), what: fault.what }
+        }),
         Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text),
         Format::GoogleBenchmarkConsole => google_benchmark::read_console(text),
         Format::IreeRunModule => iree_run_module::read(text),

@@ -21,10 +21,10 @@ use super::json::parse_stream;
 const WARMUP: usize = 3;
 
 #[derive(Deserialize)]
-struct Line {
-    model: Model,
+struct TorchbenchLine {
+    model: TorchbenchModel,
     experiment: BTreeMap<String, serde_json::Value>,
-    metrics: BTreeMap<String, Measured>,
+    metrics: BTreeMap<String, TorchbenchMetric>,
     iterations_per_run: Option<u64>,
     /// Written by benchgate, whose repetitions are warm from the first.
     warmup_repetitions: Option<usize>,
@@ -33,7 +33,7 @@ struct Line {
 }
 
 #[derive(Deserialize)]
-struct Model {
+struct TorchbenchModel {
     suite_name: Option<String>,
     model_name: String,
 }
@@ -41,14 +41,14 @@ struct Model {
 /// A list of values, one value, a message (`error`), or a dictionary of counters.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Measured {
+enum TorchbenchMetric {
     Many(Vec<Option<f64>>),
     One(f64),
     Text(String),
     Other(IgnoredAny),
 }
 
-impl Measured {
+impl TorchbenchMetric {
     /// How many repetitions a list describes.
     fn repetitions(&self) -> Option<usize> {
         match self {
@@ -61,14 +61,14 @@ impl Measured {
 /// Reads the whole file; a repeated experiment is one more process.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
-    parse_stream(text, |line: Line| {
+    parse_stream(text, |line: TorchbenchLine| {
         benchmarks.push(benchmark(line)?);
         Ok(())
     })?;
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-fn benchmark(line: Line) -> Result<Benchmark, String> {
+fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
     let mut labels = BTreeMap::new();
     let mut name = String::new();
     if let Some(suite) = &line.model.suite_name {
@@ -112,12 +112,12 @@ fn benchmark(line: Line) -> Result<Benchmark, String> {
     }
     verify(&mut benchmark, line.verification_code.as_deref())?;
     match line.metrics.get("error") {
-        Some(Measured::Text(why)) if why == "SKIP" => {
+        Some(TorchbenchMetric::Text(why)) if why == "SKIP" => {
             benchmark.outcome =
                 Outcome::Skipped { reason: "the runner skips this model and configuration".to_owned() };
             return Ok(benchmark);
         }
-        Some(Measured::Text(why)) => {
+        Some(TorchbenchMetric::Text(why)) => {
             // A Python traceback says what happened in its last line.
             let last = why.trim().lines().next_back().unwrap_or_default().trim();
             fail(&mut benchmark, Stage::Benchmark, last);
@@ -147,17 +147,19 @@ fn verify(benchmark: &mut Benchmark, code: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, Measured>, warmup: usize) {
+fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, TorchbenchMetric>, warmup: usize) {
     // The latency first; a file without it has the total of each repetition.
     let latency = ["per_iter_time", "total_time"].into_iter().find(|name| metrics.contains_key(*name));
-    let repetitions = latency.and_then(|name| metrics.get(name)).and_then(Measured::repetitions);
+    let repetitions = latency.and_then(|name| metrics.get(name)).and_then(TorchbenchMetric::repetitions);
     let ordered =
         latency.into_iter().chain(metrics.keys().map(String::as_str).filter(|name| Some(*name) != latency));
     for name in ordered {
         let values: Vec<f64> = match metrics.get(name) {
-            Some(Measured::Many(values)) => values.iter().map(|value| value.unwrap_or(f64::NAN)).collect(),
-            Some(Measured::One(value)) => vec![*value],
-            Some(Measured::Text(_) | Measured::Other(_)) => {
+            Some(TorchbenchMetric::Many(values)) => {
+                values.iter().map(|value| value.unwrap_or(f64::NAN)).collect()
+            }
+            Some(TorchbenchMetric::One(value)) => vec![*value],
+            Some(TorchbenchMetric::Text(_) | TorchbenchMetric::Other(_)) => {
                 let detail = format!("{name}: neither a number nor a list of them");
                 benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
                 continue;
@@ -175,7 +177,7 @@ fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, Measured>, 
             own_metric(name.replace('_', "-"), Unit::Count, Better::Lower)
         };
         // A list as long as the latency's has one value a repetition, whatever it is called.
-        let per_repetition = metrics.get(name).and_then(Measured::repetitions) == repetitions;
+        let per_repetition = metrics.get(name).and_then(TorchbenchMetric::repetitions) == repetitions;
         // A graph is compiled once in a process, in whichever repetition needs it first.
         let values = if name.starts_with("xla_CompileTime") {
             vec![values.iter().sum()]

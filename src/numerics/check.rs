@@ -5,7 +5,7 @@ use crate::model::{Divergence, OutputCheck, VerifyCode};
 use super::NumericsTolerance;
 use super::element::Element;
 use super::likeness::likeness;
-use super::place::Place;
+use super::place::ErrorRegion;
 use super::tensor::{DType, Data, Tensor, shape};
 
 /// An output beyond the tolerance still passes if its error relative to the fp64 reference is at most that of eager times
@@ -108,7 +108,7 @@ fn aligned(output: &Tensor, reference: &Tensor) -> Option<(Tensor, Tensor)> {
 }
 
 /// The measured differences, before the verdict.
-struct Measured<'a> {
+struct MeasuredDifferences<'a> {
     divergence: Divergence,
     /// Root mean square of |a − b| / (|b| + m) over finite pairs.
     error: f64,
@@ -116,12 +116,12 @@ struct Measured<'a> {
     wrong_specials: u64,
     finite: u64,
     /// Of the elements that are wrong.
-    place: Place<'a>,
+    place: ErrorRegion<'a>,
     /// Elements whose own error exceeds the bound of the whole output, whether wrong or not.
-    imprecise: Place<'a>,
+    imprecise: ErrorRegion<'a>,
 }
 
-impl Measured<'_> {
+impl MeasuredDifferences<'_> {
     /// Whether all differences are between finite numbers.
     fn is_only_inexact(&self) -> bool {
         self.divergence.non_finite == 0 && self.wrong_specials == 0 && self.finite > 0
@@ -179,8 +179,8 @@ fn measure<'a>(
     reference: &'a Tensor,
     tolerance: &NumericsTolerance,
     magnitude: f64,
-) -> Measured<'a> {
-    let place = Place::new(reference.shape());
+) -> MeasuredDifferences<'a> {
+    let place = ErrorRegion::new(reference.shape());
     match (&output.data, &reference.data) {
         (Data::F64(a), Data::F64(b)) => elements(a, b, tolerance, magnitude, place),
         (Data::F32(a), Data::F32(b)) => elements(a, b, tolerance, magnitude, place),
@@ -197,7 +197,7 @@ fn measure<'a>(
             elements(a, b, tolerance, magnitude, place)
         }
         // `aligned` has made the types equal. If it had not, treat every element as wrong.
-        _ => Measured {
+        _ => MeasuredDifferences {
             divergence: Divergence { mismatched: reference.len() as u64, ..Divergence::default() },
             error: f64::INFINITY,
             wrong_specials: reference.len() as u64,
@@ -213,8 +213,8 @@ fn elements<'a, T: Element>(
     reference: &[T],
     tolerance: &NumericsTolerance,
     magnitude: f64,
-    mut place: Place<'a>,
-) -> Measured<'a> {
+    mut place: ErrorRegion<'a>,
+) -> MeasuredDifferences<'a> {
     let mut d = Divergence { elements: reference.len() as u64, ..Divergence::default() };
     let (mut wrong_specials, mut finite) = (0, 0);
     let (mut squares, mut normalised) = (0.0, 0.0);
@@ -272,7 +272,7 @@ fn elements<'a, T: Element>(
         (d.max_abs, d.max_rel, d.max_ulp) = (f64::NAN, f64::NAN, f64::NAN);
         (d.rmse, d.cosine) = (f64::NAN, f64::NAN);
     }
-    Measured { divergence: d, error, wrong_specials, finite, place, imprecise }
+    MeasuredDifferences { divergence: d, error, wrong_specials, finite, place, imprecise }
 }
 
 /// Cosine similarity over the pairs that are finite on both sides. For two tensors of zeros it is 1.

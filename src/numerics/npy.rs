@@ -37,7 +37,7 @@ impl Tensor {
     /// `ml_dtypes`) is bf16.
     pub fn from_npy(bytes: &[u8]) -> Result<Self, NpyError> {
         let (header, body) = split(bytes)?;
-        let header = Header::parse(header)?;
+        let header = NpyHeader::parse(header)?;
         let expected = byte_length(header.dtype, &header.shape)?;
         if body.len() != expected {
             return Err(ShapeError::WrongLength { dtype: header.dtype, expected, found: body.len() }.into());
@@ -78,14 +78,14 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), NpyError> {
 }
 
 #[derive(Debug)]
-struct Header {
+struct NpyHeader {
     dtype: DType,
     big_endian: bool,
     fortran: bool,
     shape: Vec<usize>,
 }
 
-impl Header {
+impl NpyHeader {
     /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
     fn parse(text: &str) -> Result<Self, NpyError> {
         let mut text = Cursor(text);

@@ -2,7 +2,7 @@
 
 /// The smallest box that contains all wrong elements.
 #[derive(Debug, Clone)]
-pub(super) struct Place<'a> {
+pub(super) struct ErrorRegion<'a> {
     shape: &'a [usize],
     /// The first in row-major order.
     first: Option<Vec<usize>>,
@@ -11,7 +11,7 @@ pub(super) struct Place<'a> {
     count: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ErrorRegion<'a> {
     pub(super) const fn new(shape: &'a [usize]) -> Self {
         Self { shape, first: None, low: Vec::new(), high: Vec::new(), count: 0 }
     }

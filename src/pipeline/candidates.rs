@@ -11,14 +11,14 @@ use super::stage::{Prepared, PreparedSide};
 
 /// A benchmark with the sides that can be measured.
 #[derive(Debug, Clone)]
-pub(super) struct Candidate<'a> {
+pub(super) struct BenchmarkCandidate<'a> {
     pub(super) name: BenchmarkName,
     pub(super) sides: BTreeMap<SideName, Measurable<'a>>,
     /// Both sides execute the same bytes: there is nothing to compare.
     pub(super) identical: bool,
 }
 
-impl Candidate<'_> {
+impl BenchmarkCandidate<'_> {
     pub(super) fn is_paired(&self) -> bool {
         self.sides.len() == 2
     }
@@ -35,11 +35,14 @@ pub(super) struct Measurable<'a> {
 
 /// A candidate for each name. A benchmark that both sides have and one of them could not prepare is not measured:
 /// its verdict is known, and half of it compares with nothing.
-pub(super) fn candidates<'a>(sides: &'a [PreparedSide<'a>], names: &[BenchmarkName]) -> Vec<Candidate<'a>> {
+pub(super) fn candidates<'a>(
+    sides: &'a [PreparedSide<'a>],
+    names: &[BenchmarkName],
+) -> Vec<BenchmarkCandidate<'a>> {
     names.iter().map(|name| candidate(sides, name)).collect()
 }
 
-fn candidate<'a>(sides: &'a [PreparedSide<'a>], name: &BenchmarkName) -> Candidate<'a> {
+fn candidate<'a>(sides: &'a [PreparedSide<'a>], name: &BenchmarkName) -> BenchmarkCandidate<'a> {
     let declared: Vec<(&PreparedSide<'_>, &Prepared<'_>)> = sides
         .iter()
         .filter_map(|side| Some((side, side.benchmarks.iter().find(|prepared| prepared.name() == *name)?)))
@@ -57,5 +60,5 @@ fn candidate<'a>(sides: &'a [PreparedSide<'a>], name: &BenchmarkName) -> Candida
         [(_, first), (_, second)] => first.artifact.is_some() && first.artifact == second.artifact,
         _ => false,
     };
-    Candidate { name: name.clone(), sides: ready, identical }
+    BenchmarkCandidate { name: name.clone(), sides: ready, identical }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use crate::files::Scratch;
-use crate::process::{Command, Reply, Session};
+use crate::process::{Command, ProgramSession, Reply};
 use crate::toolchain::{Environment, PythonEnv};
 
 use super::PipelineError;
@@ -65,7 +65,7 @@ struct Pool {
 
 /// A running interpreter and its own temporary folder.
 pub(super) struct ExportInterpreter {
-    pub(super) session: Session,
+    pub(super) session: ProgramSession,
     /// The sources that it exports. What one side's code did to an interpreter must not reach the other's.
     serves: PathBuf,
     _temporary: Scratch,
@@ -165,7 +165,7 @@ impl Lease<'_> {
             // What torch-xla traces for; it looks for a TPU otherwise.
             .env("PJRT_DEVICE", "CPU")
             .log(log);
-        let mut session = Session::start(&command).await?;
+        let mut session = ProgramSession::start(&command).await?;
         match session.receive(host.cancel).await? {
             Reply::Line(line) if is_hello(&line) => {}
             Reply::Interrupted => return Err(PipelineError::Interrupted.into()),
@@ -185,7 +185,7 @@ fn is_hello(line: &str) -> bool {
 }
 
 /// How a lost interpreter ended, as the failure of the model it was exporting.
-pub(super) async fn crashed(session: Session, reply: Reply, stage: &str) -> StageFailure {
+pub(super) async fn crashed(session: ProgramSession, reply: Reply, stage: &str) -> StageFailure {
     let ended = if reply == Reply::TimedOut {
         session.kill().await
     } else {

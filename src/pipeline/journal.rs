@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::{self, Attempt, LockFile, Owner};
+use crate::files::{self, LockAttempt, LockFile, Owner};
 use crate::model::{BenchmarkName, BlockSlot, Context, Event, Progress, SideName};
 use crate::process::Cancel;
 use crate::record::ProcessRecord;
@@ -126,12 +126,12 @@ impl Journal {
             fs::create_dir_all(&folder).map_err(PipelineError::io("create", &folder))?;
             let path = folder.join(LOCK);
             let lock = match LockFile::try_take(&path).map_err(PipelineError::io("lock", &path))? {
-                Attempt::Taken(lock) => lock,
+                LockAttempt::Taken(lock) => lock,
                 // A machine that shares this folder over a network measures undisturbed by us, and we by it.
-                Attempt::Held(Some(owner)) if !owner.shares_the_machine_with(&Owner::this_process()) => {
+                LockAttempt::Held(Some(owner)) if !owner.shares_the_machine_with(&Owner::this_process()) => {
                     continue;
                 }
-                Attempt::Held(owner) => return Ok(Opening::Held(owner)),
+                LockAttempt::Held(owner) => return Ok(Opening::Held(owner)),
             };
             // Its last holder may have finished it between our two looks.
             if folder.join(DONE).exists() {

@@ -15,7 +15,7 @@ use crate::stats::spending::Looks;
 use super::PipelineError;
 use super::argv::Timing;
 use super::budget::{self, Want};
-use super::candidates::{Candidate, Measurable};
+use super::candidates::{BenchmarkCandidate, Measurable};
 use super::design;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
@@ -58,7 +58,7 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) settings: &'a Measure,
     pub(super) policy: &'a gate::Policy,
-    pub(super) candidates: &'a [Candidate<'a>],
+    pub(super) candidates: &'a [BenchmarkCandidate<'a>],
     /// Blocks of a row whose sides are identical.
     pub(super) identical_blocks: u32,
     /// Fatal rows of the whole suite, where this run is one shard of it.
@@ -146,12 +146,13 @@ impl Measuring<'_, '_> {
     }
 
     fn expected_processes(&self) -> usize {
-        let processes = |candidate: &Candidate<'_>| match (candidate.is_paired(), candidate.identical) {
-            (true, true) => 4 * self.identical_blocks,
-            (true, false) => 4 * self.looks().first(),
-            (false, _) if candidate.sides.is_empty() => 0,
-            (false, _) => self.settings.processes,
-        };
+        let processes =
+            |candidate: &BenchmarkCandidate<'_>| match (candidate.is_paired(), candidate.identical) {
+                (true, true) => 4 * self.identical_blocks,
+                (true, false) => 4 * self.looks().first(),
+                (false, _) if candidate.sides.is_empty() => 0,
+                (false, _) => self.settings.processes,
+            };
         self.candidates.iter().map(|candidate| processes(candidate) as usize).sum()
     }
 

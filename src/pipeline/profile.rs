@@ -14,7 +14,7 @@ use crate::process::{Command, Exit};
 use crate::record::RunFile;
 
 use super::PipelineError;
-use super::candidates::{Candidate, Measurable};
+use super::candidates::{BenchmarkCandidate, Measurable};
 use super::compile::failure;
 use super::host::Host;
 use super::stage::{StageError, StageFailure, Staged};
@@ -29,7 +29,7 @@ pub(super) struct Profiler<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) settings: &'a Measure,
     pub(super) policy: &'a Policy,
-    pub(super) candidates: &'a [Candidate<'a>],
+    pub(super) candidates: &'a [BenchmarkCandidate<'a>],
     /// Where the profiles are kept for `iree-profile`.
     pub(super) folder: PathBuf,
 }
@@ -61,8 +61,8 @@ impl Profiler<'_, '_> {
         Ok(())
     }
 
-    fn wanted(&self, base: &Run, head: &Run) -> Vec<&Candidate<'_>> {
-        let measured = |candidate: &&Candidate<'_>| {
+    fn wanted(&self, base: &Run, head: &Run) -> Vec<&BenchmarkCandidate<'_>> {
+        let measured = |candidate: &&BenchmarkCandidate<'_>| {
             let worked = |run: &Run| {
                 let found = run.benchmarks.iter().find(|benchmark| benchmark.name == candidate.name);
                 found.is_none_or(|benchmark| benchmark.outcome.is_ok())
@@ -75,7 +75,7 @@ impl Profiler<'_, '_> {
             Profiling::Always => candidates.collect(),
             Profiling::Changed => {
                 let comparison = gate::compare(base, head, self.policy, &CompareOptions::default());
-                let moved = |candidate: &&Candidate<'_>| {
+                let moved = |candidate: &&BenchmarkCandidate<'_>| {
                     comparison.rows.iter().any(|row| {
                         let latency = row.metric.as_ref().is_some_and(|it| it.name == Metric::LATENCY.name);
                         let changed = matches!(row.verdict, Verdict::Regressed | Verdict::Improved);
@@ -94,7 +94,7 @@ impl Profiler<'_, '_> {
     /// quicker of the two is kept.
     async fn benchmark(
         &self,
-        candidate: &Candidate<'_>,
+        candidate: &BenchmarkCandidate<'_>,
         iterations: u32,
     ) -> Result<Vec<(SideName, Profile)>, PipelineError> {
         let order = candidate.sides.iter().chain(candidate.sides.iter().rev());

@@ -17,7 +17,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use super::cgroup::Cgroup;
 use super::init;
 use super::memory::out_of_memory_kills;
-use super::plan::{CgroupPlan, Plan};
+use super::plan::{CgroupPlan, SupervisorPlan};
 use super::supervisor::{self, KILL, Report, TERMINATE};
 use super::{Command, Exit, ProcessError};
 
@@ -190,7 +190,7 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
     let kills_before = out_of_memory_kills();
     let (control_end, control) = io::pipe()?;
     let (mut report, report_end) = io::pipe()?;
-    let plan = Plan {
+    let plan = SupervisorPlan {
         control: control_end.as_raw_fd(),
         report: report_end.as_raw_fd(),
         cgroup: cgroup.as_ref().map(cgroup_plan),

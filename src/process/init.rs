@@ -10,7 +10,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::plan::Plan;
+use super::plan::SupervisorPlan;
 use super::supervisor::supervise;
 
 /// Name of a supervisor in process listings.
@@ -40,15 +40,15 @@ extern "C" fn become_supervisor() {
 }
 
 /// The plan in a process's command line, where it is a supervisor's: words that each end with a zero.
-fn plan_of(line: &[u8], vars: impl Iterator<Item = (OsString, OsString)>) -> Option<Plan> {
+fn plan_of(line: &[u8], vars: impl Iterator<Item = (OsString, OsString)>) -> Option<SupervisorPlan> {
     let words = line.strip_prefix(NAME.as_bytes())?.strip_prefix(b"\0")?;
     let words = words.strip_suffix(b"\0").unwrap_or(words).split(|byte| *byte == 0);
-    Plan::from_parts(words.map(|word| OsStr::from_bytes(word).to_owned()), vars)
+    SupervisorPlan::from_parts(words.map(|word| OsStr::from_bytes(word).to_owned()), vars)
 }
 
 /// The command line of a supervisor, as the kernel shows it.
 #[cfg(test)]
-fn command_line(plan: &Plan) -> Vec<u8> {
+fn command_line(plan: &SupervisorPlan) -> Vec<u8> {
     let words = std::iter::once(NAME.into()).chain(plan.to_args());
     words.flat_map(|word: OsString| word.as_bytes().iter().copied().chain([0]).collect::<Vec<u8>>()).collect()
 }
@@ -60,8 +60,8 @@ mod tests {
     use super::super::plan::CgroupPlan;
     use super::*;
 
-    fn plan() -> Plan {
-        Plan {
+    fn plan() -> SupervisorPlan {
+        SupervisorPlan {
             control: 5,
             report: 7,
             cgroup: None,
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_plan_survives_the_command_line_and_the_environment() {
         let cgroup = CgroupPlan { procs: 8, kill: Some(9), lock: 10, path: "/sys/fs/cgroup/a b".into() };
-        let full = Plan { cgroup: Some(cgroup), cpus: Some(vec![1, 3]), ..plan() };
+        let full = SupervisorPlan { cgroup: Some(cgroup), cpus: Some(vec![1, 3]), ..plan() };
         for plan in [plan(), full] {
             let vars: Vec<_> = plan.to_vars().map(|(name, value)| (name, value.clone())).collect();
             assert_eq!(plan_of(&command_line(&plan), vars.into_iter()), Some(plan));

@@ -35,5 +35,5 @@ pub use error::ProcessError;
 pub use hide::{hide_memory, take_variable};
 pub use output::LOG_CUT;
 pub use run::run;
-pub use session::{Reply, Session};
+pub use session::{ProgramSession, Reply};
 pub use usage::processor_time;

@@ -60,12 +60,12 @@ impl Log {
 
 /// The first bytes of a stream, up to a limit.
 #[derive(Default)]
-pub(super) struct Head {
+pub(super) struct OutputHead {
     pub(super) bytes: Vec<u8>,
     pub(super) truncated: bool,
 }
 
-impl Head {
+impl OutputHead {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let take = bytes.len().min(CAPTURE_LIMIT - self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..take]);

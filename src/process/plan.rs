@@ -16,7 +16,7 @@ const NONE: &str = "-";
 
 /// What a supervisor is to do: descriptors that were opened for it, and the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct SupervisorPlan {
     /// Orders come in here.
     pub(super) control: RawFd,
     /// Reports go out here.
@@ -38,7 +38,7 @@ pub(super) struct CgroupPlan {
     pub(super) path: PathBuf,
 }
 
-impl Plan {
+impl SupervisorPlan {
     /// The descriptors that the supervisor inherits.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         let cgroup =

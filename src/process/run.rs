@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{sleep, timeout};
 
 use super::child::{Child, exit_of, peak_memory_bytes, wall};
-use super::output::{Head, Log, Tail};
+use super::output::{Log, OutputHead, Tail};
 use super::supervisor::Report;
 use super::{Cancel, Command, Exit, Finished, ProcessError};
 
@@ -27,7 +27,7 @@ pub async fn run(command: &Command, cancel: &Cancel) -> Result<Finished, Process
     let mut log = Log::open(command.log.as_deref())?;
     let mut child = Child::start(command, false).await?;
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-    let (mut head, mut tail) = (Head::default(), Tail::default());
+    let (mut head, mut tail) = (OutputHead::default(), Tail::default());
     let (mut out_buffer, mut err_buffer) = (vec![0; 64 << 10], vec![0; 16 << 10]);
     let mut stopped: Option<Exit> = None;
     let ended = child.ended();
@@ -83,7 +83,7 @@ pub(super) fn finished(
     report: &Report,
     stopped: Option<Exit>,
     memory_ran_out: bool,
-    head: Head,
+    head: OutputHead,
     tail: Tail,
 ) -> Finished {
     Finished {

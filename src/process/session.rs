@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::child::Child;
-use super::output::{Head, Log, Tail};
+use super::output::{Log, OutputHead, Tail};
 use super::run::{finished, wait};
 use super::supervisor::{GRACE, Report};
 use super::{Cancel, Command, Exit, Finished, ProcessError};
@@ -17,7 +17,7 @@ use super::{Cancel, Command, Exit, Finished, ProcessError};
 const LINE_LIMIT: u64 = 16 << 20;
 
 /// The outcome of a request. Anything but a line ends the session: call
-/// [`Session::finish`] or [`Session::kill`] to learn how the program ended.
+/// [`ProgramSession::finish`] or [`ProgramSession::kill`] to learn how the program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// The answer, without the line break.
@@ -32,7 +32,7 @@ pub enum Reply {
 
 /// A running program that answers each line on stdin with one line on stdout. stderr goes to the
 /// log. Dropping it kills the program and everything it started.
-pub struct Session {
+pub struct ProgramSession {
     command: Command,
     child: Child,
     stdin: Option<ChildStdin>,
@@ -41,7 +41,7 @@ pub struct Session {
     stopped: Option<Exit>,
 }
 
-impl Session {
+impl ProgramSession {
     /// Starts the program. `command.timeout` limits each request; stdout contains the answers and is not logged.
     pub async fn start(command: &Command) -> Result<Self, ProcessError> {
         let mut log = Log::open(command.log.as_deref())?;
@@ -140,7 +140,7 @@ impl Session {
             Ok(Err(_)) | Err(_) => Tail::default(),
         };
         let report = report.ok_or(ProcessError::SupervisorLost { program })?;
-        Ok(finished(&report, stopped, memory_ran_out, Head::default(), tail))
+        Ok(finished(&report, stopped, memory_ran_out, OutputHead::default(), tail))
     }
 }
 

@@ -22,7 +22,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, getpid, getppid, read, setpgid, setsid, write};
 
-use super::plan::Plan;
+use super::plan::SupervisorPlan;
 
 /// The first message of a supervisor: the number of the error that kept the tool from starting, or this.
 pub(super) const STARTED: i32 = 0;
@@ -95,7 +95,7 @@ impl Report {
 }
 
 /// Runs the supervisor and ends the process.
-pub(super) fn supervise(plan: &Plan) -> ! {
+pub(super) fn supervise(plan: &SupervisorPlan) -> ! {
     let started = Instant::now();
     let floor_kib = private_memory_kib();
     match start(plan) {
@@ -113,7 +113,7 @@ pub(super) fn supervise(plan: &Plan) -> ! {
 }
 
 /// Starts the tool. When it returns, the program is executing.
-fn start(plan: &Plan) -> io::Result<Pid> {
+fn start(plan: &SupervisorPlan) -> io::Result<Pid> {
     // The tool gets none of the descriptors that benchgate opened for us.
     for fd in plan.descriptors() {
         fcntl(borrowed(&fd), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
@@ -191,7 +191,7 @@ const CGROUP_LOCK: RawFd = 3;
 
 /// Moves the needed descriptors to the lowest numbers and closes all others. The supervisor must not keep a pipe open
 /// whose end another process waits for, in particular the one that reports a failed `exec`.
-fn keep_only(plan: &Plan) {
+fn keep_only(plan: &SupervisorPlan) {
     let kill = plan.cgroup.as_ref().and_then(|cgroup| cgroup.kill);
     let lock = plan.cgroup.as_ref().map(|cgroup| cgroup.lock);
     // SAFETY: plain descriptor calls in a process of one thread. The sources are above 2 (0 to 2 are the tool's
@@ -219,7 +219,7 @@ fn keep_only(plan: &Plan) {
 }
 
 /// The supervisor's view of the tool's process tree.
-struct Tree {
+struct ProcessTree {
     tool: Pid,
     started: Instant,
     floor_kib: u64,
@@ -230,12 +230,12 @@ struct Tree {
     can_kill_cgroup: bool,
 }
 
-fn watch_over(plan: &Plan, tool: Pid, started: Instant, floor_kib: u64) -> ! {
+fn watch_over(plan: &SupervisorPlan, tool: Pid, started: Instant, floor_kib: u64) -> ! {
     // Both sides set the group, so that it exists whichever runs first.
     let _ = setpgid(tool, tool);
     keep_only(plan);
     let _ = prctl::set_name(c"benchgate-init");
-    let mut tree = Tree {
+    let mut tree = ProcessTree {
         tool,
         started,
         floor_kib,
@@ -255,7 +255,7 @@ fn watch_over(plan: &Plan, tool: Pid, started: Instant, floor_kib: u64) -> ! {
 }
 
 /// Reports, cleans up, and ends the supervisor.
-fn end(plan: &Plan, tree: &Tree) -> ! {
+fn end(plan: &SupervisorPlan, tree: &ProcessTree) -> ! {
     if let Some(cgroup) = &plan.cgroup {
         // A cgroup can be busy for a moment after its last member died.
         for _ in 0..100 {
@@ -278,7 +278,7 @@ fn pause(time: Duration) {
     let _ = poll(&mut [], PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO));
 }
 
-impl Tree {
+impl ProcessTree {
     /// Returns once the tool has ended or should no longer be waited for.
     fn watch(&mut self, signals: &SignalFd) {
         let mut deadline: Option<Instant> = None;

@@ -16,8 +16,8 @@ macro_rules! schema_field {
 
         impl $type {
             pub const NAME: &'static str = concat!($family, $version);
-            pub(super) const FORMAT: Format =
-                Format { what: $what, family: $family, version: $version, name: Self::NAME };
+            pub(super) const FORMAT: RecordFormat =
+                RecordFormat { what: $what, family: $family, version: $version, name: Self::NAME };
         }
 
         impl Serialize for $type {
@@ -62,7 +62,7 @@ schema_field!(BundleSchema, "bundle", "benchgate/bundle/v", 1);
 schema_field!(PlanSchema, "plan", "benchgate/plan/v", 1);
 
 /// The value that a `schema` field must have, in parts.
-pub(super) struct Format {
+pub(super) struct RecordFormat {
     what: &'static str,
     /// The name without its version.
     family: &'static str,
@@ -72,7 +72,7 @@ pub(super) struct Format {
 
 /// Only the two fields that every version of every record has.
 #[derive(Deserialize)]
-struct Head {
+struct RecordHead {
     schema: Option<String>,
     benchgate: Option<String>,
 }
@@ -80,7 +80,7 @@ struct Head {
 /// Reads a file of this version and refuses one that contradicts itself.
 pub(super) fn read<T: DeserializeOwned>(
     bytes: &[u8],
-    format: &Format,
+    format: &RecordFormat,
     check: impl FnOnce(&T) -> Result<(), RecordError>,
 ) -> Result<T, RecordError> {
     let file = serde_json::from_slice(bytes).map_err(|error| explain(format, bytes, &error))?;
@@ -89,8 +89,9 @@ pub(super) fn read<T: DeserializeOwned>(
 }
 
 /// Why a file did not parse as this version: another version is reported before anything else.
-fn explain(format: &Format, bytes: &[u8], error: &serde_json::Error) -> RecordError {
-    let Ok(Head { schema: Some(found), benchgate }) = serde_json::from_slice::<Head>(bytes) else {
+fn explain(format: &RecordFormat, bytes: &[u8], error: &serde_json::Error) -> RecordError {
+    let Ok(RecordHead { schema: Some(found), benchgate }) = serde_json::from_slice::<RecordHead>(bytes)
+    else {
         return RecordError::from_json(error);
     };
     if found == format.name {

@@ -8,7 +8,7 @@ use crate::record::{
 };
 
 use super::chart::{Theme, bisection_svg};
-use super::grid::{BARE, Column, Grid};
+use super::grid::{BARE, Grid, GridColumn};
 use super::markdown::code;
 use super::{clean, html, human, percent};
 
@@ -257,8 +257,8 @@ fn is_settled(file: &BisectionFile) -> bool {
 /// For a person at a terminal.
 pub fn bisection_terminal(file: &BisectionFile, width: u16) -> String {
     let mut text = format!("{}\n\n", clean(&file.headline));
-    let mut columns = vec![Column::text(HEADER[0]), Column::text(HEADER[1])];
-    columns.extend(HEADER[2..].iter().map(|title| Column::number(*title)));
+    let mut columns = vec![GridColumn::text(HEADER[0]), GridColumn::text(HEADER[1])];
+    columns.extend(HEADER[2..].iter().map(|title| GridColumn::number(*title)));
     let mut table = Grid::new(columns, BARE);
     for row in rows(file) {
         table.push(row.into_iter().map(|cell| clean(&cell).into()).collect());

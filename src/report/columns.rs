@@ -7,8 +7,8 @@ use crate::exit_code::ExitCode;
 use crate::gate::{Comparison, Method, Row};
 use crate::model::Verdict;
 
-use super::grid::{Column, Grid, GridCell, RULED};
-use super::terminal::{Page, TerminalOptions};
+use super::grid::{Grid, GridCell, GridColumn, RULED};
+use super::terminal::{TerminalOptions, TerminalPage};
 use super::{Order, RowView, View, clean, markdown_cell, markdown_code, quantity, words};
 
 /// One result that was compared with the first.
@@ -20,7 +20,7 @@ pub struct Compared {
 }
 
 /// One benchmark and metric in every comparison.
-struct Line<'a> {
+struct ComparedRow<'a> {
     name: &'a str,
     metric: Option<&'a str>,
     /// By comparison; `None` where it has no such row.
@@ -35,15 +35,15 @@ pub fn columns(
     code: ExitCode,
     options: TerminalOptions,
 ) -> String {
-    let mut page = Page::new(options);
+    let mut page = TerminalPage::new(options);
     let views: Vec<View<'_>> =
         all.iter().map(|compared| View::new(&compared.comparison, None).sorted(order)).collect();
     for (compared, view) in all.iter().zip(&views) {
         page.prose(&clean(&format!("{}: {}", compared.label, view.headline)), "", "    ");
     }
     page.line("");
-    let titles = all.iter().map(|compared| Column::text(clean(&compared.label)));
-    let first = [Column::text("benchmark"), Column::number(clean(base))];
+    let titles = all.iter().map(|compared| GridColumn::text(clean(&compared.label)));
+    let first = [GridColumn::text("benchmark"), GridColumn::number(clean(base))];
     let mut grid = Grid::new(first.into_iter().chain(titles).collect(), RULED);
     for line in lines(&views, options.all) {
         let subject =
@@ -94,15 +94,15 @@ pub fn columns_markdown(base: &str, all: &[Compared], order: Order, every: bool)
 }
 
 /// Every row that any of the tables of two would show, in their order.
-fn lines<'a>(views: &[View<'a>], all: bool) -> Vec<Line<'a>> {
-    let mut lines: Vec<Line<'a>> = Vec::new();
+fn lines<'a>(views: &[View<'a>], all: bool) -> Vec<ComparedRow<'a>> {
+    let mut lines: Vec<ComparedRow<'a>> = Vec::new();
     let mut index: HashMap<(&str, Option<&str>), usize> = HashMap::new();
     for (at, view) in views.iter().enumerate() {
         let changed = |row: &RowView<'_>| matches!(row.row.verdict, Verdict::Regressed | Verdict::Improved);
         let reported = view.reported.iter().filter(|row| all || changed(row)).copied();
         for row in view.deciding().into_iter().chain(view.not_compared.iter().copied()).chain(reported) {
             let place = *index.entry((row.name, row.metric)).or_insert_with(|| {
-                lines.push(Line { name: row.name, metric: row.metric, rows: vec![None; views.len()] });
+                lines.push(ComparedRow { name: row.name, metric: row.metric, rows: vec![None; views.len()] });
                 lines.len() - 1
             });
             lines[place].rows[at].get_or_insert(row.row);

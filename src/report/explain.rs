@@ -6,10 +6,10 @@ use crate::gate::{Explanation, KernelChange, Machine, Reason, Row};
 use crate::model::{Metric, MetricKind, Unit, Verdict, counted};
 use crate::record::Number;
 
-use super::grid::{BARE, Column, Grid};
+use super::grid::{BARE, Grid, GridColumn};
 use super::human::change_of;
 use super::markup::json_for_logs;
-use super::terminal::Page;
+use super::terminal::TerminalPage;
 use super::{TerminalOptions, clean, percent, quantity};
 
 /// Kernels that moved by less than this share of the latency are only counted.
@@ -17,14 +17,14 @@ const WORTH_A_LINE: f64 = 0.005;
 
 /// Explanations as text. `all` shows every kernel.
 pub fn explanations(explanations: &[Explanation], options: TerminalOptions) -> String {
-    let mut page = Page::new(options);
+    let mut page = TerminalPage::new(options);
     for explanation in explanations {
         one(&mut page, explanation, options);
     }
     page.into_text()
 }
 
-fn one(page: &mut Page, explanation: &Explanation, options: TerminalOptions) {
+fn one(page: &mut TerminalPage, explanation: &Explanation, options: TerminalOptions) {
     page.title(&clean(&explanation.benchmark.to_string()));
     for row in explanation.rows.iter().filter(|row| is_shown(row)) {
         page.prose(&clean(&sentence(row)), "  ", "      ");
@@ -68,7 +68,7 @@ fn sentence(row: &Row) -> String {
     format!("{} {}: {}", metric.name, row.verdict, parts.collect::<Vec<_>>().join(", "))
 }
 
-fn kernels(page: &mut Page, explanation: &Explanation, options: TerminalOptions) {
+fn kernels(page: &mut TerminalPage, explanation: &Explanation, options: TerminalOptions) {
     for (side, why) in ["base", "head"].iter().zip(&explanation.unprofiled) {
         if let Some(why) = why {
             page.prose(&clean(&format!("no time per kernel of {side}: {why}")), "  ", "      ");
@@ -119,13 +119,13 @@ fn latency_moved(explanation: &Explanation) -> bool {
 
 fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Grid {
     let mut columns = vec![
-        Column::text("kernel"),
-        Column::number("calls"),
-        Column::number("time"),
-        Column::number("change"),
+        GridColumn::text("kernel"),
+        GridColumn::number("calls"),
+        GridColumn::number("time"),
+        GridColumn::number("change"),
     ];
     if moved.is_some() {
-        columns.push(Column::number("share"));
+        columns.push(GridColumn::number("share"));
     }
     let mut table = Grid::new(columns, BARE).indented(2);
     for kernel in kernels {
@@ -158,7 +158,7 @@ fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Grid {
 
 /// The kernels of the only side that was profiled: what they take, without a change.
 fn one_sided(kernels: &[&KernelChange]) -> Grid {
-    let columns = vec![Column::text("kernel"), Column::number("calls"), Column::number("time")];
+    let columns = vec![GridColumn::text("kernel"), GridColumn::number("calls"), GridColumn::number("time")];
     let mut table = Grid::new(columns, BARE).indented(2);
     for kernel in kernels {
         let time = kernel.head.as_ref().or(kernel.base.as_ref()).map_or(0.0, |kernel| kernel.nanoseconds);

@@ -10,14 +10,14 @@ use super::wrap::{hanging, pieces, width_of, wrapped};
 
 /// A column of a grid.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub(super) struct GridColumn {
     title: String,
     alignment: CellAlignment,
     /// Text that may wrap. Numbers stay whole.
     wraps: bool,
 }
 
-impl Column {
+impl GridColumn {
     pub(super) fn text(title: impl Into<String>) -> Self {
         Self { title: title.into(), alignment: CellAlignment::Left, wraps: true }
     }
@@ -78,7 +78,7 @@ pub(super) const BARE: TableStyle =
 /// A table before it has a width.
 #[derive(Debug, Clone)]
 pub(super) struct Grid {
-    columns: Vec<Column>,
+    columns: Vec<GridColumn>,
     rows: Vec<Vec<GridCell>>,
     style: TableStyle,
     /// Blanks before the first column.
@@ -86,7 +86,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn new(columns: Vec<Column>, style: TableStyle) -> Self {
+    pub(super) fn new(columns: Vec<GridColumn>, style: TableStyle) -> Self {
         Self { columns, rows: Vec::new(), style, indent: 0 }
     }
 
@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn a_grid_says_how_narrow_it_can_be_and_is_never_wider_than_asked() {
-        let columns = vec![Column::text("benchmark"), Column::number("time"), Column::text("verdict")];
+        let columns =
+            vec![GridColumn::text("benchmark"), GridColumn::number("time"), GridColumn::text("verdict")];
         let mut grid = Grid::new(columns, RULED);
         let cells = ["transformer-layer/cpu/main", "12.4 → 13.9 ms", "regressed\nbeyond 1 %"];
         grid.push(cells.map(GridCell::from).to_vec());

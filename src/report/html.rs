@@ -71,7 +71,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// A table: cells that begin with a number mark are set to the right.
-pub(super) fn table(page: &mut String, header: &[&str], rows: impl Iterator<Item = Vec<Cell>>) {
+pub(super) fn table(page: &mut String, header: &[&str], rows: impl Iterator<Item = Vec<HtmlCell>>) {
     page.push_str("<table><tr>");
     for title in header {
         let _ = write!(page, "<th>{title}</th>");
@@ -79,7 +79,7 @@ pub(super) fn table(page: &mut String, header: &[&str], rows: impl Iterator<Item
     page.push_str("</tr>\n");
     for row in rows {
         page.push_str("<tr>");
-        for Cell { text, class } in row {
+        for HtmlCell { text, class } in row {
             let _ = write!(page, "<td class=\"{class}\">{}</td>", escape(&text));
         }
         page.push_str("</tr>\n");
@@ -87,21 +87,21 @@ pub(super) fn table(page: &mut String, header: &[&str], rows: impl Iterator<Item
     page.push_str("</table>\n");
 }
 
-pub(super) struct Cell {
+pub(super) struct HtmlCell {
     text: String,
     class: &'static str,
 }
 
-pub(super) fn plain(text: impl Into<String>) -> Cell {
-    Cell { text: text.into(), class: "" }
+pub(super) fn plain(text: impl Into<String>) -> HtmlCell {
+    HtmlCell { text: text.into(), class: "" }
 }
 
-pub(super) fn number(text: impl Into<String>) -> Cell {
-    Cell { text: text.into(), class: "n" }
+pub(super) fn number(text: impl Into<String>) -> HtmlCell {
+    HtmlCell { text: text.into(), class: "n" }
 }
 
-fn bad(text: impl Into<String>) -> Cell {
-    Cell { text: text.into(), class: "bad" }
+fn bad(text: impl Into<String>) -> HtmlCell {
+    HtmlCell { text: text.into(), class: "bad" }
 }
 
 fn comparison(view: &View<'_>, page: &mut String) {
@@ -190,7 +190,7 @@ fn measured_at(run: &RunFile) -> &str {
 
 fn machine(run: &RunFile, page: &mut String) {
     page.push_str("<h2>Machine and tools</h2>\n");
-    let mut rows: Vec<Vec<Cell>> = vec![
+    let mut rows: Vec<Vec<HtmlCell>> = vec![
         vec![plain("measured"), plain(measured_at(run))],
         vec![plain("testbed"), plain(&run.testbed.id)],
     ];

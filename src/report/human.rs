@@ -6,7 +6,7 @@ use crate::model::{Better, Unit};
 
 /// A value in the unit a person would choose: `22.15 ms`, `51.2 KiB`, `1,204`.
 pub fn quantity(value: f64, unit: &Unit) -> String {
-    let scale = Scale::of(value, unit);
+    let scale = UnitScale::for_value(value, unit);
     join(&scale.number(value), scale.suffix)
 }
 
@@ -14,7 +14,7 @@ pub fn quantity(value: f64, unit: &Unit) -> String {
 pub(super) fn change_of(base: Option<f64>, head: Option<f64>, unit: &Unit) -> String {
     match (base, head) {
         (Some(base), Some(head)) => {
-            let smaller = Scale::of(if base.abs() < head.abs() { base } else { head }, unit);
+            let smaller = UnitScale::for_value(if base.abs() < head.abs() { base } else { head }, unit);
             let larger = base.abs().max(head.abs()) / smaller.divisor;
             // Beyond this the common unit shows more digits of the larger than anyone reads.
             const READABLE: f64 = 10_000.0;
@@ -84,7 +84,7 @@ pub(super) enum Style {
 }
 
 impl Style {
-    pub(super) fn of(ratio: f64) -> Self {
+    pub(super) fn for_ratio(ratio: f64) -> Self {
         if ratio >= 2.0 {
             Self::TimesMore
         } else if ratio <= 0.5 && ratio > 0.0 {
@@ -146,13 +146,13 @@ fn factor(value: f64) -> String {
 
 /// A ratio head/base as a change: `+44.1 %`, `8.76×`.
 pub fn change(ratio: f64) -> String {
-    let style = Style::of(ratio);
+    let style = Style::for_ratio(ratio);
     format!("{}{}", style.number(ratio), style.unit())
 }
 
 /// The interval of a ratio in the style of its estimate, smaller number first: `+43.2 … +45.1 %`.
 pub fn interval(low: f64, high: f64, ratio: f64) -> String {
-    let style = Style::of(ratio);
+    let style = Style::for_ratio(ratio);
     let (first, last) = if style == Style::TimesLess { (high, low) } else { (low, high) };
     format!("{} … {}{}", style.number(first), style.number(last), style.unit())
 }
@@ -172,7 +172,7 @@ pub(super) fn direction(ratio: f64, unit: &Unit, better: Better) -> &'static str
 }
 
 /// A unit with its prefix.
-struct Scale {
+struct UnitScale {
     divisor: f64,
     suffix: &'static str,
     /// Whole numbers are exact and are written whole.
@@ -180,8 +180,8 @@ struct Scale {
     own: Option<String>,
 }
 
-impl Scale {
-    fn of(value: f64, unit: &Unit) -> Self {
+impl UnitScale {
+    fn for_value(value: f64, unit: &Unit) -> Self {
         let steps: &[(f64, &'static str)] = match unit {
             Unit::Nanoseconds => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
             Unit::Bytes => &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")],

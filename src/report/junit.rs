@@ -13,7 +13,7 @@ use super::{View, words};
 pub fn junit(view: &View<'_>) -> String {
     let sections = [&view.changed, &view.open, &view.diverged, &view.failed, &view.unchanged];
     let rows: Vec<&Row> = sections.into_iter().flatten().map(|row| row.row).collect();
-    let count = |kind: Kind| rows.iter().filter(|row| Kind::of(view, row) == kind).count();
+    let count = |kind: CaseKind| rows.iter().filter(|row| CaseKind::from_row(view, row) == kind).count();
     let suite = view.comparison.suite.as_deref().unwrap_or("benchgate");
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     // Writing to a String can't fail.
@@ -22,9 +22,9 @@ pub fn junit(view: &View<'_>) -> String {
         "<testsuites><testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">",
         escape(suite),
         rows.len(),
-        count(Kind::Failure),
-        count(Kind::Error),
-        count(Kind::Skipped)
+        count(CaseKind::Failure),
+        count(CaseKind::Error),
+        count(CaseKind::Skipped)
     );
     for row in &rows {
         let metric = row.metric.as_ref().map(|metric| metric.name.as_ref()).unwrap_or("benchmark");
@@ -34,13 +34,15 @@ pub fn junit(view: &View<'_>) -> String {
         let detail = escape(words.detail.as_deref().unwrap_or_default());
         let case =
             format!("<testcase classname=\"{}\" name=\"{}\"", escape(row.benchmark.as_str()), escape(metric));
-        let _ = match Kind::of(view, row) {
-            Kind::Passed => writeln!(text, "{case}/>"),
-            Kind::Failure => {
+        let _ = match CaseKind::from_row(view, row) {
+            CaseKind::Passed => writeln!(text, "{case}/>"),
+            CaseKind::Failure => {
                 writeln!(text, "{case}><failure message=\"{message}\">{detail}</failure></testcase>")
             }
-            Kind::Error => writeln!(text, "{case}><error message=\"{message}\">{detail}</error></testcase>"),
-            Kind::Skipped => writeln!(text, "{case}><skipped message=\"{message}\"/></testcase>"),
+            CaseKind::Error => {
+                writeln!(text, "{case}><error message=\"{message}\">{detail}</error></testcase>")
+            }
+            CaseKind::Skipped => writeln!(text, "{case}><skipped message=\"{message}\"/></testcase>"),
         };
     }
     text.push_str("</testsuite></testsuites>\n");
@@ -48,15 +50,15 @@ pub fn junit(view: &View<'_>) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CaseKind {
     Passed,
     Failure,
     Error,
     Skipped,
 }
 
-impl Kind {
-    fn of(view: &View<'_>, row: &Row) -> Self {
+impl CaseKind {
+    fn from_row(view: &View<'_>, row: &Row) -> Self {
         let fails = row.fatal && view.comparison.policy.fail_on.0.contains(&row.verdict);
         match row.verdict {
             Verdict::Pass | Verdict::Improved => Self::Passed,

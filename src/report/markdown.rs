@@ -15,7 +15,7 @@ use escape::{message, paragraph};
 pub(super) use escape::text;
 pub use escape::{cell, code};
 pub use failure::{Failure, failure, failure_headline};
-pub use source::Source;
+pub use source::ResultSource;
 
 /// Characters of a density: as wide as a name.
 const SILHOUETTE: usize = 40;
@@ -60,13 +60,13 @@ fn icon(verdict: Verdict) -> &'static str {
 }
 
 fn page(view: &View<'_>, rows: usize) -> String {
-    let mut page = Page { text: String::new(), rows };
+    let mut page = MarkdownPage { text: String::new(), rows };
     page.top(view);
     let first = [&view.diverged, &view.failed, &view.changed, &view.open];
     let shown: Vec<RowView<'_>> = first.into_iter().flatten().copied().collect();
     if !shown.is_empty() {
         page.line("");
-        page.table(&shown, Layout::Full);
+        page.table(&shown, RowDetail::Full);
     }
     for geomean in view.geomeans(false) {
         let target = geomean.target.as_ref().map(|name| format!(" on {}", code(name))).unwrap_or_default();
@@ -80,9 +80,9 @@ fn page(view: &View<'_>, rows: usize) -> String {
     page.folded("Why it is inconclusive", view.open.len(), |page| page.reasons(&view.open));
     page.alignments(&[&view.changed, &view.open]);
     page.folded("Not compared", view.not_compared.len(), |page| page.reasons(&view.not_compared));
-    page.folded("Unchanged", view.unchanged.len(), |page| page.table(&view.unchanged, Layout::Brief));
+    page.folded("Unchanged", view.unchanged.len(), |page| page.table(&view.unchanged, RowDetail::Brief));
     page.folded("Reported, not judged", view.reported.len(), |page| {
-        page.table(&view.reported, Layout::Brief);
+        page.table(&view.reported, RowDetail::Brief);
     });
     page.findings(view);
     page.facts(view);
@@ -94,19 +94,19 @@ fn page(view: &View<'_>, rows: usize) -> String {
 
 /// How much of a row a table shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layout {
+enum RowDetail {
     /// Two lines a row: what a reader has to weigh.
     Full,
     Brief,
 }
 
-struct Page {
+struct MarkdownPage {
     text: String,
     /// Rows a section may show.
     rows: usize,
 }
 
-impl Page {
+impl MarkdownPage {
     fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
@@ -149,9 +149,9 @@ impl Page {
         }
     }
 
-    fn table(&mut self, rows: &[RowView<'_>], layout: Layout) {
+    fn table(&mut self, rows: &[RowView<'_>], layout: RowDetail) {
         match layout {
-            Layout::Full => {
+            RowDetail::Full => {
                 // Where values are withheld there is only their spread to show.
                 let values = if rows.iter().any(|row| !row.values().is_empty()) {
                     "base → head<br><sub>spread</sub>"
@@ -164,15 +164,15 @@ impl Page {
                 ));
                 self.line("|---|:--|--:|--:|--:|--:|");
             }
-            Layout::Brief => {
+            RowDetail::Brief => {
                 self.line("| verdict | benchmark | change | interval | base → head | floor | n |");
                 self.line("|---|---|--:|--:|--:|--:|--:|");
             }
         }
         for row in rows.iter().take(self.rows) {
             let line = match layout {
-                Layout::Full => full(row),
-                Layout::Brief => brief(row),
+                RowDetail::Full => full(row),
+                RowDetail::Brief => brief(row),
             };
             self.line(&line);
         }

@@ -6,15 +6,16 @@ use serde_json::{Value, json};
 
 use crate::gate::noise::{NoiseReport, PowerPoint, Share};
 
-use super::grid::{Column, Grid, GridCell, RULED};
+use super::grid::{Grid, GridCell, GridColumn, RULED};
 use super::markup::json_for_logs;
 use super::{clean, percent};
 
 /// Renders a calibration as a table of benchmarks and the error rates of the suite.
 pub fn noise_table(report: &NoiseReport, width: u16) -> String {
-    let mut columns = vec![Column::text("benchmark")];
-    columns.extend(["inside", "processes", "blocks", "floor", "green"].map(Column::number));
-    columns.extend(report.power.iter().map(|point| Column::number(format!("+{}", percent(point.slowdown)))));
+    let mut columns = vec![GridColumn::text("benchmark")];
+    columns.extend(["inside", "processes", "blocks", "floor", "green"].map(GridColumn::number));
+    columns
+        .extend(report.power.iter().map(|point| GridColumn::number(format!("+{}", percent(point.slowdown)))));
     let mut table = Grid::new(columns, RULED);
     for row in &report.rows {
         let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN)).into();
@@ -37,7 +38,7 @@ pub fn noise_table(report: &NoiseReport, width: u16) -> String {
     );
     // Writing to a String can't fail.
     let (low, high) = report.red_suites.interval();
-    let _ = writeln!(text, "false reds    {}", of(report.red_suites, "unchanged suites"));
+    let _ = writeln!(text, "false reds    {}", share_text(report.red_suites, "unchanged suites"));
     let _ = writeln!(
         text,
         "              {} to {} with 95 % confidence, drawn from {} blocks",
@@ -57,7 +58,7 @@ pub fn noise_table(report: &NoiseReport, width: u16) -> String {
             text,
             "power {:<7} {}, {:.1} blocks a row",
             format!("+{}", percent(point.slowdown)),
-            of(point.seen, "slowed sessions"),
+            share_text(point.seen, "slowed sessions"),
             point.blocks
         );
     }
@@ -105,7 +106,7 @@ fn share(share: Share) -> Value {
     json!({ "hits": share.hits, "of": share.of })
 }
 
-fn of(share: Share, what: &str) -> String {
+fn share_text(share: Share, what: &str) -> String {
     format!("{} of {what} ({} of {})", percent(share.value()), share.hits, share.of)
 }
 

@@ -8,9 +8,9 @@ use crate::model::{Benchmark, Metric, Outcome, Run, SideName, Stage, Unit, Verif
 use crate::record::Number;
 
 use super::drawn::shown_latencies;
-use super::grid::{Column, Grid, GridCell, PLAIN};
+use super::grid::{Grid, GridCell, GridColumn, PLAIN};
 use super::markup::json_for_logs;
-use super::terminal::Page;
+use super::terminal::TerminalPage;
 use super::{TerminalOptions, clean, percent, quantity};
 
 /// A row of the table. Names and reasons are untrusted and raw.
@@ -19,7 +19,7 @@ pub struct OutcomeRow {
     pub benchmark: String,
     pub side: SideName,
     pub labels: std::collections::BTreeMap<String, String>,
-    pub status: Status,
+    pub status: RowStatus,
     /// The stage that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
@@ -52,7 +52,7 @@ pub struct MetricValue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case", const_into_str)]
-pub enum Status {
+pub enum RowStatus {
     Ok,
     /// It ran, and its outputs are wrong, or are not known to be right although there is a reference.
     Wrong,
@@ -86,14 +86,14 @@ impl Outcomes {
                 ..OutcomeRow::new(side, benchmark, shown.get(benchmark.name.as_str()))
             })
             .collect();
-        let count = |status: Status| rows.iter().filter(|row| row.status == status).count();
-        let counts = Status::VARIANTS.iter().map(|status| (status.into_str(), count(*status))).collect();
+        let count = |status: RowStatus| rows.iter().filter(|row| row.status == status).count();
+        let counts = RowStatus::VARIANTS.iter().map(|status| (status.into_str(), count(*status))).collect();
         Self { rows, counts }
     }
 
     /// `34 benchmarks: 28 ok, 4 unsupported, 2 failed`.
     fn sentence(&self) -> String {
-        let parts: Vec<String> = Status::VARIANTS
+        let parts: Vec<String> = RowStatus::VARIANTS
             .iter()
             .filter_map(|status| Some((self.counts.get(status.into_str())?, status)))
             .filter(|(count, _)| **count > 0)
@@ -107,16 +107,16 @@ impl OutcomeRow {
     fn new(side: SideName, benchmark: &Benchmark, shown: Option<&Typical>) -> Self {
         let code = benchmark.verification.as_ref().map(|verification| verification.code);
         let (status, stage, why) = match &benchmark.outcome {
-            Outcome::Failed { stage, why } => (Status::Failed, Some(*stage), Some(why.clone())),
-            Outcome::Unsupported { reason } => (Status::Unsupported, None, Some(reason.clone())),
-            Outcome::Skipped { reason } => (Status::Skipped, None, Some(reason.clone())),
+            Outcome::Failed { stage, why } => (RowStatus::Failed, Some(*stage), Some(why.clone())),
+            Outcome::Unsupported { reason } => (RowStatus::Unsupported, None, Some(reason.clone())),
+            Outcome::Skipped { reason } => (RowStatus::Skipped, None, Some(reason.clone())),
             Outcome::Ok => match code {
-                None | Some(VerifyCode::Pass) => (Status::Ok, None, None),
+                None | Some(VerifyCode::Pass) => (RowStatus::Ok, None, None),
                 // There is no reference to be wrong against.
                 Some(VerifyCode::VerifierSkipped | VerifyCode::NondeterministicEagerRun) => {
-                    (Status::Ok, None, unverified(benchmark))
+                    (RowStatus::Ok, None, unverified(benchmark))
                 }
-                Some(_) => (Status::Wrong, None, unverified(benchmark)),
+                Some(_) => (RowStatus::Wrong, None, unverified(benchmark)),
             },
         };
         let described_of = |name: &str| benchmark.metric(name).and_then(described);
@@ -152,9 +152,9 @@ impl OutcomeRow {
         let why = self.why.as_deref().map(|why| format!(": {}", clean(why))).unwrap_or_default();
         let code = self.verification.map_or("not verified", |code| code.as_str());
         match (self.status, self.stage) {
-            (Status::Failed, Some(stage)) => format!("failed: {}{why}", stage),
-            (Status::Ok, _) => format!("ok, {code}{why}"),
-            (Status::Wrong, _) => format!("{code}{why}"),
+            (RowStatus::Failed, Some(stage)) => format!("failed: {}{why}", stage),
+            (RowStatus::Ok, _) => format!("ok, {code}{why}"),
+            (RowStatus::Wrong, _) => format!("{code}{why}"),
             (status, _) => format!("{}{why}", status.into_str()),
         }
     }
@@ -188,7 +188,7 @@ fn shortened(text: &str, width: u16) -> Option<String> {
 
 /// The table, what did not fit into it, and the counts.
 pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
-    let mut page = Page::new(options);
+    let mut page = TerminalPage::new(options);
     let two_sides = outcomes.rows.iter().any(|row| row.side != outcomes.rows[0].side);
     page.grid(&table(outcomes, options.width, two_sides));
     let whole: Vec<&OutcomeRow> = outcomes
@@ -213,18 +213,18 @@ pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
 }
 
 fn table(outcomes: &Outcomes, width: u16, two_sides: bool) -> Grid {
-    let mut columns = vec![Column::text("benchmark")];
+    let mut columns = vec![GridColumn::text("benchmark")];
     if two_sides {
-        columns.push(Column::text("side"));
+        columns.push(GridColumn::text("side"));
     }
-    columns.extend([Column::number("latency"), Column::number("CV"), Column::text("outcome")]);
+    columns.extend([GridColumn::number("latency"), GridColumn::number("CV"), GridColumn::text("outcome")]);
     let mut table = Grid::new(columns, PLAIN);
     for row in &outcomes.rows {
         let text = row.outcome();
         let color = match row.status {
-            Status::Ok => None,
-            Status::Unsupported | Status::Skipped => Some(Color::Yellow),
-            Status::Wrong | Status::Failed => Some(Color::Red),
+            RowStatus::Ok => None,
+            RowStatus::Unsupported | RowStatus::Skipped => Some(Color::Yellow),
+            RowStatus::Wrong | RowStatus::Failed => Some(Color::Red),
         };
         let mut cells = vec![clean(&row.benchmark).into()];
         if two_sides {

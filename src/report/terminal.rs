@@ -9,10 +9,10 @@ use comfy_table::Color;
 use crate::exit_code::ExitCode;
 use crate::model::{Consequence, Verdict, clean, counted};
 
-use super::grid::{Column, Grid, GridCell, RULED, verdict_color};
+use super::grid::{Grid, GridCell, GridColumn, RULED, verdict_color};
 use super::markup::first_lines;
 use super::wrap::paragraph;
-use super::{Cause, LintGroup, RowView, View};
+use super::{LintGroup, RegressionCause, RowView, View};
 
 /// How to lay it out.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ const CASES: usize = 3;
 
 /// Renders a view as text.
 pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
-    let mut page = Page::new(options);
+    let mut page = TerminalPage::new(options);
     page.verdict(view);
     page.causes(&view.causes);
     page.tables(view);
@@ -77,12 +77,12 @@ fn disarm(line: &str) -> Cow<'_, str> {
 }
 
 /// A text that grows by the line, as wide as the terminal.
-pub(super) struct Page {
+pub(super) struct TerminalPage {
     text: String,
     options: TerminalOptions,
 }
 
-impl Page {
+impl TerminalPage {
     pub(super) fn new(options: TerminalOptions) -> Self {
         Self { text: String::new(), options }
     }
@@ -125,7 +125,7 @@ impl Page {
     }
 
     /// What explains a red, where a reader looks first.
-    fn causes(&mut self, causes: &[Cause<'_>]) {
+    fn causes(&mut self, causes: &[RegressionCause<'_>]) {
         for cause in causes.iter().take(CAUSES) {
             let known = cause.kernel.into_iter().chain(cause.changes.iter().map(String::as_str));
             let known = known.collect::<Vec<_>>().join("; ");
@@ -299,16 +299,16 @@ impl Page {
 /// Every number in a column of its own.
 fn wide(rows: &[&RowView<'_>]) -> Grid {
     let columns = vec![
-        Column::text("benchmark"),
-        Column::number("base → head"),
-        Column::number("mean, stddev"),
-        Column::number("CV"),
-        Column::number("effect"),
-        Column::number("interval"),
-        Column::number("n"),
-        Column::number("floor"),
-        Column::number("sees"),
-        Column::text("verdict"),
+        GridColumn::text("benchmark"),
+        GridColumn::number("base → head"),
+        GridColumn::number("mean, stddev"),
+        GridColumn::number("CV"),
+        GridColumn::number("effect"),
+        GridColumn::number("interval"),
+        GridColumn::number("n"),
+        GridColumn::number("floor"),
+        GridColumn::number("sees"),
+        GridColumn::text("verdict"),
     ];
     let mut grid = Grid::new(columns, RULED);
     for row in rows {
@@ -331,11 +331,11 @@ fn wide(rows: &[&RowView<'_>]) -> Grid {
 /// What a reader has to weigh, two numbers to a column.
 fn narrow(rows: &[&RowView<'_>]) -> Grid {
     let columns = vec![
-        Column::text("benchmark"),
-        Column::number("base → head"),
-        Column::number("effect, interval"),
-        Column::number("n"),
-        Column::text("verdict"),
+        GridColumn::text("benchmark"),
+        GridColumn::number("base → head"),
+        GridColumn::number("effect, interval"),
+        GridColumn::number("n"),
+        GridColumn::text("verdict"),
     ];
     let mut grid = Grid::new(columns, RULED);
     for row in rows {
@@ -352,7 +352,8 @@ fn narrow(rows: &[&RowView<'_>]) -> Grid {
 
 /// All numbers below one another, for long names.
 fn tight(rows: &[&RowView<'_>]) -> Grid {
-    let columns = vec![Column::text("benchmark"), Column::number("base → head"), Column::text("verdict")];
+    let columns =
+        vec![GridColumn::text("benchmark"), GridColumn::number("base → head"), GridColumn::text("verdict")];
     let mut grid = Grid::new(columns, RULED);
     for row in rows {
         let (processes, method) = (row.processes(), row.method());

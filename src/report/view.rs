@@ -6,7 +6,7 @@ use crate::gate::{Comparison, Geomean, Method, Reason, Row, RunSummary, SideStat
 use crate::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
 
 use super::human::{change, change_of, interval, percent, significant};
-use super::{Source, words};
+use super::{ResultSource, words};
 
 /// A comparison, ready to be laid out.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct View<'a> {
     pub reported: Vec<RowView<'a>>,
     pub lints: Vec<LintGroup>,
     /// What explains regressions, by benchmark.
-    pub causes: Vec<Cause<'a>>,
+    pub causes: Vec<RegressionCause<'a>>,
     /// Machine and toolchain.
     pub facts: Vec<Fact>,
     /// What the intervals are, in one sentence; absent without intervals.
@@ -42,7 +42,7 @@ pub struct View<'a> {
     /// What a reader must know before anything else; raw. Set by who knows.
     pub alerts: Vec<String>,
     /// Whose code was measured; set by who knows.
-    pub source: Option<Source>,
+    pub source: Option<ResultSource>,
 }
 
 /// A row and its cells, which are worded when they are asked for: most formats show some rows, and few
@@ -59,7 +59,7 @@ pub struct RowView<'a> {
 
 /// What is known of why a benchmark's latency regressed. The name and the kernel are raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause<'a> {
+pub struct RegressionCause<'a> {
     pub benchmark: &'a str,
     /// The kernel that moved most, and by how much.
     pub kernel: Option<&'a str>,
@@ -160,13 +160,13 @@ impl<'a> View<'a> {
 }
 
 /// For every regressed latency the kernel that moved most and the deterministic values that changed.
-fn causes(comparison: &Comparison) -> Vec<Cause<'_>> {
+fn causes(comparison: &Comparison) -> Vec<RegressionCause<'_>> {
     let regressed = |row: &&Row| is_latency(row) && row.verdict == Verdict::Regressed && row.fatal;
-    let mut causes: Vec<Cause<'_>> = comparison
+    let mut causes: Vec<RegressionCause<'_>> = comparison
         .rows
         .iter()
         .filter(regressed)
-        .map(|row| Cause {
+        .map(|row| RegressionCause {
             benchmark: row.benchmark.as_str(),
             kernel: row
                 .lints
@@ -367,7 +367,7 @@ fn cv(row: &Row) -> String {
 
 /// What a benchmark counts as in the headline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
+enum HeadlineStanding {
     /// Reported, not judged: new, repaired, or of metrics that don't decide.
     NotCompared,
     /// Its worst deciding row; the higher the precedence, the worse.
@@ -377,21 +377,23 @@ enum Standing {
 }
 
 /// Counts benchmarks by what they come to.
-fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<Standing, usize> {
-    let mut worst: BTreeMap<&str, Standing> = BTreeMap::new();
+fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<HeadlineStanding, usize> {
+    let mut worst: BTreeMap<&str, HeadlineStanding> = BTreeMap::new();
     for row in &comparison.rows {
         let waived = row.waiver.as_ref().is_some_and(|waiver| !waiver.expired);
         let standing = match (row.fatal || !some_decide, waived) {
-            (true, _) => Standing::Judged(row.verdict.precedence()),
-            (false, true) => Standing::Waived,
-            (false, false) => Standing::NotCompared,
+            (true, _) => HeadlineStanding::Judged(row.verdict.precedence()),
+            (false, true) => HeadlineStanding::Waived,
+            (false, false) => HeadlineStanding::NotCompared,
         };
         let known = worst.entry(row.benchmark.as_str()).or_insert(standing);
         // A waiver excuses one row; it does not make a good benchmark bad, nor a bad one good.
-        let good = Standing::Judged(Verdict::Improved.precedence());
+        let good = HeadlineStanding::Judged(Verdict::Improved.precedence());
         *known = match (*known, standing) {
-            (Standing::Waived, other) | (other, Standing::Waived) if other <= good => Standing::Waived,
-            (Standing::Waived, other) | (other, Standing::Waived) => other,
+            (HeadlineStanding::Waived, other) | (other, HeadlineStanding::Waived) if other <= good => {
+                HeadlineStanding::Waived
+            }
+            (HeadlineStanding::Waived, other) | (other, HeadlineStanding::Waived) => other,
             (one, other) => one.max(other),
         };
     }
@@ -421,16 +423,16 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
         return format!("{word}: no metric decides, so none of {} was judged.", counted(all, "benchmark"));
     }
     let judged = counts.iter().rev().filter_map(|(standing, count)| match standing {
-        Standing::Judged(precedence) => {
+        HeadlineStanding::Judged(precedence) => {
             let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.precedence() == *precedence)?;
             Some((happened(verdict, *count), *count))
         }
-        Standing::Waived | Standing::NotCompared => None,
+        HeadlineStanding::Waived | HeadlineStanding::NotCompared => None,
     });
-    let count_of = |standing: Standing| counts.get(&standing).copied().filter(|count| *count > 0);
-    let waived =
-        count_of(Standing::Waived).map(|count| (if count == 1 { "is waived" } else { "are waived" }, count));
-    let not_compared = count_of(Standing::NotCompared)
+    let count_of = |standing: HeadlineStanding| counts.get(&standing).copied().filter(|count| *count > 0);
+    let waived = count_of(HeadlineStanding::Waived)
+        .map(|count| (if count == 1 { "is waived" } else { "are waived" }, count));
+    let not_compared = count_of(HeadlineStanding::NotCompared)
         .map(|count| (if count == 1 { "was not compared" } else { "were not compared" }, count));
     let parts: Vec<String> = judged
         .chain(waived)

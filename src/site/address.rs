@@ -34,9 +34,9 @@ pub fn slug(names: &[&str]) -> String {
 
 /// Where commits are shown, on GitHub or on a server like it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repository(String);
+pub struct RepositoryUrl(String);
 
-impl Repository {
+impl RepositoryUrl {
     /// `https://github.com/OWNER/REPO`, also as git writes it. Anything else has no pages to link.
     pub fn parse(url: &str) -> Option<Self> {
         let url = url.trim().trim_end_matches('/').trim_end_matches(".git");
@@ -64,7 +64,7 @@ impl Repository {
 
 #[cfg(test)]
 mod tests {
-    use super::{Repository, slug};
+    use super::{RepositoryUrl, slug};
 
     #[test]
     fn names_that_differ_only_in_case_or_in_what_is_cut_have_different_files() {
@@ -83,14 +83,14 @@ mod tests {
     fn only_a_plain_https_address_of_a_repository_is_linked() {
         let expected = Some("https://github.com/o/r/commit/0123456789".to_owned());
         for url in ["https://github.com/o/r", "https://github.com/o/r.git", "git@github.com:o/r.git"] {
-            assert_eq!(Repository::parse(url).unwrap().commit("0123456789"), expected, "{url}");
+            assert_eq!(RepositoryUrl::parse(url).unwrap().commit("0123456789"), expected, "{url}");
         }
         for url in
             ["javascript:alert(1)", "https://user:secret@github.com/o/r", "http://github.com/o/r", "/srv/r"]
         {
-            assert_eq!(Repository::parse(url), None, "{url}");
+            assert_eq!(RepositoryUrl::parse(url), None, "{url}");
         }
-        let repository = Repository::parse("https://github.com/o/r").unwrap();
+        let repository = RepositoryUrl::parse("https://github.com/o/r").unwrap();
         assert_eq!(repository.commit("../x"), None);
     }
 }

@@ -8,9 +8,9 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::causes::{Cause, Member, causes};
-use super::history::{History, Timeline, Track};
+use super::history::{BenchmarkHistory, Timeline, Track};
 use super::moves::Move;
-use super::recovery::{BEFORE, Over, Trace, has_recovered, over};
+use super::recovery::{BEFORE, IssueTrace, Over, has_recovered, over};
 
 /// When to speak.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,24 +59,24 @@ const NAMED: usize = 40;
 
 /// An issue that benchgate opened.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Known {
+pub struct KnownIssue {
     pub number: u64,
     pub open: bool,
-    pub trace: Trace,
+    pub trace: IssueTrace,
 }
 
 /// What to do about one cause.
 #[derive(Debug, Clone)]
 pub enum Action<'a> {
-    Open { cause: Cause<'a>, trace: Trace },
-    Update { number: u64, cause: Cause<'a>, trace: Trace },
-    Reopen { number: u64, cause: Cause<'a>, trace: Trace },
-    Close { number: u64, trace: Trace, why: Over },
+    Open { cause: Cause<'a>, trace: IssueTrace },
+    Update { number: u64, cause: Cause<'a>, trace: IssueTrace },
+    Reopen { number: u64, cause: Cause<'a>, trace: IssueTrace },
+    Close { number: u64, trace: IssueTrace, why: Over },
 }
 
 /// The actions of one night, and the number of causes that have to wait for another.
 #[derive(Debug, Clone, Default)]
-pub struct Plan<'a> {
+pub struct AlertPlan<'a> {
     pub actions: Vec<Action<'a>>,
     pub waiting: usize,
 }
@@ -84,12 +84,12 @@ pub struct Plan<'a> {
 /// Decides what to do, given the issues that are there.
 pub fn plan<'a>(
     timelines: &'a [Timeline],
-    known: &[Known],
+    known: &[KnownIssue],
     now: Timestamp,
     policy: &AlertPolicy,
-) -> Plan<'a> {
+) -> AlertPlan<'a> {
     let found = worse_causes(timelines, policy);
-    let mut plan = Plan::default();
+    let mut plan = AlertPlan::default();
     let mut spoken_of = Vec::new();
     for cause in &found {
         let same = known.iter().filter(|issue| is_same(&issue.trace, cause));
@@ -123,7 +123,7 @@ pub fn plan<'a>(
     }
     for issue in known.iter().filter(|issue| issue.open && !spoken_of.contains(&issue.number)) {
         if has_recovered(timelines, &issue.trace) {
-            let trace = Trace { recovered: true, ..issue.trace.clone() };
+            let trace = IssueTrace { recovered: true, ..issue.trace.clone() };
             plan.actions.push(Action::Close { number: issue.number, trace, why: Over::Recovered });
         }
     }
@@ -139,7 +139,7 @@ pub fn plan<'a>(
     let mut begun: Vec<Timestamp> =
         known.iter().filter(|issue| issue.open).map(|issue| issue.trace.at).collect();
     for cause in opened {
-        let trace = Trace {
+        let trace = IssueTrace {
             at: cause.members.first().map_or(cause.until(), Member::at),
             size: cause.members.first().map_or(0.0, |member| member.change.cost_ratio.ln()),
             members: cause.members.iter().take(NAMED).map(Member::key).collect(),
@@ -177,13 +177,13 @@ fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) -> Vec<Caus
     found
 }
 
-fn is_same(trace: &Trace, cause: &Cause<'_>) -> bool {
+fn is_same(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     let (from, to) = (cause.after() - DRIFT, cause.until() + DRIFT);
     let shares = cause.members.iter().any(|member| trace.members.contains(&member.key()));
     shares && from < trace.at && trace.at <= to
 }
 
-fn continues(trace: &Trace, cause: &Cause<'_>) -> bool {
+fn continues(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     let since = cause.until().duration_since(trace.at);
     since > SignedDuration::ZERO
         && since <= CONTINUES
@@ -203,7 +203,7 @@ fn may_be_one_of(begun: &[Timestamp], cause: &Cause<'_>) -> bool {
 /// Whether each of the newest sessions is nearer to the new level than to the old one, which enough sessions show.
 fn is_steady(member: &Member<'_>) -> bool {
     let history = member.timeline.benchmarks.get(member.benchmark);
-    let Some((_, track)) = history.and_then(History::main) else { return false };
+    let Some((_, track)) = history.and_then(BenchmarkHistory::main) else { return false };
     let Some(costs) = track.costs() else { return false };
     let change = &member.change;
     let middle = (track.cost(change.from) + track.cost(change.to)) / 2.0;

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use serde_json::json;
 
-use super::address::{Repository, slug};
-use super::history::{History, Session, Timeline, Track};
+use super::address::{RepositoryUrl, slug};
+use super::history::{BenchmarkHistory, Session, Timeline, Track};
 use super::layout::{data, name, page, short, wide};
 use super::moves::{Move, Range, compiler, sources};
 use super::plot::{Mark, chart, day, described, number, strip};
@@ -23,10 +23,10 @@ pub fn path(timeline: &Timeline, benchmark: &str) -> String {
 pub fn benchmark_page(
     timeline: &Timeline,
     benchmark: &str,
-    history: &History,
+    history: &BenchmarkHistory,
     moved: &[(&str, Vec<Move>)],
     unstable: Option<&Unstable<'_>>,
-    repository: Option<&Repository>,
+    repository: Option<&RepositoryUrl>,
 ) -> String {
     let marks = marks(timeline, benchmark);
     let main = history.main().map(|(metric, _)| metric);
@@ -63,7 +63,7 @@ fn metric_section(
     track: &Track,
     moves: &[Move],
     marks: &[Mark],
-    repository: Option<&Repository>,
+    repository: Option<&RepositoryUrl>,
 ) -> Markup {
     let id = slug(&[metric]);
     if let Some(value) = track.constant() {
@@ -90,8 +90,8 @@ fn metric_section(
 }
 
 /// What was new between the last session of the old level and the first of the new one.
-pub fn ranges((old, new): (&Session, &Session), repository: Option<&Repository>) -> Markup {
-    let iree = Repository::parse("https://github.com/iree-org/iree");
+pub fn ranges((old, new): (&Session, &Session), repository: Option<&RepositoryUrl>) -> Markup {
+    let iree = RepositoryUrl::parse("https://github.com/iree-org/iree");
     html! {
         @match (sources(old, new), compiler(old, new)) {
             (None, None) => "the same sources and compiler before and after",
@@ -104,7 +104,7 @@ pub fn ranges((old, new): (&Session, &Session), repository: Option<&Repository>)
     }
 }
 
-fn linked(range: &Range<'_>, repository: Option<&Repository>) -> Markup {
+fn linked(range: &Range<'_>, repository: Option<&RepositoryUrl>) -> Markup {
     let text = format!("{}..{}", short(range.from), short(range.to));
     html! {
         @if let Some(url) = repository.and_then(|repository| repository.compare(range.from, range.to)) {
@@ -113,7 +113,7 @@ fn linked(range: &Range<'_>, repository: Option<&Repository>) -> Markup {
     }
 }
 
-fn commit(text: &str, repository: Option<&Repository>) -> Markup {
+fn commit(text: &str, repository: Option<&RepositoryUrl>) -> Markup {
     html! {
         @if let Some(url) = repository.and_then(|repository| repository.commit(text)) {
             a href=(url) rel="noreferrer" { (clean(short(text))) }
@@ -189,7 +189,7 @@ fn events(marks: &[Mark]) -> Markup {
     }
 }
 
-fn failures(timeline: &Timeline, history: &History) -> Markup {
+fn failures(timeline: &Timeline, history: &BenchmarkHistory) -> Markup {
     html! {
         @if !history.failures.is_empty() {
             section {
@@ -208,7 +208,7 @@ fn table(
     benchmark: &str,
     metric: &str,
     track: &Track,
-    repository: Option<&Repository>,
+    repository: Option<&RepositoryUrl>,
 ) -> Markup {
     let rows: Vec<usize> = (0..track.points.len()).rev().take(ROWS).collect();
     let content = html! {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::address::Repository;
+use super::address::RepositoryUrl;
 use super::benchmark::{benchmark_page, path};
 use super::causes::Member;
 use super::compare::{compare_page, index, sessions};
@@ -22,7 +22,7 @@ pub struct Site<'a> {
     pub unstable: &'a [Unstable<'a>],
     pub now: Timestamp,
     /// Where commits are linked to.
-    pub repository: Option<&'a Repository>,
+    pub repository: Option<&'a RepositoryUrl>,
 }
 
 /// Every change of level of every benchmark.

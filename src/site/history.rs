@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::spread::{Spread, compared};
+use super::spread::{ProcessSpread, compared};
 use crate::model::{Better, Metric, MetricKind, Testbed, Toolchain, Unit};
 use crate::record::{AcceptanceFile, BaselineBenchmark, BaselineFile, OutcomeStatus, QuarantineRecord};
 use crate::stats::describe;
@@ -20,7 +20,7 @@ pub struct Timeline {
     /// Oldest first.
     pub sessions: Vec<Session>,
     pub acceptances: Vec<AcceptanceFile>,
-    pub benchmarks: BTreeMap<String, History>,
+    pub benchmarks: BTreeMap<String, BenchmarkHistory>,
     /// Files that can't be used.
     pub faults: usize,
 }
@@ -43,7 +43,7 @@ pub struct Session {
 
 /// One benchmark over the sessions.
 #[derive(Debug, Clone, Default)]
-pub struct History {
+pub struct BenchmarkHistory {
     /// By metric name.
     pub tracks: BTreeMap<String, Track>,
     /// Session and reason, where it was planned and not measured.
@@ -72,7 +72,7 @@ pub struct Point {
     pub processes: usize,
     /// Excluded from the baseline.
     pub held: bool,
-    pub spread: Spread,
+    pub spread: ProcessSpread,
 }
 
 impl Timeline {
@@ -109,13 +109,13 @@ impl Timeline {
                 if !(value.is_finite() && low.is_finite() && high.is_finite()) {
                     continue;
                 }
-                let track = history.tracks.entry(metric.to_owned()).or_insert_with(|| Track::of(record));
+                let track = history.tracks.entry(metric.to_owned()).or_insert_with(|| Track::new(record));
                 if track.unit != record.unit {
                     // Another unit is another quantity; the newest one is shown.
-                    *track = Track::of(record);
+                    *track = Track::new(record);
                 }
                 let costs: Vec<f64> = values.iter().map(|value| track.cost(*value)).collect();
-                let spread = Spread::new(&costs, count, track.points.iter().map(|point| point.spread));
+                let spread = ProcessSpread::new(&costs, count, track.points.iter().map(|point| point.spread));
                 let processes = values.len();
                 track.points.push(Point { session: at, value, low, high, processes, held: is_held, spread });
             }
@@ -166,7 +166,7 @@ fn state(benchmarks: &[BaselineBenchmark]) -> BTreeMap<String, f64> {
 }
 
 impl Track {
-    fn of(record: &Metric) -> Self {
+    fn new(record: &Metric) -> Self {
         Self { unit: record.unit.clone(), better: record.better, kind: record.kind, points: Vec::new() }
     }
 
@@ -187,7 +187,7 @@ impl Track {
     }
 }
 
-impl History {
+impl BenchmarkHistory {
     /// The metric that stands for the benchmark: its latency, or the first that varies.
     pub fn main(&self) -> Option<(&str, &Track)> {
         let named = self.tracks.get_key_value(Metric::LATENCY.name.as_ref());

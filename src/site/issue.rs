@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::address::Repository;
+use super::address::RepositoryUrl;
 use super::alerts::rows;
 use super::benchmark::path;
 use super::causes::Cause;
@@ -11,7 +11,7 @@ use super::history::Session;
 use super::layout::short;
 use super::moves::{Range, compiler, sources};
 use super::plot::day;
-use super::recovery::{Over, Trace};
+use super::recovery::{IssueTrace, Over};
 use crate::report::{change, markdown_cell, markdown_code, quantity};
 
 const BEGIN: &str = "<!-- benchgate/alert/v1 ";
@@ -21,14 +21,14 @@ const ROWS: usize = 30;
 
 /// Who is mentioned, by what an issue is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
+pub struct BenchmarkOwner {
     /// Glob over benchmark names.
     pub benchmarks: String,
     /// `@user` or `@org/team`.
     pub handle: String,
 }
 
-impl Owner {
+impl BenchmarkOwner {
     /// `GLOB=@HANDLE`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (benchmarks, handle) = text.rsplit_once('=').ok_or("expected GLOB=@HANDLE")?;
@@ -48,13 +48,13 @@ impl Owner {
 /// What links and mentions an issue may have.
 #[derive(Debug, Clone, Default)]
 pub struct IssueContext<'a> {
-    pub repository: Option<&'a Repository>,
+    pub repository: Option<&'a RepositoryUrl>,
     /// Where the site is published, with a slash at the end.
     pub site: Option<&'a str>,
-    pub owners: &'a [Owner],
+    pub owners: &'a [BenchmarkOwner],
 }
 
-impl Trace {
+impl IssueTrace {
     /// The line that an issue begins with.
     pub fn line(&self) -> String {
         let state = if self.recovered { "over" } else { "worse" };
@@ -97,7 +97,7 @@ pub fn title(cause: &Cause<'_>) -> String {
 }
 
 /// The text of an issue that is open.
-pub fn body(cause: &Cause<'_>, trace: &Trace, context: &IssueContext<'_>) -> String {
+pub fn body(cause: &Cause<'_>, trace: &IssueTrace, context: &IssueContext<'_>) -> String {
     let mut text = format!("{}\n", trace.line());
     let count = crate::model::counted(cause.members.len(), "benchmark");
     text.push_str(&format!(
@@ -145,7 +145,7 @@ pub fn body(cause: &Cause<'_>, trace: &Trace, context: &IssueContext<'_>) -> Str
 }
 
 /// The text of an issue that is over, above what it said.
-pub fn closing(trace: &Trace, why: &Over, now: Timestamp, old: &str) -> String {
+pub fn closing(trace: &IssueTrace, why: &Over, now: Timestamp, old: &str) -> String {
     let reason = match why {
         Over::Recovered => "the benchmarks are back at their earlier level".to_owned(),
         Over::Accepted { who, why } => format!("accepted by {}: {}", markdown_code(who), markdown_code(why)),
@@ -159,9 +159,9 @@ pub fn closing(trace: &Trace, why: &Over, now: Timestamp, old: &str) -> String {
     format!("{}\n**Closed {}**: {reason}.\n\n{rest}", trace.line(), day(now))
 }
 
-fn ranges(old: &Session, new: &Session, repository: Option<&Repository>) -> String {
-    let iree = Repository::parse("https://github.com/iree-org/iree");
-    let line = |what: &str, range: Option<Range<'_>>, repository: Option<&Repository>| {
+fn ranges(old: &Session, new: &Session, repository: Option<&RepositoryUrl>) -> String {
+    let iree = RepositoryUrl::parse("https://github.com/iree-org/iree");
+    let line = |what: &str, range: Option<Range<'_>>, repository: Option<&RepositoryUrl>| {
         let Some(range) = range else { return String::new() };
         let text = markdown_code(&format!("{}..{}", short(range.from), short(range.to)));
         let url = repository.and_then(|repository| repository.compare(range.from, range.to));
@@ -176,7 +176,7 @@ fn ranges(old: &Session, new: &Session, repository: Option<&Repository>) -> Stri
     }
 }
 
-fn owners(cause: &Cause<'_>, owners: &[Owner]) -> Vec<String> {
+fn owners(cause: &Cause<'_>, owners: &[BenchmarkOwner]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for owner in owners {
         let Ok(glob) = globset::Glob::new(&owner.benchmarks) else { continue };
@@ -193,8 +193,8 @@ fn owners(cause: &Cause<'_>, owners: &[Owner]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn trace() -> Trace {
-        Trace {
+    fn trace() -> IssueTrace {
+        IssueTrace {
             at: "2026-11-20T02:17:00Z".parse().unwrap(),
             size: 0.0831,
             members: vec!["0123abcd".to_owned(), "ffffffff".to_owned()],
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_marker_is_read_back_and_only_a_whole_one_counts() {
         let line = trace().line();
-        assert_eq!(Trace::from_body(&format!("{line}\nmore")), Some(trace()));
+        assert_eq!(IssueTrace::from_body(&format!("{line}\nmore")), Some(trace()));
         for body in [
             format!("hello\n{line}"),
             line.replace(" -->", ""),
@@ -214,27 +214,27 @@ mod tests {
             line.replace("size=831", "size=inf"),
             String::new(),
         ] {
-            assert_eq!(Trace::from_body(&body), None, "{body}");
+            assert_eq!(IssueTrace::from_body(&body), None, "{body}");
         }
     }
 
     #[test]
     fn closing_keeps_what_was_said_and_says_why_once() {
         let now: Timestamp = "2026-12-01T00:00:00Z".parse().unwrap();
-        let over = Trace { recovered: true, ..trace() };
+        let over = IssueTrace { recovered: true, ..trace() };
         let first = closing(&over, &Over::Recovered, now, &format!("{}\nslow", trace().line()));
         let why = Over::Accepted { who: "kim".to_owned(), why: "on purpose @all".to_owned() };
         let second = closing(&over, &why, now, &first);
         assert_eq!(second.matches("**Closed").count(), 1);
         assert!(second.ends_with("\n\nslow") && second.contains("`on purpose @all`"), "{second}");
-        assert_eq!(Trace::from_body(&second), Some(over));
+        assert_eq!(IssueTrace::from_body(&second), Some(over));
     }
 
     #[test]
     fn only_a_handle_is_a_handle() {
-        assert_eq!(Owner::parse("vit*=@org/team").unwrap().handle, "@org/team");
+        assert_eq!(BenchmarkOwner::parse("vit*=@org/team").unwrap().handle, "@org/team");
         for wrong in ["vit*", "vit*=kim", "vit*=@", "vit*=@a/b/c", "vit*=@a b", "[=@kim", "vit*=@a\n@b"] {
-            assert!(Owner::parse(wrong).is_err(), "{wrong}");
+            assert!(BenchmarkOwner::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -25,15 +25,17 @@ mod silence;
 mod spread;
 mod stability;
 
-pub use address::Repository;
-pub use alerts::{Action, AlertPolicy, Known, Plan, plan};
+pub use address::RepositoryUrl;
+pub use alerts::{Action, AlertPlan, AlertPolicy, KnownIssue, plan};
 pub use build::{Site, moved};
 pub use causes::{Cause, Member, causes, key};
 pub use folder::{Folder, FolderError};
-pub use history::{History, Point, Session, Timeline, Track};
-pub use issue::{IssueContext, Owner, body as issue_body, closing as issue_closing, title as issue_title};
+pub use history::{BenchmarkHistory, Point, Session, Timeline, Track};
+pub use issue::{
+    BenchmarkOwner, IssueContext, body as issue_body, closing as issue_closing, title as issue_title,
+};
 pub use moves::{Move, Range, compiler, sources};
-pub use recovery::{Over, Trace};
+pub use recovery::{IssueTrace, Over};
 pub use silence::{Silence, silences};
-pub use spread::Spread;
+pub use spread::ProcessSpread;
 pub use stability::{Unstable, unstable};

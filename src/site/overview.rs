@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use super::address::Repository;
+use super::address::RepositoryUrl;
 use super::benchmark::{in_short, path, ranges};
 use super::causes::{Cause, Member, causes};
-use super::history::{History, Timeline};
+use super::history::{BenchmarkHistory, Timeline};
 use super::layout::{name, page, wide};
 use super::moves::Move;
 use super::plot::{day, spark};
@@ -31,7 +31,7 @@ pub struct Overview<'a> {
     pub silent: &'a [Silence],
     pub unstable: &'a [Unstable<'a>],
     pub now: Timestamp,
-    pub repository: Option<&'a Repository>,
+    pub repository: Option<&'a RepositoryUrl>,
 }
 
 impl Overview<'_> {
@@ -201,7 +201,7 @@ impl Overview<'_> {
         }
     }
 
-    fn row(&self, timeline: &Timeline, benchmark: &str, history: &History) -> Markup {
+    fn row(&self, timeline: &Timeline, benchmark: &str, history: &BenchmarkHistory) -> Markup {
         let main = history.main();
         let newest = main.and_then(|(_, track)| Some((track, track.points.last()?)));
         let last = self.last_move(timeline, benchmark, main.map(|(metric, _)| metric));
@@ -232,7 +232,7 @@ impl Overview<'_> {
         &self,
         timeline: &Timeline,
         benchmark: &str,
-        history: &History,
+        history: &BenchmarkHistory,
         last: Option<&Move>,
     ) -> &'static str {
         let silent = self.silent.iter().any(|silence| {

@@ -32,7 +32,7 @@ pub struct Mark {
 }
 
 /// Values to pixels.
-struct Scale {
+struct PlotScale {
     from: f64,
     span: f64,
     low: f64,
@@ -40,7 +40,7 @@ struct Scale {
     height: f64,
 }
 
-impl Scale {
+impl PlotScale {
     fn new(timeline: &Timeline, values: impl Iterator<Item = f64>, height: f64) -> Self {
         let second = |at: Option<&Session>| at.map_or(0.0, |at| at.began.as_second() as f64);
         let (from, to) = (second(timeline.sessions.first()), second(timeline.sessions.last()));
@@ -63,7 +63,7 @@ impl Scale {
 /// The chart of one metric.
 pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], marks: &[Mark]) -> Markup {
     // What is excluded may lie far out and is drawn at the edge: it must not press the rest flat.
-    let scale = Scale::new(timeline, usual(&track.points).map(|point| point.value), TALL);
+    let scale = PlotScale::new(timeline, usual(&track.points).map(|point| point.value), TALL);
     let began = |session: usize| timeline.sessions[session].began;
     let (mut dots, mut held, mut bars) = (String::new(), String::new(), String::new());
     for point in &track.points {
@@ -138,7 +138,7 @@ pub fn strip(timeline: &Timeline, name: &str) -> Markup {
         .iter()
         .filter_map(|session| Some((session.began, *session.state.get(name)?)))
         .collect();
-    let scale = Scale::new(timeline, known.iter().map(|(_, value)| *value), SMALL);
+    let scale = PlotScale::new(timeline, known.iter().map(|(_, value)| *value), SMALL);
     let mut line = String::new();
     for (began, value) in &known {
         let _ = write!(line, "M{:.1} {:.1}h0", scale.x(*began), scale.y(*value));
@@ -163,7 +163,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// One stretch of equal level after the other.
-fn staircase(timeline: &Timeline, track: &Track, moves: &[Move], scale: &Scale) -> String {
+fn staircase(timeline: &Timeline, track: &Track, moves: &[Move], scale: &PlotScale) -> String {
     let Some((first, last)) = track.points.first().zip(track.points.last()) else { return String::new() };
     let mut path = String::new();
     let mut from = first.session;
@@ -180,7 +180,7 @@ fn staircase(timeline: &Timeline, track: &Track, moves: &[Move], scale: &Scale) 
 }
 
 /// Round values with their heights.
-fn levels(scale: &Scale) -> Vec<(f64, f64)> {
+fn levels(scale: &PlotScale) -> Vec<(f64, f64)> {
     let step = round_step((scale.high - scale.low) / 4.0);
     let first = (scale.low / step).ceil();
     (0..8)
@@ -191,7 +191,7 @@ fn levels(scale: &Scale) -> Vec<(f64, f64)> {
 }
 
 /// Dates along the axis.
-fn dates(scale: &Scale) -> Vec<(String, f64)> {
+fn dates(scale: &PlotScale) -> Vec<(String, f64)> {
     const COUNT: u32 = 6;
     (0..COUNT)
         .filter_map(|at| {

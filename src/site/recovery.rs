@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::causes::{Cause, Member, key};
-use super::history::{History, Timeline};
+use super::history::{BenchmarkHistory, Timeline};
 use crate::stats::describe;
 
 /// Newest sessions whose median is the present level, and sessions before a change that are the old one.
@@ -15,7 +15,7 @@ const LEFT: f64 = 1.0 / 3.0;
 
 /// What a marker holds of an issue.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trace {
+pub struct IssueTrace {
     /// When the new level began, as far as it was known when the issue was opened.
     pub at: Timestamp,
     /// The largest slowdown then, as a log ratio.
@@ -43,7 +43,7 @@ impl std::fmt::Display for Over {
 }
 
 /// Why a cause needs no attention any more, if so.
-pub(super) fn over(timelines: &[Timeline], trace: &Trace, cause: &Cause<'_>) -> Option<Over> {
+pub(super) fn over(timelines: &[Timeline], trace: &IssueTrace, cause: &Cause<'_>) -> Option<Over> {
     let mut accepted = cause.members.iter().map(|member| accepted(member, cause.after()));
     if let Some(Some(first)) = accepted.next()
         && accepted.all(|accepted| accepted.is_some())
@@ -68,7 +68,7 @@ fn accepted(member: &Member<'_>, after: Timestamp) -> Option<Over> {
 
 /// Whether every benchmark of an issue is back near the level that it had before. One that is no longer measured
 /// has not recovered.
-pub(super) fn has_recovered(timelines: &[Timeline], trace: &Trace) -> bool {
+pub(super) fn has_recovered(timelines: &[Timeline], trace: &IssueTrace) -> bool {
     let mut found = 0;
     for timeline in timelines {
         for (benchmark, history) in &timeline.benchmarks {
@@ -86,7 +86,7 @@ pub(super) fn has_recovered(timelines: &[Timeline], trace: &Trace) -> bool {
 }
 
 /// The present level against the one before, as a log ratio.
-fn slowdown_left(timeline: &Timeline, history: &History, at: Timestamp) -> Option<f64> {
+fn slowdown_left(timeline: &Timeline, history: &BenchmarkHistory, at: Timestamp) -> Option<f64> {
     let (_, track) = history.main()?;
     let costs = track.costs()?;
     let split = track.points.iter().position(|point| timeline.sessions[point.session].began >= at)?;

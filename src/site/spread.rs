@@ -14,16 +14,16 @@ const SLOWER: f64 = 0.05;
 
 /// How the processes of one session lie about the typical one, as costs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spread {
+pub struct ProcessSpread {
     /// From the quickest process to the typical one.
     pub below: f64,
     /// By how much the slowest one is slower than the typical one, where it is slow; `None` where too little is known.
     pub slow: Option<f64>,
 }
 
-impl Spread {
+impl ProcessSpread {
     /// Of the first `count` processes, which all benchmarks of the session have.
-    pub fn new(costs: &[f64], count: usize, earlier: impl DoubleEndedIterator<Item = Spread>) -> Self {
+    pub fn new(costs: &[f64], count: usize, earlier: impl DoubleEndedIterator<Item = ProcessSpread>) -> Self {
         let costs = &costs[..count.min(costs.len())];
         let known = costs.len() >= LEAST && costs.iter().all(|cost| cost.is_finite());
         let Some(typical) = describe::median(costs).filter(|_| known) else {

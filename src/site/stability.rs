@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use super::history::{History, Point, Timeline};
+use super::history::{BenchmarkHistory, Point, Timeline};
 use super::plot::day;
 use crate::model::counted;
 use crate::report::{change, percent};
@@ -100,6 +100,6 @@ fn of_suite(timeline: &Timeline) -> Vec<Unstable<'_>> {
     found.collect()
 }
 
-fn points(history: &History) -> impl Iterator<Item = &Point> {
+fn points(history: &BenchmarkHistory) -> impl Iterator<Item = &Point> {
     history.main().into_iter().flat_map(|(_, track)| &track.points)
 }

@@ -26,7 +26,7 @@ pub struct Moments {
 
 impl Moments {
     /// `None` below two values.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         Some(Self {
             n: values.len() as f64,
             mean: describe::mean(values)?,

@@ -1,7 +1,7 @@
 //! Repetitions that fall on a grid.
 
 use super::difference_density::{BANDWIDTH, REACH, STEP, Table, kernel};
-use super::scores::Block;
+use super::scores::BlockCosts;
 
 /// Distance up to which a comb is looked for: four slices of a scheduler in a repetition, or more.
 const COMB_REACH: f64 = 0.35;
@@ -14,7 +14,7 @@ const TOOTH: f64 = 3.0;
 /// amount, in proportion to how often they agree, where hardly any differ by less than that amount. Noise
 /// falls off from zero and has none; waiting for whole slices of a scheduler makes it. Such repetitions say
 /// how often the process waited, and little about what it computed.
-pub fn comb(blocks: &[Block]) -> f64 {
+pub fn comb(blocks: &[BlockCosts]) -> f64 {
     let kernel = kernel();
     let mut table = Table::zeros(-REACH * BANDWIDTH, COMB_REACH + REACH * BANDWIDTH);
     for process in blocks.iter().flatten() {

@@ -63,14 +63,14 @@ fn place(low: f64, cells: usize, x: f64) -> Option<(usize, f64)> {
 /// Several tables on one grid. All have a value in a cell before any has one in the next, because they are asked for
 /// the same place.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub struct TableGrid {
     low: f64,
     cells: usize,
     count: usize,
     values: Vec<f64>,
 }
 
-impl Columns {
+impl TableGrid {
     pub fn new(tables: &[Table]) -> Self {
         let (low, cells) = tables.first().map_or((0.0, 1), |table| (table.low, table.values.len()));
         let count = tables.len();

@@ -84,7 +84,7 @@ pub fn student_quantile(alpha: f64, df: f64) -> f64 {
     FOUND.with_borrow_mut(|found| {
         let place = &mut found[place_of(alpha, df)];
         if (place.alpha, place.df) != (alpha, df) {
-            *place = Found { alpha, df, quantile: inverted(alpha, df) };
+            *place = CachedQuantile { alpha, df, quantile: inverted(alpha, df) };
         }
         place.quantile
     })
@@ -159,7 +159,7 @@ pub fn digamma(x: f64) -> f64 {
 
 /// A quantile that was asked for before.
 #[derive(Clone, Copy)]
-struct Found {
+struct CachedQuantile {
     alpha: f64,
     df: f64,
     quantile: f64,
@@ -171,8 +171,8 @@ const PLACES: usize = 256;
 
 thread_local! {
     // NaN equals nothing, so an empty place answers nothing.
-    static FOUND: RefCell<[Found; PLACES]> =
-        const { RefCell::new([Found { alpha: f64::NAN, df: f64::NAN, quantile: f64::NAN }; PLACES]) };
+    static FOUND: RefCell<[CachedQuantile; PLACES]> =
+        const { RefCell::new([CachedQuantile { alpha: f64::NAN, df: f64::NAN, quantile: f64::NAN }; PLACES]) };
 }
 
 /// Multiplying by 2^64 over the golden ratio spreads the bits of both; the upper eight are the place.

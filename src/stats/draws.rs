@@ -1,7 +1,7 @@
 //! The labels that the schedule could have drawn instead, as the order of the processes shows them.
 
 use super::randomisation::{Contribution, tail};
-use super::scores::{Block, Scored};
+use super::scores::{BlockCosts, Scored};
 
 /// What a coin decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Draws {
     /// A block that is no mirror image was drawn by two coins. If all blocks of a session with two coins are mirror
     /// images, which happens once in 2ⁿ sessions, then one coin a block is what is left of them; the p of pairs
     /// is made larger by what that leaves out.
-    pub fn of_blocks(blocks: &[Block]) -> Self {
+    pub fn of_blocks(blocks: &[BlockCosts]) -> Self {
         if blocks.iter().any(alternates) { Self::Pairs } else { Self::Blocks }
     }
 
@@ -63,7 +63,7 @@ fn drawn_by_pairs(blocks: usize) -> f64 {
 }
 
 /// Base first in both pairs, or head in both.
-fn alternates(block: &Block) -> bool {
+fn alternates(block: &BlockCosts) -> bool {
     let side = |slot: u8| {
         let mut found = block.iter().filter(|process| process.slot == slot);
         found.next().filter(|_| found.next().is_none()).map(|process| process.head)
@@ -113,11 +113,11 @@ fn contrast(block: &[Scored], is_head: impl Fn(&Scored, usize) -> bool) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::scores::Process;
+    use crate::stats::scores::ProcessCosts;
 
-    fn block(sides: &[bool]) -> Block {
+    fn block(sides: &[bool]) -> BlockCosts {
         let process =
-            |(slot, head): (usize, &bool)| Process { slot: slot as u8, head: *head, costs: vec![0.0] };
+            |(slot, head): (usize, &bool)| ProcessCosts { slot: slot as u8, head: *head, costs: vec![0.0] };
         sides.iter().enumerate().map(process).collect()
     }
 

@@ -14,18 +14,18 @@
 use smallvec::SmallVec;
 
 use super::describe;
-use super::difference_density::{BANDWIDTH, Columns, Differences, REACH, STEP, Table, kernel, sum};
+use super::difference_density::{BANDWIDTH, Differences, REACH, STEP, Table, TableGrid, kernel, sum};
 
 /// One process of a block: its place in the schedule, its side, and logarithms of its repetitions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Process {
+pub struct ProcessCosts {
     pub slot: u8,
     pub head: bool,
     pub costs: Vec<f64>,
 }
 
 /// The processes of one block, base's before head's.
-pub type Block = Vec<Process>;
+pub type BlockCosts = Vec<ProcessCosts>;
 
 /// Weight of a process's own block and of all blocks together.
 const OWN: f64 = 0.6;
@@ -49,7 +49,7 @@ fn distances() -> impl Iterator<Item = f64> {
 
 /// Of one process: its place and side, and what its own side says of it.
 #[derive(Debug, Clone)]
-struct Profile {
+struct ProcessScores {
     slot: u8,
     head: bool,
     middle: f64,
@@ -60,9 +60,9 @@ struct Profile {
 /// The scores of all processes of one row, for every shift of head.
 #[derive(Debug, Clone)]
 pub struct Scores {
-    blocks: Vec<Vec<Profile>>,
+    blocks: Vec<Vec<ProcessScores>>,
     /// By side, the densities of its processes' differences to the other side, unshifted; and their sums.
-    across: [Columns; 2],
+    across: [TableGrid; 2],
     sums: [Table; 2],
     /// Head's median less base's: head's costs are kept less this, so that the tables need not reach from one
     /// side to the other.
@@ -80,7 +80,7 @@ pub struct Scored {
 }
 
 /// Largest difference of the block's sides that other labels could give: label-blind. Sorts the scores.
-fn largest(block: &[Profile], scores: &mut [f64]) -> f64 {
+fn largest(block: &[ProcessScores], scores: &mut [f64]) -> f64 {
     scores.sort_unstable_by(f64::total_cmp);
     let (low, high) = scores.split_at(block.iter().filter(|process| !process.head).count());
     mean(high) - mean(low)
@@ -92,12 +92,12 @@ fn mean(values: &[f64]) -> f64 {
 
 impl Scores {
     /// `None` without a block that has repetitions of both sides, or where a value is not finite.
-    pub fn new(blocks: &[Block]) -> Option<Self> {
-        let has = |block: &Block, head: bool| block.iter().any(|process| process.head == head);
-        let usable = |process: &Process| {
+    pub fn new(blocks: &[BlockCosts]) -> Option<Self> {
+        let has = |block: &BlockCosts, head: bool| block.iter().any(|process| process.head == head);
+        let usable = |process: &ProcessCosts| {
             !process.costs.is_empty() && process.costs.iter().all(|value| value.is_finite())
         };
-        let whole = |block: &Block| has(block, true) && has(block, false) && block.iter().all(usable);
+        let whole = |block: &BlockCosts| has(block, true) && has(block, false) && block.iter().all(usable);
         if blocks.is_empty() || !blocks.iter().all(whole) {
             return None;
         }
@@ -115,8 +115,9 @@ impl Scores {
             all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| (low.min(v), high.max(v)));
         let (kernel, margin) = (kernel(), REACH * BANDWIDTH + STEP);
         let span = (high - low).min(FARTHEST);
-        let count = |blocks: &[Block]| blocks.iter().flatten().map(|p| p.costs.len()).sum::<usize>() as f64;
-        let add = |into: &mut [Table; 2], blocks: &[Block], weight: f64| {
+        let count =
+            |blocks: &[BlockCosts]| blocks.iter().flatten().map(|p| p.costs.len()).sum::<usize>() as f64;
+        let add = |into: &mut [Table; 2], blocks: &[BlockCosts], weight: f64| {
             for process in blocks.iter().flatten() {
                 into[usize::from(process.head)].add(&process.costs, weight, &kernel);
             }
@@ -128,12 +129,12 @@ impl Scores {
             let mut here = everywhere.clone();
             let own = std::slice::from_ref(block);
             add(&mut here, own, OWN / count(own));
-            let mut profile = |process: &Process| {
+            let mut profile = |process: &ProcessCosts| {
                 let to =
                     |head: bool| Differences::new(&process.costs, &here[usize::from(head)], span + margin);
                 let own = to(process.head);
                 across[usize::from(process.head)].push(to(!process.head).table());
-                Profile {
+                ProcessScores {
                     slot: process.slot,
                     head: process.head,
                     middle: describe::median(&process.costs).unwrap_or_default(),
@@ -144,7 +145,7 @@ impl Scores {
         });
         let blocks = profiles.collect();
         let (sums, across) =
-            (across.each_ref().map(|side| sum(side)), across.map(|side| Columns::new(&side)));
+            (across.each_ref().map(|side| sum(side)), across.map(|side| TableGrid::new(&side)));
         Some(Self { blocks, across, sums, center, span })
     }
 
@@ -176,9 +177,9 @@ impl Scores {
     /// crude, and never blind to sides that lie far apart.
     pub fn ranks(&self, shift: f64) -> Vec<Vec<Scored>> {
         let shift = shift - self.center;
-        let moved = |p: &Profile| if p.head { p.middle - shift } else { p.middle };
+        let moved = |p: &ProcessScores| if p.head { p.middle - shift } else { p.middle };
         let sorted = describe::sorted(&self.blocks.iter().flatten().map(moved).collect::<Vec<f64>>());
-        let rank = |p: &Profile| {
+        let rank = |p: &ProcessScores| {
             let (own, all) = (moved(p), sorted.len());
             let (below, not_above) =
                 (sorted.partition_point(|other| *other < own), sorted.partition_point(|other| *other <= own));
@@ -193,21 +194,22 @@ impl Scores {
         let shift = shift - self.center;
         let processes = self.blocks.iter().map(Vec::len).sum();
         let count = distances().count();
-        let (mut scores, mut workspace) = (Values::from_elem(0.0, count * processes), Workspace::default());
+        let (mut scores, mut workspace) =
+            (ScoreValues::from_elem(0.0, count * processes), Workspace::default());
         let found: SmallVec<[Separated; 16]> = distances()
             .zip(scores.chunks_exact_mut(processes))
             .enumerate()
             .map(|(at, (x, scores))| self.separated(shift, at, x, scores, &mut workspace))
             .collect();
         let most = found.iter().map(|one| one.separation).fold(f64::NEG_INFINITY, f64::max);
-        let mut mean = Values::from_elem(0.0, processes);
+        let mut mean = ScoreValues::from_elem(0.0, processes);
         for (one, scores) in found.iter().zip(scores.chunks_exact(processes)) {
             let weight = ((one.separation - most) / SHARPNESS).exp() / one.size;
             mean.iter_mut().zip(scores).for_each(|(into, score)| *into += weight * score);
         }
         let mut mean = mean.into_iter();
         let mut scored =
-            |p: &Profile| Scored { slot: p.slot, head: p.head, score: mean.next().unwrap_or(0.0) };
+            |p: &ProcessScores| Scored { slot: p.slot, head: p.head, score: mean.next().unwrap_or(0.0) };
         self.blocks.iter().map(|block| block.iter().map(&mut scored).collect()).collect()
     }
 
@@ -242,7 +244,7 @@ impl Scores {
 }
 
 /// Scores of sixteen blocks at all distances, on the stack: a row asks dozens of times.
-type Values = SmallVec<[f64; 1024]>;
+type ScoreValues = SmallVec<[f64; 1024]>;
 
 /// Memory that the distances share.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::comb::comb;
 use super::difference_density::BANDWIDTH;
 use super::draws::Draws;
-use super::scores::{Block, Scores};
+use super::scores::{BlockCosts, Scores};
 
 /// Share of the level for near pairs; the rest is for ranks, which see that far shifts are wrong.
 const NEAR_SHARE: f64 = 0.9;
@@ -30,7 +30,7 @@ const BISECTIONS: u32 = 6;
 
 /// One shift that was asked about.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Asked {
+struct AskedShift {
     /// Distance from the estimate.
     away: f64,
     /// p of "the true shift is this or less", below the estimate; of "this or more", above it.
@@ -58,7 +58,7 @@ const LEVEL_Z: f64 = 1.645;
 
 /// What was made to answer.
 #[derive(Debug, Default)]
-struct Answers {
+struct ShiftCache {
     /// Made again where they are missing: they take a thousand times the memory of the blocks.
     scores: Option<Scores>,
     /// By the bits of the shift: bounds at several levels ask for the same shifts.
@@ -68,8 +68,8 @@ struct Answers {
 /// The answer of one row's blocks.
 #[derive(Debug)]
 pub struct Shift {
-    blocks: Vec<Block>,
-    answers: Mutex<Answers>,
+    blocks: Vec<BlockCosts>,
+    answers: Mutex<ShiftCache>,
     draws: Draws,
     /// The smallest p that any scores could give.
     finest: f64,
@@ -78,8 +78,8 @@ pub struct Shift {
     support: f64,
     range: (f64, f64),
     /// Candidates below and above the estimate, the nearest first.
-    below: Vec<Asked>,
-    above: Vec<Asked>,
+    below: Vec<AskedShift>,
+    above: Vec<AskedShift>,
     standard_error: f64,
 }
 
@@ -101,7 +101,7 @@ impl Towards {
 
 impl Shift {
     /// `None` where the blocks can't be scored.
-    pub fn new(blocks: Vec<Block>) -> Option<Self> {
+    pub fn new(blocks: Vec<BlockCosts>) -> Option<Self> {
         let scores = Scores::new(&blocks)?;
         let estimate = mode(&scores);
         let draws = Draws::of_blocks(&blocks);
@@ -127,16 +127,16 @@ impl Shift {
 
     /// Frees what is only needed to answer. The next question makes it again.
     pub fn put_away(&self) {
-        *self.answers() = Answers::default();
+        *self.answers() = ShiftCache::default();
     }
 
-    fn answers(&self) -> MutexGuard<'_, Answers> {
+    fn answers(&self) -> MutexGuard<'_, ShiftCache> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The shifts on one side of the estimate that might be the true one: those that pairs agree with, and none,
     /// whatever the pairs say, because most changes change nothing.
-    fn candidates(&self, scores: &Scores, towards: Towards) -> Vec<Asked> {
+    fn candidates(&self, scores: &Scores, towards: Towards) -> Vec<AskedShift> {
         let sign = towards.outwards();
         let end = self.end(towards);
         let enough = CANDIDATE * scores.agreement(self.estimate);
@@ -144,8 +144,8 @@ impl Shift {
         let cells = (end / BANDWIDTH) as u32;
         let away = (1..=cells).map(|cell| f64::from(cell) * BANDWIDTH).filter(agrees);
         let none = (-self.estimate * sign > 0.0).then_some(-self.estimate * sign);
-        let ask = |away: f64| Asked { away, p: self.p_by(scores, self.estimate + sign * away, towards) };
-        let mut asked: Vec<Asked> = away.chain(none).map(ask).collect();
+        let ask = |away: f64| AskedShift { away, p: self.p_by(scores, self.estimate + sign * away, towards) };
+        let mut asked: Vec<AskedShift> = away.chain(none).map(ask).collect();
         asked.sort_by(|a, b| a.away.total_cmp(&b.away));
         asked
     }
@@ -208,7 +208,7 @@ impl Shift {
         self.standard_error
     }
 
-    fn asked(&self, towards: Towards) -> &[Asked] {
+    fn asked(&self, towards: Towards) -> &[AskedShift] {
         match towards {
             Towards::Above => &self.below,
             Towards::Below => &self.above,
@@ -331,12 +331,12 @@ mod tests {
     use rand_chacha::ChaCha12Rng;
 
     use super::*;
-    use crate::stats::scores::Process;
+    use crate::stats::scores::ProcessCosts;
 
     /// Pairs drawn by coins; every process has `repetitions` that vary by `noise`, and head's are `shift` larger.
-    fn session(blocks: usize, repetitions: usize, noise: f64, shift: f64, seed: u64) -> Vec<Block> {
+    fn session(blocks: usize, repetitions: usize, noise: f64, shift: f64, seed: u64) -> Vec<BlockCosts> {
         let mut random = ChaCha12Rng::seed_from_u64(seed);
-        let mut one_block = || -> Block {
+        let mut one_block = || -> BlockCosts {
             let coins: [bool; 2] = [random.random(), random.random()];
             let mut process = |slot: u8| {
                 let head = coins[usize::from(slot / 2)] == slot.is_multiple_of(2);
@@ -345,14 +345,14 @@ mod tests {
                     let wave: f64 = (0..4).map(|_| random.random::<f64>() - 0.5).sum();
                     level + noise * wave + if head { shift } else { 0.0 }
                 });
-                Process { slot, head, costs: costs.collect() }
+                ProcessCosts { slot, head, costs: costs.collect() }
             };
             (0..4).map(&mut process).collect()
         };
         (0..blocks).map(|_| one_block()).collect()
     }
 
-    fn changed(blocks: &[Block], change: impl Fn(&mut Process)) -> Vec<Block> {
+    fn changed(blocks: &[BlockCosts], change: impl Fn(&mut ProcessCosts)) -> Vec<BlockCosts> {
         let mut blocks = blocks.to_vec();
         blocks.iter_mut().flatten().for_each(change);
         blocks
@@ -409,7 +409,7 @@ mod tests {
         let scaled = changed(&blocks, |process| process.costs.iter_mut().for_each(|cost| *cost += 13.8));
         let slowed =
             changed(&blocks, |p| p.costs.iter_mut().for_each(|c| *c += if p.head { 0.7 } else { 0.0 }));
-        let of = |blocks: &[Block]| {
+        let of = |blocks: &[BlockCosts]| {
             let shift = Shift::new(blocks.to_vec()).unwrap();
             [shift.lower(0.01), shift.estimate(), shift.upper(0.01)]
         };

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::files::{self, Draft};
+use crate::files::{self, FileDraft};
 
 use super::{Change, Files, StoreError};
 
@@ -52,7 +52,7 @@ impl Directory {
         let io = |source| StoreError::Io { action: "write", path: path.clone(), source };
         fs::create_dir_all(folder).map_err(io)?;
         files::sweep_drafts(&path);
-        let mut file = Draft::open(&path).map_err(io)?;
+        let mut file = FileDraft::open(&path).map_err(io)?;
         file.write_all(bytes).map_err(io)?;
         file.commit_new().map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => StoreError::Exists { path: name.to_owned() },

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::update::append;
-use super::{BaselineFolder, Change, Fault, Files, Loaded, RunName, StoreError, Stored, baseline_folders};
+use super::{
+    BaselineFolder, Change, Fault, Files, LoadedFile, RunName, StoreError, Stored, baseline_folders,
+};
 
 /// What was copied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Exported {
+pub struct ExportedSessions {
     pub sessions: usize,
     pub acceptances: usize,
     /// Sessions and acceptances that were there before.
@@ -20,8 +22,8 @@ pub struct Exported {
 const AT_ONCE: usize = 64;
 
 /// Copies every session and acceptance that `to` lacks, under the same names. An interrupted copy is finished by the next.
-pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<Exported, StoreError> {
-    let mut exported = Exported::default();
+pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<ExportedSessions, StoreError> {
+    let mut exported = ExportedSessions::default();
     for (suite, testbed) in baseline_folders(from)? {
         let folder = format!("{suite}/{testbed}");
         let baseline = BaselineFolder::open_folder(from, folder.clone())?;
@@ -37,8 +39,8 @@ pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<Exported, StoreErr
             let mut sessions = Vec::new();
             for name in batch {
                 match baseline.load(from, name)? {
-                    Loaded::Run(stored) => sessions.push(stored),
-                    Loaded::Unusable(fault) => exported.faults.push(fault),
+                    LoadedFile::Run(stored) => sessions.push(stored),
+                    LoadedFile::Unusable(fault) => exported.faults.push(fault),
                 }
             }
             let (written, known) = copy(to, &there, &sessions)?;

@@ -23,7 +23,7 @@ pub struct Stored {
 /// What a file of a run holds.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "it is matched where it is made, and never kept")]
-pub enum Loaded {
+pub enum LoadedFile {
     Run(Stored),
     Unusable(Fault),
 }
@@ -90,10 +90,10 @@ impl BaselineFolder {
     }
 
     /// Loads one run. It is an error only if reading fails.
-    pub fn load(&self, files: &dyn Files, name: &RunName) -> Result<Loaded, StoreError> {
+    pub fn load(&self, files: &dyn Files, name: &RunName) -> Result<LoadedFile, StoreError> {
         let path = self.run_path(name);
         let read = self.encoding.read(&files.read(&path)?).map_err(|error| fault(path, &error));
-        Ok(read.and_then(|file| self.checked(name, file)).map_or_else(Loaded::Unusable, Loaded::Run))
+        Ok(read.and_then(|file| self.checked(name, file)).map_or_else(LoadedFile::Unusable, LoadedFile::Run))
     }
 
     /// A file that was read already, if it lies where its content says that it belongs.

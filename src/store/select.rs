@@ -12,7 +12,7 @@ use crate::record::{AcceptanceFile, OutcomeStatus};
 use super::name;
 use super::quarantine::is_released;
 use super::similar::{self, SimilarTestbed};
-use super::{BaselineFolder, Fault, Files, Loaded, RunName, StoreError, Stored};
+use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored};
 
 /// Files opened per wanted session before the search stops, so that a baseline with a thousand quarantined runs is not
 /// read completely.
@@ -202,8 +202,8 @@ fn newest(
         baseline.prefetch(files, &batch)?;
         for name in &batch {
             let stored = match baseline.load(files, name)? {
-                Loaded::Run(stored) => stored,
-                Loaded::Unusable(fault) => {
+                LoadedFile::Run(stored) => stored,
+                LoadedFile::Unusable(fault) => {
                     faults.push(fault);
                     continue;
                 }

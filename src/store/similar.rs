@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::model::Testbed;
 
-use super::{BaselineFolder, Files, Loaded, RunName, StoreError, folder_name};
+use super::{BaselineFolder, Files, LoadedFile, RunName, StoreError, folder_name};
 
 /// Testbeds that differ in more facts are not listed.
 const MAX_DIFFERENCES: usize = 3;
@@ -36,7 +36,7 @@ pub(super) fn similar_testbeds(
         }
         let baseline = BaselineFolder::open_folder(files, format!("{folder}/{testbed}"))?;
         let Some(newest) = baseline.newest(files).next().transpose()? else { continue };
-        let Loaded::Run(stored) = baseline.load(files, &newest)? else { continue };
+        let LoadedFile::Run(stored) = baseline.load(files, &newest)? else { continue };
         let differences = differences(&stored.file.testbed.facts, &wanted.facts);
         if differences.len() <= MAX_DIFFERENCES {
             found.push(SimilarTestbed { testbed: stored.file.testbed.id, newest, differences });

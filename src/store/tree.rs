@@ -9,13 +9,13 @@ use super::{Change, Files, StoreError};
 
 /// A read-only folder in a commit's tree.
 #[derive(Debug)]
-pub struct Tree<'a> {
+pub struct CommitTree<'a> {
     repository: &'a Repository,
     commit: String,
     folder: String,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> CommitTree<'a> {
     /// `folder` is relative to the top of the repository.
     pub fn new(repository: &'a Repository, commit: impl Into<String>, folder: impl Into<String>) -> Self {
         Self { repository, commit: commit.into(), folder: folder.into() }
@@ -37,7 +37,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-impl Files for Tree<'_> {
+impl Files for CommitTree<'_> {
     fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
         self.entries(folder, true)
     }

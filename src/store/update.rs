@@ -5,7 +5,9 @@ use crate::model::SideName;
 use crate::record::{BaselineFile, QuarantineRecord, RunFile};
 
 use super::select::{HistoryQuery, Selection, history_for_gate};
-use super::{BaselineFolder, Change, Files, Loaded, RunName, StoreError, judged_side, quarantine, summarise};
+use super::{
+    BaselineFolder, Change, Files, LoadedFile, RunName, StoreError, judged_side, quarantine, summarise,
+};
 
 /// Names that are tried for one run. If two sessions have the same second, the second try contains a hash; a third is
 /// needed only if another writer interferes.
@@ -100,7 +102,7 @@ fn find_stored(
     name: &RunName,
 ) -> Result<Option<(String, BaselineFile)>, StoreError> {
     for candidate in baseline.runs_like(files, name)? {
-        if let Loaded::Run(stored) = baseline.load(files, &candidate)?
+        if let LoadedFile::Run(stored) = baseline.load(files, &candidate)?
             && stored.file.session == run.session
         {
             return Ok(Some((baseline.run_path(&candidate), stored.file)));
@@ -128,7 +130,7 @@ pub(super) fn append(
             Ok(()) => return Ok((path, false)),
             Err(StoreError::Exists { .. }) if tries < TRIES => {
                 // Another writer stored this session, or a request was repeated whose answer was lost.
-                if let Loaded::Run(stored) = baseline.load(files, &name)?
+                if let LoadedFile::Run(stored) = baseline.load(files, &name)?
                     && stored.file.session == file.session
                 {
                     return Ok((path, true));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BaselineFolder, Fault, Files, Loaded, StoreError, baseline_folders};
+use super::{BaselineFolder, Fault, Files, LoadedFile, StoreError, baseline_folders};
 
 /// The contents of a whole baseline, and the files that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,8 +37,8 @@ pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
             baseline.prefetch(files, batch)?;
             for name in batch {
                 let stored = match baseline.load(files, name)? {
-                    Loaded::Run(stored) => stored,
-                    Loaded::Unusable(fault) => {
+                    LoadedFile::Run(stored) => stored,
+                    LoadedFile::Unusable(fault) => {
                         verified.faults.push(fault);
                         continue;
                     }

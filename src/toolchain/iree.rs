@@ -33,7 +33,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(pin: &Pin, lock: &Lock) -> Result<Self, ToolchainError> {
+    fn from_pin(pin: &Pin, lock: &Lock) -> Result<Self, ToolchainError> {
         let what = format!("IREE {}", pin.version);
         match &pin.source {
             ToolSource::Url { compiler, runtime } => {
@@ -79,7 +79,7 @@ pub async fn ensure(
         progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &what, note, took });
         return Ok(installed);
     }
-    let wanted = Wanted::of(pin, lock)?;
+    let wanted = Wanted::from_pin(pin, lock)?;
     let place = ToolPlace::new(cache, "tools", &wanted.digest());
     let note = if place.is_installed() { "verified" } else { "installed" };
     progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &wanted.what });
@@ -110,7 +110,7 @@ pub async fn release(
     }
     let mut found = Lock { file: lock.file.clone(), ..Lock::default() };
     found.put_tools(pin_tools(&pin(String::new()), cache, progress, cancel).await?);
-    let wanted = Wanted::of(&pin(String::new()), &found)?;
+    let wanted = Wanted::from_pin(&pin(String::new()), &found)?;
     let place = ToolPlace::new(cache, "tools", &wanted.digest());
     if !place.is_installed() {
         progress.on(Event::Note(&format!("installing {}", wanted.what)));
@@ -136,7 +136,7 @@ pub async fn verify(
     if let ToolSource::Path(root) = &pin.source {
         return local::tools(pin, &resolved(lock, root), progress, cancel).await;
     }
-    let wanted = Wanted::of(pin, lock)?;
+    let wanted = Wanted::from_pin(pin, lock)?;
     let place = ToolPlace::new(cache, "tools", &wanted.digest());
     if !place.is_installed() {
         return Err(ToolchainError::NotInstalled { what: wanted.what });

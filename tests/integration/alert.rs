@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
-use benchgate::site::{Action, AlertPolicy, History, Known, Timeline, Trace, plan};
+use benchgate::site::{Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Timeline, plan};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -43,11 +43,11 @@ fn nights(changes: &[f64]) -> Vec<Timeline> {
         track.points.push(point(session, 1e6 * (change + noise).exp()));
     }
     let tracks = BTreeMap::from([("latency".to_owned(), track)]);
-    timeline.benchmarks.insert("vit/gpu/main".to_owned(), History { tracks, failures: Vec::new() });
+    timeline.benchmarks.insert("vit/gpu/main".to_owned(), BenchmarkHistory { tracks, failures: Vec::new() });
     vec![timeline]
 }
 
-fn decided<'a>(timelines: &'a [Timeline], known: &[Known]) -> Vec<Action<'a>> {
+fn decided<'a>(timelines: &'a [Timeline], known: &[KnownIssue]) -> Vec<Action<'a>> {
     let now = timelines[0].newest().unwrap().began;
     plan(timelines, known, now, &AlertPolicy::default()).actions
 }
@@ -73,8 +73,8 @@ fn evidence_that_opens_no_issue_keeps_one_up_to_date() {
     assert!(decided(&timelines, &[]).is_empty());
     let at = timelines[0].sessions[54].began;
     let members = vec![benchgate::site::key(&timelines[0], "vit/gpu/main")];
-    let trace = Trace { at, size: 0.02, members, recovered: false };
-    let known = [Known { number: 7, open: true, trace }];
+    let trace = IssueTrace { at, size: 0.02, members, recovered: false };
+    let known = [KnownIssue { number: 7, open: true, trace }];
     assert!(matches!(decided(&timelines, &known)[..], [Action::Update { number: 7, .. }]));
 }
 

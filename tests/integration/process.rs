@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use benchgate::process::{Cancel, Command, Containment, Exit, Finished, Reply, Session, containment, run};
+use benchgate::process::{
+    Cancel, Command, Containment, Exit, Finished, ProgramSession, Reply, containment, run,
+};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -348,7 +350,7 @@ async fn where_a_cgroup_can_be_made_the_tool_is_in_it_and_it_is_removed() {
 async fn a_session_answers_line_by_line() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("talk.log");
-    let mut session = Session::start(&fake(&["talk"]).log(&log)).await.unwrap();
+    let mut session = ProgramSession::start(&fake(&["talk"]).log(&log)).await.unwrap();
     for line in ["one", r#"{"two": 2}"#] {
         assert_eq!(session.request(line, &Cancel::new()).await.unwrap(), Reply::Line(line.into()));
     }
@@ -361,7 +363,7 @@ async fn a_session_answers_line_by_line() {
 #[tokio::test]
 async fn a_session_that_crashes_ends_and_says_how() {
     for (order, signal) in [("crash", 11), ("half", 9)] {
-        let mut session = Session::start(&fake(&["talk"])).await.unwrap();
+        let mut session = ProgramSession::start(&fake(&["talk"])).await.unwrap();
         assert_eq!(session.request(order, &Cancel::new()).await.unwrap(), Reply::Ended);
         assert_eq!(session.finish(LONG).await.unwrap().exit, Exit::Signal(signal));
     }
@@ -371,7 +373,7 @@ async fn a_session_that_crashes_ends_and_says_how() {
 async fn a_session_that_hangs_times_out_by_request() {
     let mut command = fake(&["talk"]);
     command.timeout = Duration::from_millis(300);
-    let mut session = Session::start(&command).await.unwrap();
+    let mut session = ProgramSession::start(&command).await.unwrap();
     assert_eq!(session.request("hang", &Cancel::new()).await.unwrap(), Reply::TimedOut);
     assert_eq!(session.finish(LONG).await.unwrap().exit, Exit::TimedOut(command.timeout));
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use benchgate::git::{DataBranch, Edit, GitError, Remote, Token};
+use benchgate::git::{DataBranch, Edit, GitError, GitToken, Remote};
 use benchgate::process::{self, Cancel, Command, Finished, ProcessError};
 use benchgate::store::{Branch, Change, Directory, Files, StoreError};
 
@@ -17,7 +17,7 @@ fn git(command: &Command) -> Result<Finished, ProcessError> {
 }
 
 fn remote(url: &str, token: &str) -> Remote {
-    Remote::new(url, Token::new(token), Vec::new()).unwrap()
+    Remote::new(url, GitToken::new(token), Vec::new()).unwrap()
 }
 
 fn open(server: &GitServer) -> Branch<'static> {

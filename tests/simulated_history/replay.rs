@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use benchgate::model::{Better, MetricKind, Unit};
 use benchgate::record::{AcceptanceFile, AcceptanceSchema};
 use benchgate::site::{
-    Action, AlertPolicy, History, Known, Point, Session, Spread, Timeline, Trace, Track, plan,
+    Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Point, ProcessSpread, Session, Timeline,
+    Track, plan,
 };
 use jiff::{SignedDuration, Timestamp};
 use rand::{Rng, SeedableRng};
@@ -118,7 +119,7 @@ pub fn night_session(began: Timestamp, commit: Option<String>) -> Session {
 
 /// A value that all processes of a session have.
 pub fn point(session: usize, value: f64) -> Point {
-    let (low, high, spread) = (value, value, Spread::default());
+    let (low, high, spread) = (value, value, ProcessSpread::default());
     Point { session, value, low, high, processes: 8, held: false, spread }
 }
 
@@ -129,10 +130,10 @@ pub fn play(seed: u64, noise: f64, planted: &[Change]) -> Year {
     let mut timeline = Timeline::new("zoo", "gpu");
     for benchmark in 0..BENCHMARKS {
         let tracks = BTreeMap::from([("latency".to_owned(), track())]);
-        timeline.benchmarks.insert(name(benchmark), History { tracks, failures: Vec::new() });
+        timeline.benchmarks.insert(name(benchmark), BenchmarkHistory { tracks, failures: Vec::new() });
     }
     let mut timelines = vec![timeline];
-    let mut issues: Vec<Known> = Vec::new();
+    let mut issues: Vec<KnownIssue> = Vec::new();
     let mut year = Year::default();
     for night in 0..NIGHTS {
         // Some nights fail, and one week the machine is off.
@@ -190,23 +191,23 @@ fn acceptance(from: &str, now: Timestamp) -> AcceptanceFile {
 }
 
 /// What GitHub would then list: through the marker, as the next night reads it.
-fn apply(action: Action<'_>, night: usize, issues: &mut Vec<Known>, year: &mut Year) {
-    let stored = |trace: &Trace| Trace::from_body(&trace.line()).unwrap();
+fn apply(action: Action<'_>, night: usize, issues: &mut Vec<KnownIssue>, year: &mut Year) {
+    let stored = |trace: &IssueTrace| IssueTrace::from_body(&trace.line()).unwrap();
     match action {
         Action::Open { cause, trace } => {
             let benchmarks =
                 cause.members.iter().map(|member| member.benchmark[6..8].parse().unwrap()).collect();
             year.opened.push((night, benchmarks));
-            issues.push(Known { number: issues.len() as u64 + 1, open: true, trace: stored(&trace) });
+            issues.push(KnownIssue { number: issues.len() as u64 + 1, open: true, trace: stored(&trace) });
         }
         Action::Update { number, trace, .. } => issues[number as usize - 1].trace = stored(&trace),
         Action::Reopen { number, trace, .. } => {
             year.reopened += 1;
-            issues[number as usize - 1] = Known { number, open: true, trace: stored(&trace) };
+            issues[number as usize - 1] = KnownIssue { number, open: true, trace: stored(&trace) };
         }
         Action::Close { number, trace, .. } => {
             year.closed += 1;
-            issues[number as usize - 1] = Known { number, open: false, trace: stored(&trace) };
+            issues[number as usize - 1] = KnownIssue { number, open: false, trace: stored(&trace) };
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::model::Metric;
 
-use super::super::rendering::{Format, OutputArgs};
+use super::super::rendering::{OutputArgs, OutputFormat};
 use super::super::session::MeasureArgs;
 use super::super::store_args::StoreArgs;
 use super::observe::Observable;
@@ -19,7 +19,7 @@ pub const MAX_BLOCKS: u32 = 96;
 /// searched. Every probe is a paired measurement that stops once it is clear, and a change is named only after a direct
 /// comparison with its predecessor. Several changes are all found. An interrupted search goes on where it stopped.
 #[derive(Debug, Clone, clap::Args)]
-#[command(mut_arg("format", |format| Format::limit(format, FORMATS)))]
+#[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
 #[command(after_help = "\
 Examples:
   benchgate bisect --good 3.9.0 --bad 3.13.0 --filter 'vit-block/cpu'
@@ -33,7 +33,7 @@ Examples:
 
 Exit codes: 0 every change was found, 2 usage or config, or the bad end is not
 worse, 11 not decided, 20 an end could not be measured, 130 interrupted.")]
-pub struct Args {
+pub struct BisectArgs {
     #[command(flatten)]
     pub measure: MeasureArgs,
     /// Good end: an IREE release such as 3.9.0, or a commit, branch or tag
@@ -67,4 +67,5 @@ pub struct Args {
 }
 
 /// The formats of a bisection.
-const FORMATS: &[Format] = &[Format::Terminal, Format::Json, Format::Markdown, Format::Html];
+const FORMATS: &[OutputFormat] =
+    &[OutputFormat::Terminal, OutputFormat::Json, OutputFormat::Markdown, OutputFormat::Html];

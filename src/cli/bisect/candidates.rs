@@ -10,7 +10,7 @@ use crate::toolchain::{self, Lock, ToolchainError, release_order};
 
 use super::super::session::side;
 use super::super::{CliError, Terminal, paths, runtime};
-use super::args::Args;
+use super::args::BisectArgs;
 use super::builds::Builds;
 use super::unusable::Unusable;
 
@@ -19,7 +19,7 @@ pub struct Candidates {
     pub list: Vec<Candidate>,
     /// The suite as it lies here: its policy and measurement settings hold for all candidates.
     pub config: Config,
-    source: Source,
+    source: CandidateSource,
     lock: Lock,
     cache: PathBuf,
 }
@@ -32,7 +32,7 @@ pub struct Candidate {
     pub id: String,
 }
 
-enum Source {
+enum CandidateSource {
     Releases,
     Pins(Vec<Pin>),
     Commits { repository: Repository, suite: PathBuf },
@@ -40,7 +40,7 @@ enum Source {
 }
 
 impl Candidates {
-    pub fn find(args: &Args, terminal: &Terminal) -> Result<Self, CliError> {
+    pub fn find(args: &BisectArgs, terminal: &Terminal) -> Result<Self, CliError> {
         let mut config = args.measure.load()?;
         // Context for a report that a bisection does not have.
         config.backends.clear();
@@ -76,7 +76,7 @@ impl Candidates {
                 .ok_or_else(|| Unusable::Stop(CliError::internal("every configuration has a head")))
         };
         match &self.source {
-            Source::Commits { repository, suite } => {
+            CandidateSource::Commits { repository, suite } => {
                 let checkout = repository.checkout(&candidate.id, &self.cache.join("checkouts"))?;
                 let file = checkout.folder.join(suite);
                 if !file.is_file() {
@@ -92,9 +92,9 @@ impl Candidates {
             }
             source => {
                 let pin = match source {
-                    Source::Pins(pins) => pins[at].clone(),
-                    Source::Builds(builds) => builds.pin(&candidate.id, terminal)?,
-                    Source::Releases | Source::Commits { .. } => {
+                    CandidateSource::Pins(pins) => pins[at].clone(),
+                    CandidateSource::Builds(builds) => builds.pin(&candidate.id, terminal)?,
+                    CandidateSource::Releases | CandidateSource::Commits { .. } => {
                         let (lock, cache, progress) = (&mut self.lock, &self.cache, terminal.progress());
                         let found = runtime::block_on(async |cancel| {
                             Ok(toolchain::release(&candidate.id, lock, cache, progress.as_ref(), &cancel)
@@ -135,29 +135,29 @@ fn unusable(error: ToolchainError) -> Unusable {
 }
 
 /// The toolchains of a file.
-fn listed(file: &Path) -> Result<(Vec<Candidate>, Source), CliError> {
+fn listed(file: &Path) -> Result<(Vec<Candidate>, CandidateSource), CliError> {
     let pins = config::load_toolchains(file)?;
     let candidate = |pin: &Pin| Candidate {
         name: pin.version.clone(),
         title: None,
         id: format!("{}@{}", pin.version, pin.commit),
     };
-    Ok((pins.iter().map(candidate).collect(), Source::Pins(pins)))
+    Ok((pins.iter().map(candidate).collect(), CandidateSource::Pins(pins)))
 }
 
 /// What lies between two ends: releases where both are version numbers, else commits.
 fn between(
-    args: &Args,
+    args: &BisectArgs,
     config: &Config,
     (good, bad): (&str, &str),
     cache: &Path,
     terminal: &Terminal,
-) -> Result<(Vec<Candidate>, Source), CliError> {
+) -> Result<(Vec<Candidate>, CandidateSource), CliError> {
     if let (Some(command), Some(folder)) = (&args.build, &args.build_repository) {
         let repository = Repository::open(folder)?;
         let line = repository.line(good, bad)?;
         let builds = Builds::new(command, repository.root(), cache);
-        return Ok((commits(line), Source::Builds(builds)));
+        return Ok((commits(line), CandidateSource::Builds(builds)));
     }
     match (release_order(good), release_order(bad)) {
         (Some(first), Some(last)) => {
@@ -180,7 +180,7 @@ fn between(
                 |version: &&String| release_order(version).is_some_and(|at| first <= at && at <= last);
             let candidate =
                 |version: &String| Candidate { name: version.clone(), title: None, id: version.clone() };
-            Ok((all.iter().filter(inside).map(candidate).collect(), Source::Releases))
+            Ok((all.iter().filter(inside).map(candidate).collect(), CandidateSource::Releases))
         }
         (None, None) => {
             // Absolute, because a relative root is meant from here and a repository's is not.
@@ -188,7 +188,7 @@ fn between(
             let repository = Repository::open(&root)?;
             let suite = repository.relative(&config.file)?;
             let line = repository.line(good, bad)?;
-            Ok((commits(line), Source::Commits { repository, suite }))
+            Ok((commits(line), CandidateSource::Commits { repository, suite }))
         }
         _ => Err(CliError::usage(format!(
             "{good} and {bad} are a release and a commit, and nothing lies between those"

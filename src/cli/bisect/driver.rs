@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Progress, Search};
+use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Search, SearchProgress};
 use crate::gate::{CompareOptions, SequentialPolicy, compare};
 use crate::model::{Artifact, Benchmark, Outcome, Run, SideName, Stage, Verdict};
 use crate::pipeline::SideInput;
@@ -13,19 +13,19 @@ use crate::record::BisectionFile;
 use crate::report::{self, BisectionFacts};
 
 use super::super::{CliError, ErrorKind, Terminal};
-use super::args::{Args, MAX_BLOCKS};
+use super::args::{BisectArgs, MAX_BLOCKS};
 use super::candidates::Candidates;
 use super::flags;
 use super::unusable::Unusable;
-use super::visits::{Journal, Visit, joined};
+use super::visits::{Visit, VisitJournal, joined};
 
 pub struct Driver<'a> {
-    args: &'a Args,
+    args: &'a BisectArgs,
     terminal: &'a Terminal,
     candidates: Candidates,
     options: BisectOptions,
     search: Search,
-    journal: Journal,
+    journal: VisitJournal,
     visits: Vec<Visit>,
     skipped: BTreeMap<usize, String>,
     /// Of each program that was measured, the first candidate.
@@ -40,11 +40,15 @@ pub struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    pub fn new(args: &'a Args, candidates: Candidates, terminal: &'a Terminal) -> Result<Self, CliError> {
+    pub fn new(
+        args: &'a BisectArgs,
+        candidates: Candidates,
+        terminal: &'a Terminal,
+    ) -> Result<Self, CliError> {
         let policy = args.measure.limit(candidates.config.policy.clone());
         let options = args.observe.options(&policy, args.measure.max_blocks.unwrap_or(MAX_BLOCKS));
         let work = args.measure.prepared_work_dir(&candidates.config.root)?;
-        let journal = Journal::open(&work, &identity(args, &candidates)?)?;
+        let journal = VisitJournal::open(&work, &identity(args, &candidates)?)?;
         let search = Search::new(candidates.list.len(), options.clone());
         let mut driver = Self {
             args,
@@ -142,7 +146,7 @@ impl<'a> Driver<'a> {
     /// Says what is left of the range, and about how long that takes.
     fn announce(&self) {
         let found = self.search.found();
-        let Some(Progress { after, upto, posterior, likely, bits }) = found.progress else { return };
+        let Some(SearchProgress { after, upto, posterior, likely, bits }) = found.progress else { return };
         let mut likeliest: Vec<(usize, f64)> = posterior.iter().copied().enumerate().collect();
         likeliest.sort_by(|x, y| y.1.total_cmp(&x.1));
         let shown: Vec<String> = (likeliest.iter().take(3))
@@ -415,7 +419,7 @@ pub fn only(name: &str) -> Result<Regex, CliError> {
 }
 
 /// All that makes it another search: its candidates, what is measured of them, and how.
-fn identity(args: &Args, candidates: &Candidates) -> Result<Vec<String>, CliError> {
+fn identity(args: &BisectArgs, candidates: &Candidates) -> Result<Vec<String>, CliError> {
     let mut identity: Vec<String> = candidates.list.iter().map(|candidate| candidate.id.clone()).collect();
     let config = &candidates.config;
     identity.push(format!("observe {}", args.observe.name()));

@@ -5,13 +5,13 @@ use crate::model::Metric;
 use crate::pipeline::Filter;
 use crate::record::QuarantineCause;
 use crate::report;
-use crate::site::{History, Session, Timeline};
+use crate::site::{BenchmarkHistory, Session, Timeline};
 
 use super::super::baseline_shelf::ShelfArgs;
 use super::super::site::read_timeline;
 use super::super::store_args::runner;
 use super::super::{CliError, Terminal};
-use super::args::Args;
+use super::args::BisectArgs;
 use super::driver::only;
 use super::observe::Observable;
 
@@ -30,7 +30,7 @@ struct Slowdown<'a> {
 }
 
 /// The same arguments with both ends, and with the benchmark that got slower there.
-pub fn with_ends(args: &Args, terminal: &Terminal) -> Result<Args, CliError> {
+pub fn with_ends(args: &BisectArgs, terminal: &Terminal) -> Result<BisectArgs, CliError> {
     let Observable::Metric(metric) = &args.observe else {
         return Err(no_range(&format!("stored sessions have no level of {}", args.observe.name()))
             .hint("name both ends with --good and --bad"));
@@ -87,7 +87,7 @@ fn newest_slowdown<'a>(timeline: &'a Timeline, metric: &Metric, filter: &Filter)
 fn slowdowns<'a>(
     timeline: &Timeline,
     benchmark: &'a str,
-    history: &History,
+    history: &BenchmarkHistory,
     metric: &Metric,
 ) -> Vec<Slowdown<'a>> {
     let Some(track) = history.tracks.get(metric.name.as_ref()) else { return Vec::new() };

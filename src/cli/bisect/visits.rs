@@ -23,7 +23,7 @@ pub struct Visit {
     pub seconds: f64,
 }
 
-pub struct Journal {
+pub struct VisitJournal {
     folder: PathBuf,
     /// Visits to each pair so far.
     counts: BTreeMap<Pair, u32>,
@@ -33,7 +33,7 @@ fn failed(doing: &str, path: &Path, error: &dyn std::fmt::Display) -> CliError {
     CliError::failed(format!("failed to {doing} {}: {error}", path.display()))
 }
 
-impl Journal {
+impl VisitJournal {
     /// The journal of this search in the working folder. `identity` is all that makes it another search.
     pub fn open(work: &Path, identity: &[String]) -> Result<Self, CliError> {
         let mut key = Sha256::new();

@@ -8,7 +8,7 @@ use crate::report::{TerminalOptions, harmless, paragraph};
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum FindingLevel {
     /// Looked at, and as it should be.
     Ok,
     /// Worth knowing; nothing to do unless it surprises.
@@ -19,7 +19,7 @@ pub enum Level {
     Error,
 }
 
-impl Level {
+impl FindingLevel {
     const fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -44,7 +44,7 @@ impl Level {
 pub struct Finding {
     /// Stable and kebab-case: scripts filter by it.
     pub id: &'static str,
-    pub level: Level,
+    pub level: FindingLevel,
     /// What was seen, one line without a full stop: `load average 1.9 on 2 processors`.
     pub what: String,
     /// What follows from it. Empty for `ok`.
@@ -58,19 +58,19 @@ pub struct Finding {
 impl Finding {
     /// All is well.
     pub fn ok(id: &'static str, what: impl Into<String>) -> Self {
-        Self { id, level: Level::Ok, what: what.into(), why: "", fix: "" }
+        Self { id, level: FindingLevel::Ok, what: what.into(), why: "", fix: "" }
     }
 
     pub fn note(id: &'static str, what: impl Into<String>, why: &'static str, fix: &'static str) -> Self {
-        Self { id, level: Level::Note, what: what.into(), why, fix }
+        Self { id, level: FindingLevel::Note, what: what.into(), why, fix }
     }
 
     pub fn warning(id: &'static str, what: impl Into<String>, why: &'static str, fix: &'static str) -> Self {
-        Self { id, level: Level::Warning, what: what.into(), why, fix }
+        Self { id, level: FindingLevel::Warning, what: what.into(), why, fix }
     }
 
     pub fn error(id: &'static str, what: impl Into<String>, why: &'static str, fix: &'static str) -> Self {
-        Self { id, level: Level::Error, what: what.into(), why, fix }
+        Self { id, level: FindingLevel::Error, what: what.into(), why, fix }
     }
 }
 
@@ -88,12 +88,12 @@ impl Diagnosis {
         Self { schema: "benchgate/doctor/v1", benchgate: env!("CARGO_PKG_VERSION"), machine, repository }
     }
 
-    fn count(&self, level: Level) -> usize {
+    fn count(&self, level: FindingLevel) -> usize {
         self.machine.iter().chain(&self.repository).filter(|finding| finding.level == level).count()
     }
 
     pub fn has_errors(&self) -> bool {
-        self.count(Level::Error) > 0
+        self.count(FindingLevel::Error) > 0
     }
 
     /// For programs.
@@ -133,7 +133,7 @@ impl Diagnosis {
                 }
             }
         }
-        let (errors, warnings) = (self.count(Level::Error), self.count(Level::Warning));
+        let (errors, warnings) = (self.count(FindingLevel::Error), self.count(FindingLevel::Warning));
         text.push_str(&format!("{}, {}\n", counted(errors, "error"), counted(warnings, "warning")));
         text
     }

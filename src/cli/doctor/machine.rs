@@ -8,7 +8,7 @@ use crate::pipeline::CALIBRATION_DAYS;
 use crate::process::{self, Containment};
 use crate::record::RunFile;
 
-use super::Place;
+use super::CheckContext;
 use super::finding::Finding;
 
 /// How long the processors are looked at: long against the kernel's counters, short for who waits.
@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const QUIET: f64 = 0.05;
 
 /// Every finding about this machine, in the order a measurement meets them.
-pub(super) fn findings(place: &Place) -> Vec<Finding> {
+pub(super) fn findings(place: &CheckContext) -> Vec<Finding> {
     let testbed = device::testbed(&[]);
     let chosen = place.config.as_ref().and_then(|config| config.measure.cpus.clone());
     let cpus = chosen.or_else(device::default_cpus);
@@ -163,7 +163,7 @@ fn host_lock() -> Finding {
 }
 
 /// The A/A session that `benchgate noise` left next to the configuration.
-fn calibration(place: &Place, testbed: &str) -> Finding {
+fn calibration(place: &CheckContext, testbed: &str) -> Finding {
     const ID: &str = "noise";
     const FIX: &str = "`benchgate noise`, on a quiet machine.";
     let file = place.folder.join("noise.json");
@@ -197,20 +197,20 @@ fn calibration(place: &Place, testbed: &str) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::doctor::finding::Level;
+    use crate::cli::doctor::finding::FindingLevel;
 
     #[test]
     fn a_busy_processor_is_a_warning_and_a_quiet_one_is_not() {
         let usage = |foreign, resolution| Some(Usage { foreign, stolen: 0.0, resolution });
-        assert_eq!(neighbours(usage(0.5, 0.06)).level, Level::Warning);
-        assert_eq!(neighbours(usage(0.05, 0.06)).level, Level::Ok);
-        assert_eq!(neighbours(None).level, Level::Note);
+        assert_eq!(neighbours(usage(0.5, 0.06)).level, FindingLevel::Warning);
+        assert_eq!(neighbours(usage(0.05, 0.06)).level, FindingLevel::Ok);
+        assert_eq!(neighbours(None).level, FindingLevel::Note);
     }
 
     #[test]
     fn a_load_that_leaves_no_processor_is_a_warning() {
-        assert_eq!(load(&[1.5], 2).level, Level::Warning);
-        assert_eq!(load(&[0.2], 2).level, Level::Ok);
+        assert_eq!(load(&[1.5], 2).level, FindingLevel::Warning);
+        assert_eq!(load(&[0.2], 2).level, FindingLevel::Ok);
     }
 
     #[test]
@@ -220,11 +220,11 @@ mod tests {
             boost: Some(true),
             nodes: vec![0, 1],
         };
-        assert_eq!(governor(&with("powersave"), false).unwrap().level, Level::Warning);
-        assert_eq!(governor(&with("performance"), false).unwrap().level, Level::Ok);
-        assert_eq!(boost(&with("performance")).unwrap().level, Level::Note);
-        assert_eq!(nodes(&with("performance")).unwrap().level, Level::Warning);
+        assert_eq!(governor(&with("powersave"), false).unwrap().level, FindingLevel::Warning);
+        assert_eq!(governor(&with("performance"), false).unwrap().level, FindingLevel::Ok);
+        assert_eq!(boost(&with("performance")).unwrap().level, FindingLevel::Note);
+        assert_eq!(nodes(&with("performance")).unwrap().level, FindingLevel::Warning);
         assert_eq!(governor(&Governance::default(), false), None);
-        assert_eq!(governor(&Governance::default(), true).unwrap().level, Level::Note);
+        assert_eq!(governor(&Governance::default(), true).unwrap().level, FindingLevel::Note);
     }
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use crate::config::{self, Config};
 use crate::exit_code::ExitCode;
 
-use super::rendering::{Format, OutputArgs};
+use super::rendering::{OutputArgs, OutputFormat};
 use super::{CliError, Terminal};
 use finding::{Diagnosis, Finding};
 
@@ -20,7 +20,7 @@ use finding::{Diagnosis, Finding};
 /// Looks and changes nothing. Of the repository it reads workflows, and of the baseline the newest session's age. Each finding comes with its reason and its fix; those of level `error`
 /// mean that nothing measured or published here can be trusted until they are fixed.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("format", |format| Format::limit(format, Format::PEOPLE_OR_PROGRAMS)))]
+#[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
 Examples:
   benchgate doctor
@@ -28,7 +28,7 @@ Examples:
 
 Exit codes: 0 no finding of level error, 2 usage, 20 at least one,
 130 interrupted.")]
-pub struct Args {
+pub struct DoctorArgs {
     /// Configuration of the suite; without one, only what needs none is checked
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 /// What the checks may look at.
-pub struct Place {
+pub struct CheckContext {
     /// The folder of the configuration, whether or not there is one: the repository is looked for from here.
     pub folder: PathBuf,
     /// Absent where there is no such file, or it can't be used (which is a finding).
@@ -48,10 +48,10 @@ pub struct Place {
     pub cache: PathBuf,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &DoctorArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
     let (config, unusable) = load(args);
-    let place = Place {
+    let place = CheckContext {
         folder: std::path::absolute(&args.config)
             .ok()
             .and_then(|file| file.parent().map(PathBuf::from))
@@ -68,7 +68,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     about_repository.extend(repository::findings(&place, terminal));
     let diagnosis = Diagnosis::new(machine, about_repository);
     let text = match args.output.format {
-        Format::Json => diagnosis.json(),
+        OutputFormat::Json => diagnosis.json(),
         _ => diagnosis.text(destination.options(terminal, false)),
     };
     destination.write(&text, terminal)?;
@@ -76,7 +76,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
 }
 
 /// The configuration, or why there is none.
-fn load(args: &Args) -> (Option<Config>, Option<Finding>) {
+fn load(args: &DoctorArgs) -> (Option<Config>, Option<Finding>) {
     const ID: &str = "configuration";
     if !args.config.exists() {
         let what = format!("there is no {}", args.config.display());

@@ -10,7 +10,7 @@ use crate::model::Quiet;
 use crate::process::{self, Cancel, Command, Exit};
 use crate::toolchain::{self, Lock, ToolchainError};
 
-use super::Place;
+use super::CheckContext;
 use super::finding::Finding;
 
 /// Starting a program takes moments; a network home can make it much slower.
@@ -22,7 +22,7 @@ const LITTLE_ROOM: u64 = 10 << 30;
 /// Below this not even one release of IREE can be installed.
 const NO_ROOM: u64 = 1 << 30;
 
-pub(super) async fn findings(place: &Place, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
+pub(super) async fn findings(place: &CheckContext, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
     let mut found = vec![room(&place.cache), git(cancel).await?];
     let needs_python = place.config.as_ref().is_none_or(needs_python);
     found.push(python(needs_python, cancel).await?);

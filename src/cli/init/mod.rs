@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
 use crate::git;
-use crate::github::{Repository, Sha};
+use crate::github::{RepositoryName, Sha};
 
 use super::{CliError, Terminal};
 use templates::{Answers, Template};
@@ -33,7 +33,7 @@ Examples:
 
 Exit codes: 0 written, 2 usage, or a file is there already (then nothing is
 written).")]
-pub struct Args {
+pub struct InitArgs {
     /// Where the suite goes; the workflows go to the top of its repository
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
@@ -78,13 +78,13 @@ fn name(text: &str) -> Result<String, String> {
 
 fn action(text: &str) -> Result<String, String> {
     let known = text.split_once('@').filter(|(repository, commit)| {
-        Repository::parse(repository).is_some() && Sha::parse(commit).is_some()
+        RepositoryName::parse(repository).is_some() && Sha::parse(commit).is_some()
     });
     let wanted = "expected OWNER/REPO@COMMIT with the whole commit: a tag can be moved to other code";
     known.map(|_| text.to_owned()).ok_or_else(|| wanted.to_owned())
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(model) = &args.model {
         let file = args.folder.join("models").join(format!("{model}.py"));
         write(&[(file, templates::MODEL.to_owned().into_bytes())], terminal)?;
@@ -142,7 +142,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(ExitCode::Pass)
 }
 
-fn answers(args: &Args) -> Result<Answers, CliError> {
+fn answers(args: &InitArgs) -> Result<Answers, CliError> {
     let released = RELEASED.filter(|commit| Sha::parse(commit).is_some());
     let released =
         released.map(|commit| format!("benchgate/benchgate@{commit} # v{}", env!("CARGO_PKG_VERSION")));

@@ -37,7 +37,7 @@ pub struct Probe {
 
 /// The range that is searched now.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
+pub struct SearchProgress {
     pub after: usize,
     pub upto: usize,
     /// By position, from `after + 1`.
@@ -58,7 +58,7 @@ pub struct Found {
     pub skipped: Vec<(usize, String)>,
     /// Probability of each position of the whole range, if one change made the whole step.
     pub posterior: Vec<f64>,
-    pub progress: Option<Progress>,
+    pub progress: Option<SearchProgress>,
 }
 
 impl Part {

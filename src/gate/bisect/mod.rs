@@ -20,6 +20,6 @@ mod weights;
 mod tests;
 
 pub use evidence::{Observed, Pair};
-pub use found::{Ends, Found, Part, Probe, Progress};
+pub use found::{Ends, Found, Part, Probe, SearchProgress};
 pub use options::BisectOptions;
 pub use search::{Next, Search};

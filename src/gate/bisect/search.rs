@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::Verdict;
 
 use super::evidence::{Observed, Pair, Step};
-use super::found::{Ends, Found, Part, Probe, Progress};
+use super::found::{Ends, Found, Part, Probe, SearchProgress};
 use super::options::BisectOptions;
 use super::weights::{Answer, credible, entropy, ln_e, posterior};
 
@@ -67,7 +67,7 @@ enum Examined {
 }
 
 /// What a segment has to know before it can be examined further.
-struct Asked {
+struct PendingSegment {
     segment: Segment,
     next: Next,
 }
@@ -174,7 +174,7 @@ impl Search {
         }
         let next = match self.solve(whole, &mut found) {
             Ok(_) => Next::Done,
-            Err(Asked { segment, next }) => {
+            Err(PendingSegment { segment, next }) => {
                 found.progress = self.progress(segment);
                 next
             }
@@ -184,14 +184,14 @@ impl Search {
     }
 
     /// Examines a segment and what it falls into. Says whether it holds something worse.
-    fn solve(&self, segment: Segment, found: &mut Found) -> Result<bool, Asked> {
+    fn solve(&self, segment: Segment, found: &mut Found) -> Result<bool, PendingSegment> {
         let Segment { low, high } = segment;
         let part = |low, high| Segment { low, high };
         if low >= high {
             return Ok(false);
         }
         let is_whole = segment == part(0, self.last);
-        let examined = self.examine(segment).map_err(|next| Asked { segment, next })?;
+        let examined = self.examine(segment).map_err(|next| PendingSegment { segment, next })?;
         match examined {
             Examined::NotWorse(observed) if is_whole => found.ends = Ends::NotWorse(observed),
             Examined::Open(observed) if is_whole => found.ends = Ends::Open(observed),
@@ -222,12 +222,12 @@ impl Search {
         Ok(false)
     }
 
-    fn progress(&self, Segment { low, high }: Segment) -> Option<Progress> {
+    fn progress(&self, Segment { low, high }: Segment) -> Option<SearchProgress> {
         let step = self.seen(low, high)?.step()?;
         let posterior = posterior(low, high, &self.answers(Segment { low, high }, step));
         let (first, last) = credible(&posterior, SURE);
         let likely = (low + first, low + last + 1);
-        Some(Progress { after: low, upto: high, bits: entropy(&posterior), posterior, likely })
+        Some(SearchProgress { after: low, upto: high, bits: entropy(&posterior), posterior, likely })
     }
 
     /// By how much the bad end is worse, once that is known.

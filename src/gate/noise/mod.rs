@@ -4,4 +4,4 @@ mod calibrate;
 mod resample;
 
 pub use calibrate::{NoiseOptions, NoiseReport, NoiseRow, PowerPoint, Share, noise};
-pub use resample::{Measured, Recording, measure};
+pub use resample::{MeasuredSession, Recording, measure};

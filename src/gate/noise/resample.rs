@@ -165,7 +165,7 @@ fn placed(process: &Process, block: u32, factor: f64) -> Process {
 
 /// The end of a sequentially measured session.
 #[derive(Debug, Clone)]
-pub struct Measured {
+pub struct MeasuredSession {
     pub comparison: Comparison,
     /// Blocks that each benchmark of head got.
     pub blocks: Vec<u32>,
@@ -173,7 +173,7 @@ pub struct Measured {
 
 /// Measures a session whose blocks are all known, but looks at them only as far as the gate would
 /// have asked for: the looks, the stopping and the final comparison are the gate's own.
-pub fn measure(base: &Run, head: &Run, policy: &Policy) -> Measured {
+pub fn measure(base: &Run, head: &Run, policy: &Policy) -> MeasuredSession {
     let options = CompareOptions::default();
     let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
     let mut blocks = vec![looks.first(); head.benchmarks.len()];
@@ -181,7 +181,7 @@ pub fn measure(base: &Run, head: &Run, policy: &Policy) -> Measured {
         let (seen_base, seen_head) = (truncated(base, &blocks), truncated(head, &blocks));
         let comparison = compare(&seen_base, &seen_head, policy, &options);
         let open = open_in(&comparison, policy);
-        let Some(next) = open.next_blocks else { return Measured { comparison, blocks } };
+        let Some(next) = open.next_blocks else { return MeasuredSession { comparison, blocks } };
         for (count, benchmark) in blocks.iter_mut().zip(&head.benchmarks) {
             if open.open.contains(&benchmark.name) {
                 *count = next;

@@ -11,16 +11,16 @@ use super::super::json::parse;
 use super::named;
 
 #[derive(Deserialize)]
-struct File {
+struct CompileBenchmarkFile {
     model: Option<String>,
     device: Option<String>,
     #[serde(alias = "runs")]
     num_runs: Option<u64>,
-    results: Vec<Entry>,
+    results: Vec<CompileBenchmarkEntry>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct CompileBenchmarkEntry {
     backend: String,
     #[serde(alias = "mean_ms", alias = "latency_ms")]
     mean_latency_ms: Option<f64>,
@@ -40,7 +40,7 @@ struct Entry {
 /// Reads the whole file.
 pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
-    let file: File = parse(text, &mut rewritten)?;
+    let file: CompileBenchmarkFile = parse(text, &mut rewritten)?;
     for name in [&file.model, &file.device].into_iter().flatten() {
         carried(name).map_err(|what| line_fault(1, what))?;
     }
@@ -51,7 +51,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-fn benchmark(entry: &Entry, file: &File) -> Benchmark {
+fn benchmark(entry: &CompileBenchmarkEntry, file: &CompileBenchmarkFile) -> Benchmark {
     let mut benchmark = named(file.model.as_deref(), file.device.as_deref(), &entry.backend);
     let error = entry.error.as_deref().filter(|error| !error.is_empty());
     if error.is_some() || entry.success == Some(false) {

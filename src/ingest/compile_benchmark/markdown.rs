@@ -13,7 +13,7 @@ const DEVICES: [&str; 8] = ["cpu", "cuda", "gpu", "rocm", "hip", "vulkan", "meta
 
 /// Columns of the table being read.
 #[derive(Clone)]
-struct Columns {
+struct MarkdownColumns {
     model: Option<usize>,
     backend: usize,
     mean: (usize, f64),
@@ -35,14 +35,14 @@ fn cells(line: &str) -> Option<(Vec<&str>, &str)> {
     Some((inner.split('|').map(str::trim).take(64).collect(), rest.trim()))
 }
 
-fn columns(cells: &[&str]) -> Option<Columns> {
+fn columns(cells: &[&str]) -> Option<MarkdownColumns> {
     let lower: Vec<String> = cells.iter().map(|cell| cell.to_ascii_lowercase()).collect();
     let find = |wanted: &dyn Fn(&str) -> bool| lower.iter().position(|cell| wanted(cell));
     let with_unit = |at: usize| -> Option<(usize, f64)> {
         let unit = lower[at].rsplit_once('(')?.1.trim_end_matches(')');
         Some((at, time_unit(unit)?))
     };
-    Some(Columns {
+    Some(MarkdownColumns {
         model: find(&|cell| cell == "model"),
         backend: find(&|cell| cell == "backend")?,
         mean: with_unit(find(&|cell| cell.contains("latency") || cell.starts_with("mean"))?)?,
@@ -57,7 +57,7 @@ fn columns(cells: &[&str]) -> Option<Columns> {
 pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
     let mut device: Option<String> = None;
-    let mut table: Option<Columns> = None;
+    let mut table: Option<MarkdownColumns> = None;
     let mut model: Option<String> = None;
     for line in lines(text) {
         let row = cells(line.text);
@@ -103,7 +103,7 @@ fn heading_device(text: &str) -> Option<String> {
 
 fn benchmark(
     row: &[&str],
-    columns: &Columns,
+    columns: &MarkdownColumns,
     model: Option<&str>,
     device: Option<&str>,
 ) -> Result<Benchmark, String> {

@@ -124,7 +124,7 @@ fn results(file: &RunFile) -> String {
 }
 
 /// One line in the runner's own order of fields.
-struct Line<'a> {
+struct AppendedLine<'a> {
     model: &'a str,
     accelerator: &'a str,
     xla: bool,
@@ -140,7 +140,7 @@ struct Line<'a> {
     verification: Option<&'a Verification>,
 }
 
-impl Line<'_> {
+impl AppendedLine<'_> {
     fn write(self, file: &RunFile) -> Value {
         let mut experiment = Map::new();
         let mut put = |key: &str, value: Value| experiment.insert(key.to_owned(), value);
@@ -206,7 +206,7 @@ fn times(samples: &[Number], iterations: f64) -> Map<String, Value> {
 fn iree_lines(file: &RunFile, benchmark: &BenchmarkRecord, lines: &mut Vec<Value>) {
     let label = |name: &str| benchmark.labels.get(name).map_or(benchmark.name.as_str(), String::as_str);
     let line = |repeat, iterations, metrics, started: &str| {
-        let line = Line {
+        let line = AppendedLine {
             model: label("model"),
             accelerator: label("target"),
             xla: false,
@@ -247,7 +247,7 @@ fn backend_lines(file: &RunFile, record: &BackendRecord, lines: &mut Vec<Value>)
         }
         more.extend(record.dtype.as_deref().map(|dtype| ("dtype", dtype)));
         more.extend(record.matmul_precision.as_deref().map(|precision| ("matmul_precision", precision)));
-        let line = Line {
+        let line = AppendedLine {
             model: &record.model,
             accelerator: &record.device,
             xla,

@@ -5,12 +5,12 @@ use std::io::Write;
 
 use crate::model::{Benchmark, Outcome, Run, Series};
 
-use super::Exported;
+use super::ExportedRun;
 
 const HEADER: [&str; 9] =
     ["benchmark", "outcome", "why", "metric", "unit", "statistic", "process", "repetition", "value"];
 
-pub(super) fn write(run: &Run) -> Exported {
+pub(super) fn write(run: &Run) -> ExportedRun {
     let mut out = csv::Writer::from_writer(Vec::new());
     // A Vec takes every byte, and csv fails for nothing else.
     let mut put = |row: [&str; 9]| drop(out.write_record(row.map(inert)));
@@ -20,7 +20,7 @@ pub(super) fn write(run: &Run) -> Exported {
     }
     let mut bytes = out.into_inner().unwrap_or_default();
     drop(bytes.flush());
-    Exported { bytes, lost: Vec::new() }
+    ExportedRun { bytes, lost: Vec::new() }
 }
 
 /// Text that a spreadsheet would run as a formula, with an apostrophe in front; numbers stay numbers.

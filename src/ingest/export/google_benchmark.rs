@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::model::{Benchmark, Context, Metric, MetricSeries, Outcome, Run, Series, Summary};
 
-use super::{Exported, count_benchmarks, several_processes};
+use super::{ExportedRun, count_benchmarks, several_processes};
 
-pub(super) fn write(run: &Run) -> Exported {
+pub(super) fn write(run: &Run) -> ExportedRun {
     let mut rows = Vec::new();
     for (benchmark, family) in run.benchmarks.iter().zip(0u64..) {
         push_rows(benchmark, family, &mut rows);
@@ -23,7 +23,7 @@ pub(super) fn write(run: &Run) -> Exported {
     if run.benchmarks.iter().any(|benchmark| benchmark.verification.is_some()) {
         lost.push("the format has no place for verification".to_owned());
     }
-    Exported { bytes, lost }
+    ExportedRun { bytes, lost }
 }
 
 fn context(context: &Context) -> Value {

@@ -29,14 +29,14 @@ pub enum ExportFormat {
 
 /// A written run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportedRun {
     pub bytes: Vec<u8>,
     /// What the format could not hold, in sentences; empty when nothing was lost.
     pub lost: Vec<String>,
 }
 
 /// Writes a run. `now` (RFC 3339) stands in where the run does not know when it was measured.
-pub fn export(run: &Run, format: ExportFormat, now: &str) -> Exported {
+pub fn export(run: &Run, format: ExportFormat, now: &str) -> ExportedRun {
     match format {
         ExportFormat::RunJson => run_json::write(run, now),
         ExportFormat::GoogleBenchmark => google_benchmark::write(run),

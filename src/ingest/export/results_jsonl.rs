@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use crate::model::{Benchmark, Metric, Outcome, Process, Run, Series};
 
-use super::{Exported, count_benchmarks, only_summaries};
+use super::{ExportedRun, count_benchmarks, only_summaries};
 
 /// Labels that are not axes of the experiment.
 const NOT_AXES: [&str; 6] = ["model", "suite", "target", "iterations_per_run", "timestamp", "label"];
 
 const NANOSECONDS: f64 = 1e9;
 
-pub(super) fn write(run: &Run) -> Exported {
+pub(super) fn write(run: &Run) -> ExportedRun {
     let mut bytes = Vec::new();
     for benchmark in &run.benchmarks {
         for line in lines(run, benchmark) {
@@ -25,7 +25,7 @@ pub(super) fn write(run: &Run) -> Exported {
             "the format keeps repetitions: {count} benchmarks (the first is {first}) have summaries only, of which the mean is kept"
         ));
     }
-    Exported { bytes, lost }
+    ExportedRun { bytes, lost }
 }
 
 fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {

@@ -10,9 +10,9 @@ use crate::record::{
     ProcessRecord, RunFile, RunSchema, SampleMap, SideRecord, ValueRecord,
 };
 
-use super::{Exported, count_benchmarks, only_summaries};
+use super::{ExportedRun, count_benchmarks, only_summaries};
 
-pub(super) fn write(run: &Run, now: &str) -> Exported {
+pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
     let created = measured_at(run, now);
     let mut metrics: Vec<Metric> = Vec::new();
     let mut order = 0;
@@ -77,7 +77,7 @@ pub(super) fn write(run: &Run, now: &str) -> Exported {
             "run.json keeps repetitions: {count} benchmarks (the first is {first}) have summaries only, of which the mean is kept"
         ));
     }
-    Exported { bytes: file.to_json(), lost }
+    ExportedRun { bytes: file.to_json(), lost }
 }
 
 /// When the tool says it ran, where that is a time `record` accepts.

@@ -10,9 +10,9 @@ use crate::model::{Lint, LintCode, Run};
 
 use super::super::error::{LineFault, line_fault};
 use super::super::text::{Line, lines};
-use super::counters::{Counters, Header};
+use super::counters::{Counters, TableHeader};
 use super::preamble;
-use super::rows::{Families, Row, TimeUnit};
+use super::rows::{Families, GoogleBenchmarkRow, TimeUnit};
 
 /// Half a unit in the last printed place, as a share of the value, beyond which rounding alone is as large
 /// as half of the default floor of 1 %.
@@ -32,13 +32,13 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     let mut run = Run::default();
     let mut families = Families::default();
     let mut unread: Option<(u64, u64)> = None;
-    let mut table: Option<Header> = None;
+    let mut table: Option<TableHeader> = None;
     let mut any_table = false;
     for line in lines(text) {
         let plain = without_colours(line.text);
         if is_header(&plain) {
             any_table = true;
-            table = Some(Header::parse(&plain));
+            table = Some(TableHeader::parse(&plain));
             continue;
         }
         let Some(header) = &table else {
@@ -82,7 +82,7 @@ fn looks_like_row(line: &str) -> bool {
     number && words.next().is_some_and(|word| matches!(word, "ns" | "us" | "ms" | "s" | "%"))
 }
 
-fn read_row(line: &str, header: &Header) -> Option<Row<'static>> {
+fn read_row(line: &str, header: &TableHeader) -> Option<GoogleBenchmarkRow<'static>> {
     if let Some(row) = not_measured(line) {
         return Some(row);
     }
@@ -93,7 +93,7 @@ fn read_row(line: &str, header: &Header) -> Option<Row<'static>> {
     let rest = words.get(at + 4).map_or("", |(start, iterations)| &line[start + iterations.len()..]);
     let Counters { counters, label } = header.read(rest);
     let count: Option<f64> = words.get(at + 4).and_then(|(_, word)| word.parse().ok());
-    Some(Row {
+    Some(GoogleBenchmarkRow {
         family: Cow::Owned(name),
         real: time.parse().ok()?,
         cpu: words[at + 2].1.parse().ok(),
@@ -103,7 +103,7 @@ fn read_row(line: &str, header: &Header) -> Option<Row<'static>> {
         coarse: is_coarse(time),
         label: label.map(|label| Cow::Owned(label.to_owned())),
         counters: counters.into_iter().map(|(name, value)| (Cow::Owned(name.to_owned()), value)).collect(),
-        ..Row::default()
+        ..GoogleBenchmarkRow::default()
     })
 }
 
@@ -123,7 +123,7 @@ fn is_fit_unit(unit: &str) -> bool {
 }
 
 /// `NAME ERROR OCCURRED: 'why'` and `NAME SKIPPED: 'why'`.
-fn not_measured(line: &str) -> Option<Row<'static>> {
+fn not_measured(line: &str) -> Option<GoogleBenchmarkRow<'static>> {
     let (name, error, why) = match (line.split_once("ERROR OCCURRED:"), line.split_once("SKIPPED:")) {
         (Some((name, why)), _) => (name, true, why),
         (None, Some((name, why))) => (name, false, why),
@@ -136,9 +136,9 @@ fn not_measured(line: &str) -> Option<Row<'static>> {
     let why = Some(Cow::Owned(why.trim().trim_matches('\'').to_owned()));
     let family = Cow::Owned(name.to_owned());
     Some(if error {
-        Row { family, error: why, ..Row::default() }
+        GoogleBenchmarkRow { family, error: why, ..GoogleBenchmarkRow::default() }
     } else {
-        Row { family, skipped: why, ..Row::default() }
+        GoogleBenchmarkRow { family, skipped: why, ..GoogleBenchmarkRow::default() }
     })
 }
 

@@ -12,7 +12,7 @@ pub(super) const MAX_COUNTERS: usize = 256;
 
 /// The header of a table, as far as it says how to read the counters of its rows.
 #[derive(Debug, Default)]
-pub(super) struct Header {
+pub(super) struct TableHeader {
     /// Everything behind `Iterations`, where counters are columns.
     columns: Option<String>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Counters<'a> {
     pub label: Option<&'a str>,
 }
 
-impl Header {
+impl TableHeader {
     /// Reads a line that [`super::console::is_header`] accepts.
     pub(super) fn parse(line: &str) -> Self {
         let columns = line.split_once("Iterations").map_or("", |(_, columns)| columns.trim_end());
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn names_and_labels_may_hold_spaces() {
-        let read = Header::default();
+        let read = TableHeader::default();
         let row = read.read(" cache misses=0 seconds per tile=520ps tile 64 x 64");
         assert_eq!(row.counters, [("cache misses", 0.0), ("seconds per tile", 520.0 * 1e-3f64.powi(4))]);
         assert_eq!(row.label, Some("tile 64 x 64"));
@@ -158,12 +158,13 @@ mod tests {
 
     #[test]
     fn tabular_counters_are_read_by_where_their_columns_end() {
-        let read = Header::parse("Benchmark  Time  CPU  Iterations cache misses      depth items_per_second");
+        let read =
+            TableHeader::parse("Benchmark  Time  CPU  Iterations cache misses      depth items_per_second");
         let row = read.read("            0        3.5       3.59395G/s tile 64");
         let wanted = [("cache misses", 0.0), ("depth", 3.5), ("items_per_second", 3.59395e9)];
         assert_eq!((row.counters.as_slice(), row.label), (wanted.as_slice(), Some("tile 64")));
         // A value that is wider than its column.
-        let read = Header::parse("Benchmark  Time  CPU  Iterations      depth      width");
+        let read = TableHeader::parse("Benchmark  Time  CPU  Iterations      depth      width");
         let row = read.read(" -1.234567890        3.5 label");
         assert_eq!(row.counters, [("depth", -1.23456789), ("width", 3.5)]);
         let row = read.read("        x.y        3.5");

@@ -10,7 +10,7 @@ use super::super::error::{LineFault, line_fault};
 use super::super::text::lines;
 use super::counters::MAX_COUNTERS;
 use super::preamble;
-use super::rows::{Families, Row, TimeUnit};
+use super::rows::{Families, GoogleBenchmarkRow, TimeUnit};
 use super::statistic::Statistic;
 
 /// How the header of every release begins.
@@ -18,7 +18,7 @@ pub(in crate::ingest) const HEADER: &str = "name,iterations,real_time,cpu_time,t
 
 /// What a column holds.
 #[derive(Debug, Clone)]
-enum Column {
+enum CsvColumn {
     Name,
     Iterations,
     RealTime,
@@ -49,7 +49,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     let table = &text[header.text.as_ptr() as usize - text.as_ptr() as usize..];
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(table.as_bytes());
-    let mut columns: Vec<Column> = Vec::new();
+    let mut columns: Vec<CsvColumn> = Vec::new();
     let mut families = Families::default();
     let mut record = csv::StringRecord::new();
     loop {
@@ -83,31 +83,35 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
 }
 
 /// Whether the row says why it was not measured and ends there.
-fn is_without_counters(record: &csv::StringRecord, columns: &[Column]) -> bool {
-    let is_last = matches!(columns.get(record.len() - 1), Some(Column::ErrorMessage));
+fn is_without_counters(record: &csv::StringRecord, columns: &[CsvColumn]) -> bool {
+    let is_last = matches!(columns.get(record.len() - 1), Some(CsvColumn::ErrorMessage));
     let marked = columns
         .iter()
         .zip(record)
-        .any(|(column, cell)| matches!(column, Column::ErrorOccurred) && matches!(cell, "true" | "false"));
+        .any(|(column, cell)| matches!(column, CsvColumn::ErrorOccurred) && matches!(cell, "true" | "false"));
     is_last && marked
 }
 
-fn column(name: &str) -> Column {
+fn column(name: &str) -> CsvColumn {
     match name {
-        "name" => Column::Name,
-        "iterations" => Column::Iterations,
-        "real_time" => Column::RealTime,
-        "cpu_time" => Column::CpuTime,
-        "time_unit" => Column::TimeUnit,
-        "label" => Column::Label,
-        "error_occurred" => Column::ErrorOccurred,
-        "error_message" => Column::ErrorMessage,
-        counter => Column::Counter(counter.to_owned()),
+        "name" => CsvColumn::Name,
+        "iterations" => CsvColumn::Iterations,
+        "real_time" => CsvColumn::RealTime,
+        "cpu_time" => CsvColumn::CpuTime,
+        "time_unit" => CsvColumn::TimeUnit,
+        "label" => CsvColumn::Label,
+        "error_occurred" => CsvColumn::ErrorOccurred,
+        "error_message" => CsvColumn::ErrorMessage,
+        counter => CsvColumn::Counter(counter.to_owned()),
     }
 }
 
-fn read_row(record: &csv::StringRecord, columns: &[Column], line: u64) -> Result<Row<'static>, LineFault> {
-    let mut row = Row::default();
+fn read_row(
+    record: &csv::StringRecord,
+    columns: &[CsvColumn],
+    line: u64,
+) -> Result<GoogleBenchmarkRow<'static>, LineFault> {
+    let mut row = GoogleBenchmarkRow::default();
     let mut real = None;
     let (mut errored, mut message) = ("", "");
     let mut unit = "";
@@ -119,18 +123,18 @@ fn read_row(record: &csv::StringRecord, columns: &[Column], line: u64) -> Result
             cell.parse().map(Some).map_err(|_| line_fault(line, "a number was expected"))
         };
         match column {
-            Column::Name => row.family = Cow::Owned(cell.to_owned()),
-            Column::Iterations => {
+            CsvColumn::Name => row.family = Cow::Owned(cell.to_owned()),
+            CsvColumn::Iterations => {
                 row.count = number()?;
                 row.iterations = row.count.unwrap_or(f64::NAN);
             }
-            Column::RealTime => real = number()?,
-            Column::CpuTime => row.cpu = number()?,
-            Column::TimeUnit => unit = cell,
-            Column::Label => row.label = (!cell.is_empty()).then(|| Cow::Owned(cell.to_owned())),
-            Column::ErrorOccurred => errored = cell,
-            Column::ErrorMessage => message = cell,
-            Column::Counter(name) => {
+            CsvColumn::RealTime => real = number()?,
+            CsvColumn::CpuTime => row.cpu = number()?,
+            CsvColumn::TimeUnit => unit = cell,
+            CsvColumn::Label => row.label = (!cell.is_empty()).then(|| Cow::Owned(cell.to_owned())),
+            CsvColumn::ErrorOccurred => errored = cell,
+            CsvColumn::ErrorMessage => message = cell,
+            CsvColumn::Counter(name) => {
                 if let Some(value) = number()? {
                     row.counters.push((Cow::Owned(name.clone()), value));
                 }

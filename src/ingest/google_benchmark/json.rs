@@ -5,14 +5,14 @@ use std::borrow::Cow;
 
 use crate::model::{Context, Run};
 
-use super::super::error::{Fault, fault};
+use super::super::error::{BoxedFault, fault};
 use super::super::json_scan::{Scan, Scanner};
 use super::counters::MAX_COUNTERS;
-use super::rows::{Families, Row, RowKind, TimeUnit};
+use super::rows::{Families, GoogleBenchmarkRow, RowKind, TimeUnit};
 use super::statistic::Statistic;
 
 /// Reads the whole file into context and benchmarks.
-pub(in crate::ingest) fn read(text: &str) -> Result<Run, Fault> {
+pub(in crate::ingest) fn read(text: &str) -> Result<Run, BoxedFault> {
     let mut json = Scanner::new(text);
     let mut run = Run::default();
     let mut families = Families::default();
@@ -39,7 +39,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, Fault> {
 }
 
 /// Of two lists other readers take the first, or the last.
-pub(super) fn second_list(json: &Scanner<'_>) -> Fault {
+pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
     fault(json.at(), "`benchmarks` is in it twice")
 }
 
@@ -85,8 +85,8 @@ fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
 }
 
 fn rows(json: &mut Scanner<'_>, families: &mut Families) -> Scan<()> {
-    let mut row = Row::default();
-    let mut layout = Layout::default();
+    let mut row = GoogleBenchmarkRow::default();
+    let mut layout = KeyLayout::default();
     json.begin_array()?;
     let mut first = true;
     while json.next_item(&mut first)? {
@@ -145,11 +145,11 @@ enum Meaning<'a> {
 /// start of the key, and what the key means. A tool writes all rows alike, so comparing these bytes replaces
 /// scanning white space, key and colon, which is most of a file.
 #[derive(Default)]
-pub(super) struct Layout<'a> {
+pub(super) struct KeyLayout<'a> {
     keys: Vec<(&'a str, Meaning<'a>)>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> KeyLayout<'a> {
     /// More keys than the tool writes; longer rows are scanned.
     const LONGEST: usize = 64;
 
@@ -182,7 +182,11 @@ impl<'a> Layout<'a> {
 }
 
 /// Reads one row; false for a row that carries no measurement by design (an asymptotic fit).
-pub(super) fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &mut Layout<'a>) -> Scan<bool> {
+pub(super) fn read_row<'a>(
+    json: &mut Scanner<'a>,
+    row: &mut GoogleBenchmarkRow<'a>,
+    layout: &mut KeyLayout<'a>,
+) -> Scan<bool> {
     let start = json.at();
     row.counters.clear();
     (row.repetition, row.count, row.iterations) = (None, None, f64::NAN);
@@ -277,7 +281,7 @@ pub(super) fn read_row<'a>(json: &mut Scanner<'a>, row: &mut Row<'a>, layout: &m
 }
 
 /// A user's counter is a numeric key that the tool does not know; other values are the tool's own text.
-fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut Row<'a>) -> Scan<()> {
+fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut GoogleBenchmarkRow<'a>) -> Scan<()> {
     if matches!(json.peek()?, b'"' | b'{' | b'[' | b't' | b'f') {
         return json.skip();
     }

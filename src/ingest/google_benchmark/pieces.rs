@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use crate::model::Run;
 
 use super::super::json_scan::{Scan, Scanner};
-use super::json::{Layout, context, read_row, second_list};
-use super::rows::{Families, Row};
+use super::json::{KeyLayout, context, read_row, second_list};
+use super::rows::{Families, GoogleBenchmarkRow};
 
 /// Bytes read at once.
 const PIECE: usize = 256 << 10;
@@ -42,7 +42,7 @@ fn read_by(piece: usize, head: Vec<u8>, source: &mut dyn Read) -> Option<Run> {
     }
     let Reader { mut run, families, place, .. } = reader;
     run.benchmarks = families.finish();
-    (place == Place::End { rows_seen: true }).then_some(run)
+    (place == FilePosition::End { rows_seen: true }).then_some(run)
 }
 
 /// The part of the file that was read and not yet taken.
@@ -94,7 +94,7 @@ impl Window {
 
 /// Where in the file the next step starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum FilePosition {
     Start,
     Keys { first: bool, rows_seen: bool },
     Rows { first: bool },
@@ -104,14 +104,14 @@ enum Place {
 struct Reader {
     run: Run,
     families: Families,
-    place: Place,
+    place: FilePosition,
     /// Bytes of the current text that are done with.
     taken: usize,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { run: Run::default(), families: Families::default(), place: Place::Start, taken: 0 }
+        Self { run: Run::default(), families: Families::default(), place: FilePosition::Start, taken: 0 }
     }
 }
 
@@ -119,9 +119,9 @@ impl Reader {
     /// Takes whole steps until the text ends. True at the end of the outermost value.
     fn advance<'a>(&mut self, json: &mut Scanner<'a>, ended: bool) -> Scan<bool> {
         self.taken = 0;
-        let mut row = Row::default();
-        let mut layout = Layout::default();
-        while !matches!(self.place, Place::End { .. }) {
+        let mut row = GoogleBenchmarkRow::default();
+        let mut layout = KeyLayout::default();
+        while !matches!(self.place, FilePosition::End { .. }) {
             let (next, has_row) = self.step(json, &mut row, &mut layout)?;
             // A number at the end of the text may go on in the next piece.
             if !ended && json.is_at_end() {
@@ -142,20 +142,20 @@ impl Reader {
     fn step<'a>(
         &mut self,
         json: &mut Scanner<'a>,
-        row: &mut Row<'a>,
-        layout: &mut Layout<'a>,
-    ) -> Scan<(Place, bool)> {
+        row: &mut GoogleBenchmarkRow<'a>,
+        layout: &mut KeyLayout<'a>,
+    ) -> Scan<(FilePosition, bool)> {
         let next = match self.place {
-            Place::Start => {
+            FilePosition::Start => {
                 json.begin_object()?;
-                Place::Keys { first: true, rows_seen: false }
+                FilePosition::Keys { first: true, rows_seen: false }
             }
-            Place::Keys { mut first, rows_seen } => match json.next_key(&mut first)?.as_deref() {
-                None => Place::End { rows_seen },
+            FilePosition::Keys { mut first, rows_seen } => match json.next_key(&mut first)?.as_deref() {
+                None => FilePosition::End { rows_seen },
                 Some("benchmarks") if rows_seen => return Err(second_list(json)),
                 Some("benchmarks") => {
                     json.begin_array()?;
-                    Place::Rows { first: true }
+                    FilePosition::Rows { first: true }
                 }
                 Some(key) => {
                     if key == "context" {
@@ -163,16 +163,16 @@ impl Reader {
                     } else {
                         json.skip()?;
                     }
-                    Place::Keys { first: false, rows_seen }
+                    FilePosition::Keys { first: false, rows_seen }
                 }
             },
-            Place::Rows { mut first } => {
+            FilePosition::Rows { mut first } => {
                 if json.next_item(&mut first)? {
-                    return Ok((Place::Rows { first: false }, read_row(json, row, layout)?));
+                    return Ok((FilePosition::Rows { first: false }, read_row(json, row, layout)?));
                 }
-                Place::Keys { first: false, rows_seen: true }
+                FilePosition::Keys { first: false, rows_seen: true }
             }
-            end @ Place::End { .. } => end,
+            end @ FilePosition::End { .. } => end,
         };
         Ok((next, false))
     }

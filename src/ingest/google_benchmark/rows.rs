@@ -48,7 +48,7 @@ impl<'a> TimeUnit<'a> {
 
 /// One row, whatever it was written as. Reused from row to row.
 #[derive(Debug, Clone)]
-pub(super) struct Row<'a> {
+pub(super) struct GoogleBenchmarkRow<'a> {
     /// Without an aggregate's suffix where the format tells.
     pub family: Cow<'a, str>,
     pub kind: RowKind,
@@ -69,7 +69,7 @@ pub(super) struct Row<'a> {
     pub counters: Vec<(Cow<'a, str>, f64)>,
 }
 
-impl Default for Row<'_> {
+impl Default for GoogleBenchmarkRow<'_> {
     fn default() -> Self {
         Self {
             family: Cow::Borrowed(""),
@@ -89,11 +89,11 @@ impl Default for Row<'_> {
     }
 }
 
-impl Row<'_> {
+impl GoogleBenchmarkRow<'_> {
     /// A copy that outlives the text it was read from.
-    fn to_static(&self) -> Row<'static> {
+    fn to_static(&self) -> GoogleBenchmarkRow<'static> {
         let text = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
-        Row {
+        GoogleBenchmarkRow {
             family: Cow::Owned(self.family.to_string()),
             unit: match &self.unit {
                 TimeUnit::Known(factor) => TimeUnit::Known(*factor),
@@ -114,7 +114,7 @@ impl Row<'_> {
 }
 
 #[derive(Debug)]
-struct Column {
+struct MetricColumn {
     name: String,
     values: Vec<f64>,
     not_finite: bool,
@@ -127,7 +127,7 @@ struct Undecided {
     /// Length of the part of the name that would be the benchmark's.
     stem: usize,
     statistic: Statistic,
-    row: Row<'static>,
+    row: GoogleBenchmarkRow<'static>,
 }
 
 impl Undecided {
@@ -149,7 +149,7 @@ struct Family {
     real: Vec<f64>,
     cpu: Vec<f64>,
     cpu_unusable: bool,
-    counters: Vec<Column>,
+    counters: Vec<MetricColumn>,
     aggregates: Vec<Aggregate>,
     errored: u64,
     error: String,
@@ -196,7 +196,7 @@ impl Families {
 
     /// Takes one row; the row's buffers stay with the caller.
     #[inline]
-    pub(super) fn push(&mut self, row: &mut Row<'_>) {
+    pub(super) fn push(&mut self, row: &mut GoogleBenchmarkRow<'_>) {
         let at = self.find(&row.family);
         match row.kind {
             RowKind::Iteration => self.sample(at, row),
@@ -216,7 +216,7 @@ impl Families {
 
     /// The stem's length and the statistic, where an unmarked row's name ends like an aggregate's: in one of
     /// the tool's own suffixes, or, right behind such rows, in `_` and the name of a user's statistic.
-    fn possible_aggregate(&self, row: &Row<'_>) -> Option<(usize, Statistic)> {
+    fn possible_aggregate(&self, row: &GoogleBenchmarkRow<'_>) -> Option<(usize, Statistic)> {
         if row.error.is_some() || row.skipped.is_some() {
             return None;
         }
@@ -237,7 +237,7 @@ impl Families {
     }
 
     #[inline]
-    fn sample(&mut self, at: usize, row: &mut Row<'_>) {
+    fn sample(&mut self, at: usize, row: &mut GoogleBenchmarkRow<'_>) {
         let revisited = at != self.last;
         self.last = at;
         let family = &mut self.list[at];
@@ -303,7 +303,7 @@ impl Families {
             let known = known.unwrap_or_else(|| {
                 // More names than one row may carry: the rest repeats the attack, not the benchmark.
                 if family.counters.len() < MAX_COUNTERS {
-                    family.counters.push(Column {
+                    family.counters.push(MetricColumn {
                         name: name.into_owned(),
                         values: Vec::new(),
                         not_finite: false,
@@ -320,7 +320,7 @@ impl Families {
         }
     }
 
-    fn aggregate(&mut self, at: usize, statistic: Statistic, row: &mut Row<'_>) {
+    fn aggregate(&mut self, at: usize, statistic: Statistic, row: &mut GoogleBenchmarkRow<'_>) {
         if statistic == Statistic::Fit {
             return;
         }

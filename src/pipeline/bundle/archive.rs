@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::device;
-use crate::files::Draft;
+use crate::files::FileDraft;
 use crate::model::hex;
 use crate::process::Cancel;
 use crate::record::{BundleFile, BundledFile};
@@ -48,8 +48,8 @@ pub(super) fn pack(
     cancel: &Cancel,
 ) -> Result<Packed, PipelineError> {
     let writing = |error| PipelineError::io("write", output)(error);
-    let file = Draft::open(output).map_err(writing)?;
-    let sink = Hashing::new(BufWriter::with_capacity(BUFFER, file));
+    let file = FileDraft::open(output).map_err(writing)?;
+    let sink = HashingStream::new(BufWriter::with_capacity(BUFFER, file));
     let mut archive = tar::Builder::new(sink);
     let text = manifest.to_json();
     archive
@@ -61,7 +61,7 @@ pub(super) fn pack(
         }
         let reading = |error| PipelineError::io("read", path)(error);
         let source = File::open(path).map_err(reading)?;
-        let mut source = Hashing::new(BufReader::with_capacity(BUFFER, source).take(listed.bytes));
+        let mut source = HashingStream::new(BufReader::with_capacity(BUFFER, source).take(listed.bytes));
         archive
             .append(&header(&listed.path, listed.bytes).map_err(writing)?, &mut source)
             .map_err(writing)?;
@@ -106,7 +106,7 @@ pub(super) fn unpack(
     if !file.metadata().map_err(opening)?.is_file() {
         return Err(refused(archive, "it is not an ordinary file"));
     }
-    let mut reader = tar::Archive::new(Hashing::new(BufReader::with_capacity(BUFFER, file)));
+    let mut reader = tar::Archive::new(HashingStream::new(BufReader::with_capacity(BUFFER, file)));
     let damaged =
         |error: io::Error| refused(archive, format!("the archive is incomplete or damaged: {error}"));
     let manifest = {
@@ -223,13 +223,13 @@ fn nothing_but_zeros(source: &mut impl Read) -> io::Result<()> {
 }
 
 /// Passes bytes on and takes their digest.
-struct Hashing<T> {
+struct HashingStream<T> {
     inner: T,
     hash: Sha256,
     bytes: u64,
 }
 
-impl<T> Hashing<T> {
+impl<T> HashingStream<T> {
     fn new(inner: T) -> Self {
         Self { inner, hash: Sha256::new(), bytes: 0 }
     }
@@ -244,7 +244,7 @@ impl<T> Hashing<T> {
     }
 }
 
-impl<R: Read> Read for Hashing<R> {
+impl<R: Read> Read for HashingStream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.saw(&buffer[..read]);
@@ -252,7 +252,7 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-impl<W: Write> Write for Hashing<W> {
+impl<W: Write> Write for HashingStream<W> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(buffer)?;
         self.saw(&buffer[..written]);

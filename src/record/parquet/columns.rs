@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use parquet::data_type::ByteArray;
 use serde_json::Value;
 
 use crate::model::Metric;
@@ -11,7 +12,7 @@ use super::wrong;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Text,
     /// Microseconds since 1970, UTC.
     Time,
@@ -21,45 +22,45 @@ pub(super) enum Kind {
 }
 
 /// A column: its name, what it holds, and whether a row may lack it.
-pub(super) struct Column {
+pub(super) struct ParquetColumn {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ColumnKind,
     pub optional: bool,
 }
 
-const fn required(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, optional: false }
+const fn required(name: &'static str, kind: ColumnKind) -> ParquetColumn {
+    ParquetColumn { name, kind, optional: false }
 }
 
-const fn optional(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, optional: true }
+const fn optional(name: &'static str, kind: ColumnKind) -> ParquetColumn {
+    ParquetColumn { name, kind, optional: true }
 }
 
-pub(super) const COLUMNS: [Column; 17] = [
-    required("session", Kind::Text),
-    required("started", Kind::Time),
-    optional("commit", Kind::Text),
+pub(super) const COLUMNS: [ParquetColumn; 17] = [
+    required("session", ColumnKind::Text),
+    required("started", ColumnKind::Time),
+    optional("commit", ColumnKind::Text),
     // Whether the benchmark was quarantined when it was stored.
-    required("quarantined", Kind::Bool),
-    required("benchmark", Kind::Text),
-    required("outcome", Kind::Text),
+    required("quarantined", ColumnKind::Bool),
+    required("benchmark", ColumnKind::Text),
+    required("outcome", ColumnKind::Text),
     // Absent for a metric with one value for the benchmark.
-    optional("process", Kind::Int),
+    optional("process", ColumnKind::Int),
     // Absent in the one row of a benchmark or process without values.
-    optional("metric", Kind::Text),
-    optional("unit", Kind::Text),
-    optional("better", Kind::Text),
+    optional("metric", ColumnKind::Text),
+    optional("unit", ColumnKind::Text),
+    optional("better", ColumnKind::Text),
     // Repetitions.
-    optional("n", Kind::Int),
+    optional("n", ColumnKind::Int),
     // The median of the repetitions, or the one value.
-    optional("value", Kind::Float),
-    optional("undisturbed", Kind::Float),
-    optional("stddev", Kind::Float),
-    optional("min", Kind::Float),
+    optional("value", ColumnKind::Float),
+    optional("undisturbed", ColumnKind::Float),
+    optional("stddev", ColumnKind::Float),
+    optional("min", ColumnKind::Float),
     // JSON: the state of the machine around a process.
-    optional("state", Kind::Text),
+    optional("state", ColumnKind::Text),
     // JSON: the rest of the benchmark.
-    required("detail", Kind::Text),
+    required("detail", ColumnKind::Text),
 ];
 
 /// Columns that the session is rebuilt from; the others are derived from it and only compared.
@@ -74,9 +75,17 @@ pub(super) const MIN: usize = 14;
 pub(super) const STATE: usize = 15;
 pub(super) const DETAIL: usize = 16;
 
+/// The values of one column of a row group.
+pub(super) enum ColumnValues {
+    Text(Vec<ByteArray>),
+    Int(Vec<i64>),
+    Float(Vec<f64>),
+    Bool(Vec<bool>),
+}
+
 /// One value of a row.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Cell<'a> {
+pub(super) enum ParquetCell<'a> {
     None,
     Text(&'a str),
     Int(i64),
@@ -84,21 +93,21 @@ pub(super) enum Cell<'a> {
     Bool(bool),
 }
 
-impl Cell<'_> {
+impl ParquetCell<'_> {
     /// Equal where they would be stored alike: NaN equals NaN, and 0 differs from -0.
-    pub(super) fn is(self, other: Cell<'_>) -> bool {
+    pub(super) fn is(self, other: ParquetCell<'_>) -> bool {
         match (self, other) {
-            (Cell::None, Cell::None) => true,
-            (Cell::Text(a), Cell::Text(b)) => a == b,
-            (Cell::Int(a), Cell::Int(b)) => a == b,
-            (Cell::Float(a), Cell::Float(b)) => a.to_bits() == b.to_bits(),
-            (Cell::Bool(a), Cell::Bool(b)) => a == b,
+            (ParquetCell::None, ParquetCell::None) => true,
+            (ParquetCell::Text(a), ParquetCell::Text(b)) => a == b,
+            (ParquetCell::Int(a), ParquetCell::Int(b)) => a == b,
+            (ParquetCell::Float(a), ParquetCell::Float(b)) => a.to_bits() == b.to_bits(),
+            (ParquetCell::Bool(a), ParquetCell::Bool(b)) => a == b,
             _ => false,
         }
     }
 }
 
-pub(super) type Row<'a> = [Cell<'a>; COLUMNS.len()];
+pub(super) type ParquetRow<'a> = [ParquetCell<'a>; COLUMNS.len()];
 
 /// What the rows of a session share.
 pub(super) struct Shared<'a> {
@@ -122,24 +131,24 @@ impl<'a> Shared<'a> {
     pub(super) fn rows(
         &self,
         benchmark: &BaselineBenchmark,
-        mut each: impl FnMut(&Row<'_>) -> Result<(), RecordError>,
+        mut each: impl FnMut(&ParquetRow<'_>) -> Result<(), RecordError>,
     ) -> Result<(), RecordError> {
         let detail = detail(benchmark)?;
         let mut quarantine = self.file.quarantine.iter();
         let quarantined =
             quarantine.any(|held| held.benchmark.as_ref().is_none_or(|name| *name == benchmark.name));
-        let mut common = [Cell::None; COLUMNS.len()];
-        common[0] = Cell::Text(&self.file.session);
-        common[1] = Cell::Int(self.started);
+        let mut common = [ParquetCell::None; COLUMNS.len()];
+        common[0] = ParquetCell::Text(&self.file.session);
+        common[1] = ParquetCell::Int(self.started);
         common[2] = text(self.file.commit.as_deref());
-        common[3] = Cell::Bool(quarantined);
-        common[BENCHMARK] = Cell::Text(&benchmark.name);
-        common[5] = Cell::Text(benchmark.outcome.status.into_str());
-        common[DETAIL] = Cell::Text(&detail);
+        common[3] = ParquetCell::Bool(quarantined);
+        common[BENCHMARK] = ParquetCell::Text(&benchmark.name);
+        common[5] = ParquetCell::Text(benchmark.outcome.status.into_str());
+        common[DETAIL] = ParquetCell::Text(&detail);
         for (at, process) in benchmark.processes.iter().enumerate() {
             let state = state(process)?;
             let mut row = common;
-            row[PROCESS] = Cell::Int(at as i64);
+            row[PROCESS] = ParquetCell::Int(at as i64);
             row[STATE] = text(state.as_deref());
             if process.summaries.is_empty() {
                 each(&row)?;
@@ -154,7 +163,7 @@ impl<'a> Shared<'a> {
         for value in &benchmark.values {
             let mut row = common;
             self.name(&mut row, &value.metric);
-            row[VALUE] = Cell::Float(value.value.0);
+            row[VALUE] = ParquetCell::Float(value.value.0);
             each(&row)?;
         }
         if benchmark.processes.is_empty() && benchmark.values.is_empty() {
@@ -163,26 +172,29 @@ impl<'a> Shared<'a> {
         Ok(())
     }
 
-    fn name<'b>(&self, row: &mut Row<'b>, metric: &'b str)
+    fn name<'b>(&self, row: &mut ParquetRow<'b>, metric: &'b str)
     where
         'a: 'b,
     {
-        row[METRIC] = Cell::Text(metric);
+        row[METRIC] = ParquetCell::Text(metric);
         if let Some(described) = self.metrics.get(metric) {
-            row[METRIC + 1] = Cell::Text(described.unit.as_str());
-            row[METRIC + 2] = Cell::Text(described.better.as_str());
+            row[METRIC + 1] = ParquetCell::Text(described.unit.as_str());
+            row[METRIC + 2] = ParquetCell::Text(described.better.as_str());
         }
     }
 }
 
-fn text(text: Option<&str>) -> Cell<'_> {
-    text.map_or(Cell::None, Cell::Text)
+fn text(text: Option<&str>) -> ParquetCell<'_> {
+    text.map_or(ParquetCell::None, ParquetCell::Text)
 }
 
-fn numbers(row: &mut Row<'_>, summary: &SummaryRecord) -> Result<(), RecordError> {
-    let float = |number: Option<crate::record::Number>| number.map_or(Cell::None, |it| Cell::Float(it.0));
-    row[N] = Cell::Int(i64::try_from(summary.n).map_err(|_| wrong("a process has too many repetitions"))?);
-    row[VALUE] = Cell::Float(summary.median.0);
+fn numbers(row: &mut ParquetRow<'_>, summary: &SummaryRecord) -> Result<(), RecordError> {
+    let float = |number: Option<crate::record::Number>| {
+        number.map_or(ParquetCell::None, |it| ParquetCell::Float(it.0))
+    };
+    row[N] =
+        ParquetCell::Int(i64::try_from(summary.n).map_err(|_| wrong("a process has too many repetitions"))?);
+    row[VALUE] = ParquetCell::Float(summary.median.0);
     row[UNDISTURBED] = float(summary.undisturbed);
     row[STDDEV] = float(summary.stddev);
     row[MIN] = float(summary.min);

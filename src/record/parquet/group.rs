@@ -1,44 +1,37 @@
 //! The columns of a row group.
 
 use parquet::column::reader::ColumnReaderImpl;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::file::reader::RowGroupReader;
 
 use crate::record::RecordError;
 
-use super::columns::{COLUMNS, Cell, Kind};
+use super::columns::{COLUMNS, ColumnKind, ColumnValues, ParquetCell};
 use super::pages::CheckedPages;
 use super::{failed, wrong};
 
-enum Values {
-    Text(Vec<ByteArray>),
-    Int(Vec<i64>),
-    Float(Vec<f64>),
-    Bool(Vec<bool>),
-}
-
 /// One column of a row group.
 pub(super) struct ReadColumn {
-    values: Values,
+    values: ColumnValues,
     /// Where the value of a row is; `None` where it has none.
     places: Vec<Option<usize>>,
     pub rows: usize,
 }
 
 impl ReadColumn {
-    pub(super) fn cell(&self, row: usize) -> Result<Cell<'_>, RecordError> {
-        let Some(at) = self.places.get(row).copied().flatten() else { return Ok(Cell::None) };
+    pub(super) fn cell(&self, row: usize) -> Result<ParquetCell<'_>, RecordError> {
+        let Some(at) = self.places.get(row).copied().flatten() else { return Ok(ParquetCell::None) };
         let cell = match &self.values {
-            Values::Text(values) => match values.get(at) {
+            ColumnValues::Text(values) => match values.get(at) {
                 Some(bytes) => {
                     let text = std::str::from_utf8(bytes.data()).map_err(|_| wrong("a text is not UTF-8"))?;
-                    Some(Cell::Text(text))
+                    Some(ParquetCell::Text(text))
                 }
                 None => None,
             },
-            Values::Int(values) => values.get(at).copied().map(Cell::Int),
-            Values::Float(values) => values.get(at).copied().map(Cell::Float),
-            Values::Bool(values) => values.get(at).copied().map(Cell::Bool),
+            ColumnValues::Int(values) => values.get(at).copied().map(ParquetCell::Int),
+            ColumnValues::Float(values) => values.get(at).copied().map(ParquetCell::Float),
+            ColumnValues::Bool(values) => values.get(at).copied().map(ParquetCell::Bool),
         };
         cell.ok_or_else(|| wrong("a column ends early"))
     }
@@ -50,21 +43,21 @@ pub(super) fn columns(group: &dyn RowGroupReader) -> Result<Vec<ReadColumn>, Rec
     let mut columns = Vec::new();
     for (at, column) in COLUMNS.iter().enumerate() {
         let (levels, values) = match column.kind {
-            Kind::Text => {
+            ColumnKind::Text => {
                 let (levels, values) = column_values::<ByteArrayType>(group, at, rows)?;
-                (levels, Values::Text(values))
+                (levels, ColumnValues::Text(values))
             }
-            Kind::Time | Kind::Int => {
+            ColumnKind::Time | ColumnKind::Int => {
                 let (levels, values) = column_values::<Int64Type>(group, at, rows)?;
-                (levels, Values::Int(values))
+                (levels, ColumnValues::Int(values))
             }
-            Kind::Float => {
+            ColumnKind::Float => {
                 let (levels, values) = column_values::<DoubleType>(group, at, rows)?;
-                (levels, Values::Float(values))
+                (levels, ColumnValues::Float(values))
             }
-            Kind::Bool => {
+            ColumnKind::Bool => {
                 let (levels, values) = column_values::<BoolType>(group, at, rows)?;
-                (levels, Values::Bool(values))
+                (levels, ColumnValues::Bool(values))
             }
         };
         let places = if column.optional {

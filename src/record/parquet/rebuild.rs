@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{BaselineBenchmark, BaselineProcess, Number, RecordError, SummaryRecord, ValueRecord};
 
-use super::columns::{BENCHMARK, Cell, DETAIL, METRIC, MIN, N, PROCESS, STATE, STDDEV, UNDISTURBED, VALUE};
+use super::columns::{
+    BENCHMARK, DETAIL, METRIC, MIN, N, PROCESS, ParquetCell, STATE, STDDEV, UNDISTURBED, VALUE,
+};
 use super::group::ReadColumn;
 use super::wrong;
 
@@ -64,12 +66,12 @@ impl Rebuilder {
     ) -> Result<(), RecordError> {
         let metric = text(columns, METRIC, row)?;
         let float = |at: usize| match columns[at].cell(row)? {
-            Cell::Float(value) => Ok(Some(Number(value))),
+            ParquetCell::Float(value) => Ok(Some(Number(value))),
             _ => Ok::<_, RecordError>(None),
         };
         let value = || float(VALUE)?.ok_or_else(|| wrong("a metric has no value"));
         let process = match columns[PROCESS].cell(row)? {
-            Cell::Int(process) => {
+            ParquetCell::Int(process) => {
                 Some(usize::try_from(process).map_err(|_| wrong("a process has no number"))?)
             }
             _ => None,
@@ -87,7 +89,7 @@ impl Rebuilder {
                 let current = benchmark.processes.last_mut().filter(|_| last == Some(process));
                 let current = current.ok_or_else(|| wrong("processes are out of order"))?;
                 let Some(metric) = metric else { return Ok(()) };
-                let Cell::Int(n) = columns[N].cell(row)? else {
+                let ParquetCell::Int(n) = columns[N].cell(row)? else {
                     return Err(wrong("a process has no number of repetitions"));
                 };
                 let summary = SummaryRecord {
@@ -127,7 +129,7 @@ impl Rebuilder {
 
 fn text(columns: &[ReadColumn], at: usize, row: usize) -> Result<Option<&str>, RecordError> {
     Ok(match columns[at].cell(row)? {
-        Cell::Text(text) => Some(text),
+        ParquetCell::Text(text) => Some(text),
         _ => None,
     })
 }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::record::{BaselineFile, BaselineProcess, Number, SummaryRecord};
 
-use super::columns::{COLUMNS, Kind};
+use super::columns::{COLUMNS, ColumnKind};
 use super::{SESSION_KEY, write};
 
 const GOLDEN: &str = include_str!("../../../tests/fixtures/record/baseline-v1.json");
@@ -132,7 +132,7 @@ fn forged(rows: usize, metric: &str) -> Vec<u8> {
         let levels = vec![1; rows];
         let levels = column.optional.then_some(levels.as_slice());
         match (chunk.untyped(), column.kind) {
-            (ColumnWriter::ByteArrayColumnWriter(to), Kind::Text) => {
+            (ColumnWriter::ByteArrayColumnWriter(to), ColumnKind::Text) => {
                 let text = ByteArray::from(texts.get(column.name).map_or("{}", String::as_str));
                 to.write_batch(&vec![text; rows], levels, None).unwrap();
             }

@@ -13,19 +13,11 @@ use parquet::schema::types::{ColumnPath, Type};
 
 use crate::record::{BaselineFile, RecordError};
 
-use super::columns::{COLUMNS, Cell, Column, DETAIL, Kind, STATE, Shared};
+use super::columns::{COLUMNS, ColumnKind, ColumnValues, DETAIL, ParquetCell, ParquetColumn, STATE, Shared};
 use super::{GROUP_ROWS, MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, wrong};
 
-/// The values of one column of a row group.
-enum Values {
-    Text(Vec<ByteArray>),
-    Int(Vec<i64>),
-    Float(Vec<f64>),
-    Bool(Vec<bool>),
-}
-
 struct Filled {
-    values: Values,
+    values: ColumnValues,
     /// 1 where a row has a value, for optional columns.
     levels: Vec<i16>,
 }
@@ -38,7 +30,7 @@ pub(super) fn file(session: &BaselineFile) -> Result<Vec<u8>, RecordError> {
         .set_created_by("benchgate".to_owned())
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_key_value_metadata(Some(vec![KeyValue::new(SESSION_KEY.to_owned(), header)]));
-    for column in COLUMNS.iter().filter(|column| column.kind == Kind::Float) {
+    for column in COLUMNS.iter().filter(|column| column.kind == ColumnKind::Float) {
         // Almost every number is another one.
         properties = properties.set_column_dictionary_enabled(path(column), false);
     }
@@ -84,28 +76,28 @@ pub(super) fn schema() -> Result<Type, RecordError> {
         let repetition = if column.optional { "optional" } else { "required" };
         let name = column.name;
         match column.kind {
-            Kind::Text => format!("{repetition} binary {name} (STRING);"),
-            Kind::Time => format!("{repetition} int64 {name} (TIMESTAMP(MICROS,true));"),
-            Kind::Int => format!("{repetition} int64 {name};"),
-            Kind::Float => format!("{repetition} double {name};"),
-            Kind::Bool => format!("{repetition} boolean {name};"),
+            ColumnKind::Text => format!("{repetition} binary {name} (STRING);"),
+            ColumnKind::Time => format!("{repetition} int64 {name} (TIMESTAMP(MICROS,true));"),
+            ColumnKind::Int => format!("{repetition} int64 {name};"),
+            ColumnKind::Float => format!("{repetition} double {name};"),
+            ColumnKind::Bool => format!("{repetition} boolean {name};"),
         }
     });
     let message = format!("message session {{ {} }}", columns.collect::<String>());
     parse_message_type(&message).map_err(failed)
 }
 
-fn path(column: &Column) -> ColumnPath {
+fn path(column: &ParquetColumn) -> ColumnPath {
     ColumnPath::from(column.name)
 }
 
 fn empty() -> Vec<Filled> {
     let empty = COLUMNS.iter().map(|column| Filled {
         values: match column.kind {
-            Kind::Text => Values::Text(Vec::new()),
-            Kind::Time | Kind::Int => Values::Int(Vec::new()),
-            Kind::Float => Values::Float(Vec::new()),
-            Kind::Bool => Values::Bool(Vec::new()),
+            ColumnKind::Text => ColumnValues::Text(Vec::new()),
+            ColumnKind::Time | ColumnKind::Int => ColumnValues::Int(Vec::new()),
+            ColumnKind::Float => ColumnValues::Float(Vec::new()),
+            ColumnKind::Bool => ColumnValues::Bool(Vec::new()),
         },
         levels: Vec::new(),
     });
@@ -113,20 +105,20 @@ fn empty() -> Vec<Filled> {
 }
 
 impl Filled {
-    fn push(&mut self, cell: Cell<'_>) -> Result<(), RecordError> {
-        self.levels.push(i16::from(!matches!(cell, Cell::None)));
+    fn push(&mut self, cell: ParquetCell<'_>) -> Result<(), RecordError> {
+        self.levels.push(i16::from(!matches!(cell, ParquetCell::None)));
         match (&mut self.values, cell) {
-            (_, Cell::None) => {}
-            (Values::Text(values), Cell::Text(text)) => {
+            (_, ParquetCell::None) => {}
+            (ColumnValues::Text(values), ParquetCell::Text(text)) => {
                 // Neighbours are often the same, and then share their bytes.
                 match values.last() {
                     Some(last) if last.data() == text.as_bytes() => values.push(last.clone()),
                     _ => values.push(ByteArray::from(text)),
                 }
             }
-            (Values::Int(values), Cell::Int(value)) => values.push(value),
-            (Values::Float(values), Cell::Float(value)) => values.push(value),
-            (Values::Bool(values), Cell::Bool(value)) => values.push(value),
+            (ColumnValues::Int(values), ParquetCell::Int(value)) => values.push(value),
+            (ColumnValues::Float(values), ParquetCell::Float(value)) => values.push(value),
+            (ColumnValues::Bool(values), ParquetCell::Bool(value)) => values.push(value),
             _ => return Err(wrong("a value is not of its column's type")),
         }
         Ok(())
@@ -139,16 +131,16 @@ fn group(writer: &mut SerializedFileWriter<Vec<u8>>, columns: Vec<Filled>) -> Re
         let mut chunk = group.next_column().map_err(failed)?.ok_or_else(|| wrong("it lacks a column"))?;
         let levels = column.optional.then_some(filled.levels.as_slice());
         match (chunk.untyped(), filled.values) {
-            (ColumnWriter::ByteArrayColumnWriter(to), Values::Text(values)) => {
+            (ColumnWriter::ByteArrayColumnWriter(to), ColumnValues::Text(values)) => {
                 to.write_batch(&values, levels, None).map_err(failed)?;
             }
-            (ColumnWriter::Int64ColumnWriter(to), Values::Int(values)) => {
+            (ColumnWriter::Int64ColumnWriter(to), ColumnValues::Int(values)) => {
                 to.write_batch(&values, levels, None).map_err(failed)?;
             }
-            (ColumnWriter::DoubleColumnWriter(to), Values::Float(values)) => {
+            (ColumnWriter::DoubleColumnWriter(to), ColumnValues::Float(values)) => {
                 to.write_batch(&values, levels, None).map_err(failed)?;
             }
-            (ColumnWriter::BoolColumnWriter(to), Values::Bool(values)) => {
+            (ColumnWriter::BoolColumnWriter(to), ColumnValues::Bool(values)) => {
                 to.write_batch(&values, levels, None).map_err(failed)?;
             }
             _ => return Err(wrong("a column is not of its type")),

@@ -4,7 +4,7 @@ use super::super::DrawnRun;
 use super::super::human::{change, quantity};
 use super::super::view::{RowView, unit};
 use super::Theme;
-use super::svg::{Anchor, Svg, WIDTH, fitted};
+use super::svg::{Svg, TextAnchor, WIDTH, fitted};
 use crate::gate::Alignment;
 
 const MARGIN: f64 = 20.0;
@@ -43,13 +43,13 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     svg.title(MARGIN, TITLE, subtitle);
     let captions = ["as measured", "head moved back by the estimated change"];
     for (left, caption) in PANELS.into_iter().zip(captions) {
-        svg.text((left, 76.0), 12.5, Anchor::Start, palette.ink, caption);
+        svg.text((left, 76.0), 12.5, TextAnchor::Start, palette.ink, caption);
         for (at, (name, colour)) in
             [("base", palette.other), ("head", palette.slower)].into_iter().enumerate()
         {
             let x = left + PANEL - if at == 0 { 110.0 } else { 50.0 };
             svg.rect(x, 67.0, 10.0, 10.0, colour);
-            svg.text((x + 15.0, 76.0), 12.0, Anchor::Start, palette.muted, name);
+            svg.text((x + 15.0, 76.0), 12.0, TextAnchor::Start, palette.muted, name);
         }
     }
     let mut y = HEAD;
@@ -59,7 +59,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     }
     if left_out > 0 {
         let text = format!("and {left_out} more rows");
-        svg.text((MARGIN, y + 14.0), 12.5, Anchor::Start, palette.muted, &text);
+        svg.text((MARGIN, y + 14.0), 12.5, TextAnchor::Start, palette.muted, &text);
     }
     Some(svg.finish(TITLE))
 }
@@ -68,9 +68,9 @@ fn draw_row(svg: &mut Svg, y: f64, name: &str, row: &RowView<'_>, alignment: &Al
     let palette = svg.palette;
     let interval = row.interval().map(|interval| format!(" ({interval})")).unwrap_or_default();
     let found = format!("{}, {}{interval}", row.row.verdict, row.effect().unwrap_or_default());
-    svg.text((WIDTH - MARGIN, y + 16.0), 13.0, Anchor::End, palette.ink, &found);
+    svg.text((WIDTH - MARGIN, y + 16.0), 13.0, TextAnchor::End, palette.ink, &found);
     let space = WIDTH - 3.0 * MARGIN - super::svg::width_of(&found, 13.0);
-    svg.text((MARGIN, y + 16.0), 13.0, Anchor::Start, palette.ink, &fitted(name, 13.0, space));
+    svg.text((MARGIN, y + 16.0), 13.0, TextAnchor::Start, palette.ink, &fitted(name, 13.0, space));
     let floor = y + 32.0 + CURVE;
     let curves = [&alignment.base, &alignment.head, &alignment.aligned];
     let highest = curves.into_iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -79,7 +79,13 @@ fn draw_row(svg: &mut Svg, y: f64, name: &str, row: &RowView<'_>, alignment: &Al
         for share in TICKS {
             let x = left + share * PANEL;
             svg.line((x, floor), (x, floor + 4.0), palette.grid, 1.0);
-            svg.text((x, floor + 17.0), 11.0, Anchor::Middle, palette.muted, &label(share, row, alignment));
+            svg.text(
+                (x, floor + 17.0),
+                11.0,
+                TextAnchor::Middle,
+                palette.muted,
+                &label(share, row, alignment),
+            );
         }
         for (curve, colour) in [(&alignment.base, palette.other), (head, palette.slower)] {
             svg.area(&points(curve, left, floor, highest), floor, colour, 1.6);

@@ -4,7 +4,7 @@
 use super::Theme;
 use super::data::{Bar, Chart, Group, Who};
 use super::scale::round_step;
-use super::svg::{Anchor, Palette, Svg, WIDTH, fitted, width_of};
+use super::svg::{Palette, Svg, TextAnchor, WIDTH, fitted, width_of};
 use crate::model::Unit;
 
 const ROW: f64 = 24.0;
@@ -47,7 +47,7 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
         svg.text(
             (MARGIN, y + 18.0),
             14.0,
-            Anchor::Start,
+            TextAnchor::Start,
             palette.ink,
             &fitted(&group.title, 14.0, WIDTH - 2.0 * MARGIN),
         );
@@ -64,7 +64,7 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
     }
     if left_out > 0 {
         let text = format!("and {} in the tables", crate::model::counted(left_out, "more row"));
-        svg.text((MARGIN, y + 14.0), SIZE, Anchor::Start, palette.muted, &text);
+        svg.text((MARGIN, y + 14.0), SIZE, TextAnchor::Start, palette.muted, &text);
     }
     Some(svg.finish(&format!("{}: {}", chart.title, chart.subtitle)))
 }
@@ -105,7 +105,7 @@ const fn fill(palette: &Palette, who: Who) -> &'static str {
 fn label(svg: &mut Svg, bar: &Bar, left: f64, y: f64) {
     let ink = svg.palette.ink;
     let text = fitted(&bar.label, SIZE, left - MARGIN - 10.0);
-    svg.text((left - 10.0, y + BAR - 2.0), SIZE, Anchor::End, ink, &text);
+    svg.text((left - 10.0, y + BAR - 2.0), SIZE, TextAnchor::End, ink, &text);
 }
 
 /// The thin line from the fastest to the slowest process.
@@ -134,7 +134,7 @@ fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
         let at = left + scale(amount);
         svg.line((at, top - 4.0), (at, bottom + 4.0), palette.grid, 1.0);
         let text = super::memory::tick(amount, &Unit::Nanoseconds);
-        svg.text((at, top - 8.0), 11.5, Anchor::Middle, palette.muted, &text);
+        svg.text((at, top - 8.0), 11.5, TextAnchor::Middle, palette.muted, &text);
         amount += step;
     }
     let mut y = top;
@@ -147,10 +147,10 @@ fn amounts(svg: &mut Svg, group: &Group, left: f64, top: f64) {
                 whisker(svg, left + scale(least), left + scale(most), y);
                 end = end.max(left + scale(most));
             }
-            svg.text((end + 8.0, y + BAR - 2.0), SIZE, Anchor::Start, palette.ink, &bar.text);
+            svg.text((end + 8.0, y + BAR - 2.0), SIZE, TextAnchor::Start, palette.ink, &bar.text);
         } else {
             let text = fitted(&bar.text, 12.0, WIDTH - left - MARGIN - 6.0);
-            svg.text((left + 6.0, y + BAR - 2.0), 12.0, Anchor::Start, palette.muted, &text);
+            svg.text((left + 6.0, y + BAR - 2.0), 12.0, TextAnchor::Start, palette.muted, &text);
         }
         y += ROW;
     }
@@ -180,7 +180,7 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
             ..1.0 if farthest >= 1.0 => format!("1/{} ×", ratio.recip()),
             _ => format!("{ratio} ×"),
         };
-        svg.text((at, top - 8.0), 11.5, Anchor::Middle, palette.muted, &text);
+        svg.text((at, top - 8.0), 11.5, TextAnchor::Middle, palette.muted, &text);
     }
     let mut y = top;
     for bar in &group.bars {
@@ -195,7 +195,7 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
                 (least, most) = (least.min(x(low)), most.max(x(high)));
             }
             let (at, anchor) =
-                if ratio < 1.0 { (least - 7.0, Anchor::End) } else { (most + 7.0, Anchor::Start) };
+                if ratio < 1.0 { (least - 7.0, TextAnchor::End) } else { (most + 7.0, TextAnchor::Start) };
             svg.text((at, y + BAR - 2.0), SIZE, anchor, palette.ink, &bar.text);
         }
         y += ROW;

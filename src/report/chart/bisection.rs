@@ -4,7 +4,7 @@ use crate::record::{BisectionFile, PartKind, ProbeRecord};
 use crate::report::percent;
 
 use super::Theme;
-use super::svg::{Anchor, Svg, WIDTH, fitted};
+use super::svg::{Svg, TextAnchor, WIDTH, fitted};
 
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = WIDTH - 24.0;
@@ -16,7 +16,7 @@ const FOOT: f64 = 54.0;
 const SMALL: f64 = 12.0;
 
 /// A candidate's level against the good end: value and interval.
-struct Level {
+struct CandidateLevel {
     candidate: u32,
     change: f64,
     interval: Option<(f64, f64)>,
@@ -26,13 +26,13 @@ struct Level {
 pub fn bisection_svg(file: &BisectionFile, theme: Theme) -> String {
     let mut svg = Svg::new(TOP + EFFECTS + GAP + WEIGHTS + FOOT, theme);
     let palette = svg.palette;
-    svg.text((LEFT, 24.0), 16.0, Anchor::Start, palette.ink, &fitted(&file.headline, 16.0, RIGHT - LEFT));
+    svg.text((LEFT, 24.0), 16.0, TextAnchor::Start, palette.ink, &fitted(&file.headline, 16.0, RIGHT - LEFT));
     let last = file.candidates.len().saturating_sub(1).max(1) as f64;
     let x = |candidate: u32| LEFT + (RIGHT - LEFT) * f64::from(candidate) / last;
     effects(file, &mut svg, &x);
     weights(file, &mut svg, &x);
     let foot = TOP + EFFECTS + GAP + WEIGHTS + 20.0;
-    let ends = [(0, Anchor::Start), (file.candidates.len().saturating_sub(1), Anchor::End)];
+    let ends = [(0, TextAnchor::Start), (file.candidates.len().saturating_sub(1), TextAnchor::End)];
     for (at, anchor) in ends {
         let Some(candidate) = file.candidates.get(at) else { continue };
         let place = if at == 0 { LEFT } else { RIGHT };
@@ -44,7 +44,7 @@ pub fn bisection_svg(file: &BisectionFile, theme: Theme) -> String {
         svg.text(
             (middle, foot),
             SMALL,
-            Anchor::Middle,
+            TextAnchor::Middle,
             palette.slower,
             &fitted(&candidate.name, SMALL, 240.0),
         );
@@ -53,7 +53,7 @@ pub fn bisection_svg(file: &BisectionFile, theme: Theme) -> String {
 }
 
 /// Levels against the good end: measured directly, or through the bad end.
-fn levels(file: &BisectionFile) -> Vec<Level> {
+fn levels(file: &BisectionFile) -> Vec<CandidateLevel> {
     let last = u32::try_from(file.candidates.len().saturating_sub(1)).unwrap_or(u32::MAX);
     let whole = file.ends.as_ref().map(|ends| ends.change.0);
     let level = |probe: &ProbeRecord| {
@@ -61,11 +61,15 @@ fn levels(file: &BisectionFile) -> Vec<Level> {
         let relative = if seen.exact { 0.0 } else { 1.0 };
         let interval = seen.low.zip(seen.high).map(|(low, high)| (low.0 - relative, high.0 - relative));
         if probe.base == 0 {
-            return Some(Level { candidate: probe.head, change: seen.change.0 - relative, interval });
+            return Some(CandidateLevel {
+                candidate: probe.head,
+                change: seen.change.0 - relative,
+                interval,
+            });
         }
         let whole = whole.filter(|_| probe.head == last)?;
         let change = if seen.exact { whole - seen.change.0 } else { whole / seen.change.0 - 1.0 };
-        Some(Level { candidate: probe.base, change, interval: None })
+        Some(CandidateLevel { candidate: probe.base, change, interval: None })
     };
     file.probes.iter().filter_map(level).collect()
 }
@@ -79,7 +83,7 @@ fn effects(file: &BisectionFile, svg: &mut Svg, x: &dyn Fn(u32) -> f64) {
     let margin = ((high - low) * 0.25).max(1e-3);
     let (low, high) = (low - margin, high + margin);
     let y = |value: f64| TOP + EFFECTS * (1.0 - (value.clamp(low, high) - low) / (high - low));
-    svg.text((LEFT, TOP - 8.0), SMALL, Anchor::Start, palette.muted, "change against the good end");
+    svg.text((LEFT, TOP - 8.0), SMALL, TextAnchor::Start, palette.muted, "change against the good end");
     for tick in [0.0, file.ends.as_ref().map_or(0.0, |ends| ends.change.0 - f64::from(u8::from(!exact)))] {
         svg.line((LEFT, y(tick)), (RIGHT, y(tick)), palette.grid, 1.0);
         let label = if exact {
@@ -87,7 +91,7 @@ fn effects(file: &BisectionFile, svg: &mut Svg, x: &dyn Fn(u32) -> f64) {
         } else {
             format!("{}{}", if tick < 0.0 { "-" } else { "+" }, percent(tick.abs()))
         };
-        svg.text((LEFT - 8.0, y(tick) + 4.0), SMALL, Anchor::End, palette.muted, &label);
+        svg.text((LEFT - 8.0, y(tick) + 4.0), SMALL, TextAnchor::End, palette.muted, &label);
     }
     for part in file.parts.iter().filter(|part| part.kind == PartKind::Culprit) {
         svg.line((x(part.upto), TOP), (x(part.upto), TOP + EFFECTS + GAP + WEIGHTS), palette.slower, 1.0);
@@ -107,7 +111,7 @@ fn weights(file: &BisectionFile, svg: &mut Svg, x: &dyn Fn(u32) -> f64) {
     svg.text(
         (LEFT, floor - WEIGHTS - 8.0),
         SMALL,
-        Anchor::Start,
+        TextAnchor::Start,
         palette.muted,
         "probability that this candidate made the whole step",
     );

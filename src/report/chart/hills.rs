@@ -90,7 +90,7 @@ pub(super) fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> 
             .ok()
             .map(|at| at.duration_since(jiff::Timestamp::UNIX_EPOCH).as_secs_f64())
     };
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<ProcessMemory> = Vec::new();
     let float = |bytes: u64| bytes as f64;
     for side in &run.sides {
         let processes = side
@@ -101,7 +101,7 @@ pub(super) fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> 
             let Some(began) = seconds(&process.started) else { continue };
             let model = model_of(&benchmark.name);
             let gpus = process.telemetry.iter().flat_map(|telemetry| &telemetry.gpus);
-            found.push(Found {
+            found.push(ProcessMemory {
                 began,
                 lasted: process.seconds.0,
                 who: if by_model { model } else { IREE },
@@ -119,7 +119,7 @@ pub(super) fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> 
                 .memory
                 .iter()
                 .map(|point| (point.seconds.0, float(point.host_bytes), point.device_bytes.map(float)));
-            found.push(Found {
+            found.push(ProcessMemory {
                 began,
                 lasted: process.seconds.0,
                 who: &record.backend,
@@ -145,7 +145,7 @@ pub(super) fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> 
 }
 
 /// What a run knows of a process's memory; times are seconds, amounts bytes.
-struct Found<'a> {
+struct ProcessMemory<'a> {
     began: f64,
     lasted: f64,
     who: &'a str,
@@ -156,7 +156,7 @@ struct Found<'a> {
     noted: Vec<(f64, f64, Option<f64>)>,
 }
 
-impl Found<'_> {
+impl ProcessMemory<'_> {
     /// Begun at this second of the picture.
     fn hill(&self, at: f64) -> Hill {
         let end = at + self.lasted;

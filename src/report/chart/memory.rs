@@ -12,7 +12,7 @@ use super::super::human::quantity;
 use super::Theme;
 use super::hills::{Hill, Span, envelopes, hills_of, model_of, spans};
 use super::scale::round_step;
-use super::svg::{Anchor, Svg, WIDTH, fitted, width_of};
+use super::svg::{Svg, TextAnchor, WIDTH, fitted, width_of};
 use crate::model::Unit;
 
 const HEIGHT: f64 = 380.0;
@@ -68,7 +68,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     while level <= top * 1.001 {
         svg.line((LEFT, y(level)), (WIDTH - MARGIN, y(level)), palette.grid, 1.0);
         let text = tick(level, &Unit::Bytes);
-        svg.text((LEFT - 8.0, y(level) + 4.0), 12.0, Anchor::End, palette.muted, &text);
+        svg.text((LEFT - 8.0, y(level) + 4.0), 12.0, TextAnchor::End, palette.muted, &text);
         level += step;
     }
     let step = round_seconds(offset / 6.0);
@@ -81,7 +81,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
             _ => tick(second * 1e9, &Unit::Nanoseconds),
         };
         svg.line((x(second), floor), (x(second), floor + 4.0), palette.muted, 1.0);
-        svg.text((x(second), floor + 20.0), 12.0, Anchor::Middle, palette.muted, &text);
+        svg.text((x(second), floor + 20.0), 12.0, TextAnchor::Middle, palette.muted, &text);
         second += step;
     }
     svg.line((LEFT, floor), (WIDTH - MARGIN, floor), palette.muted, 1.0);
@@ -90,7 +90,13 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
         let text = fitted(model, 11.0, room);
         // Less than a few letters says nothing.
         if room >= width_of("mmm…", 11.0) {
-            svg.text(((x(*from) + x(*to)) / 2.0, floor + 38.0), 11.0, Anchor::Middle, palette.muted, &text);
+            svg.text(
+                ((x(*from) + x(*to)) / 2.0, floor + 38.0),
+                11.0,
+                TextAnchor::Middle,
+                palette.muted,
+                &text,
+            );
         }
     }
     // Among a hundred others a process is a few pixels wide: a thick line would be all of it.
@@ -119,7 +125,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     for (who, colour) in legend {
         let text = fitted(who, 12.0, 160.0);
         svg.rect(at, 66.0, 11.0, 11.0, colour);
-        svg.text((at + 16.0, 76.0), 12.0, Anchor::Start, palette.ink, &text);
+        svg.text((at + 16.0, 76.0), 12.0, TextAnchor::Start, palette.ink, &text);
         at += 16.0 + width_of(&text, 12.0) + 18.0;
     }
     Some(svg.finish(&format!("{title}: {subtitle}")))

@@ -5,7 +5,7 @@ use crate::report::percent;
 
 use super::Theme;
 use super::scale::round_step;
-use super::svg::{Anchor, Svg, WIDTH};
+use super::svg::{Svg, TextAnchor, WIDTH};
 
 const HEIGHT: f64 = 480.0;
 const LEFT: f64 = 84.0;
@@ -32,16 +32,16 @@ pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
     svg.title(24.0, title, subtitle);
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
         svg.line((LEFT, y(share)), (RIGHT, y(share)), palette.grid, 1.0);
-        svg.text((LEFT - 8.0, y(share) + 4.0), 12.0, Anchor::End, palette.muted, &percent(share));
+        svg.text((LEFT - 8.0, y(share) + 4.0), 12.0, TextAnchor::End, palette.muted, &percent(share));
     }
     let step = round_step(most / 8.0);
     let mut slowdown = 0.0;
     while slowdown <= most {
         svg.line((x(slowdown), FLOOR), (x(slowdown), FLOOR + 4.0), palette.muted, 1.0);
-        svg.text((x(slowdown), FLOOR + 20.0), 12.0, Anchor::Middle, palette.muted, &percent(slowdown));
+        svg.text((x(slowdown), FLOOR + 20.0), 12.0, TextAnchor::Middle, palette.muted, &percent(slowdown));
         slowdown += step;
     }
-    svg.text(((LEFT + RIGHT) / 2.0, FLOOR + 42.0), 12.5, Anchor::Middle, palette.ink, "slowdown");
+    svg.text(((LEFT + RIGHT) / 2.0, FLOOR + 42.0), 12.5, TextAnchor::Middle, palette.ink, "slowdown");
 
     if report.rows.len() <= MOST_CURVES {
         for row in &report.rows {
@@ -49,7 +49,7 @@ pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
             svg.curve(&points, palette.other, 1.0);
             // Curves lie apart where they begin; at their ends all reach the top.
             if let Some((x, y)) = points.first() {
-                svg.text((x - 6.0, y + 4.0), 11.0, Anchor::End, palette.muted, row.benchmark.as_str());
+                svg.text((x - 6.0, y + 4.0), 11.0, TextAnchor::End, palette.muted, row.benchmark.as_str());
             }
         }
     }
@@ -60,7 +60,7 @@ pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
         svg.dot((x(at), y(share)), 4.0, palette.iree);
         // To the right of the rising curve, and above the axis.
         let below = if at == 0.0 { -10.0 } else { 14.0 };
-        svg.text((x(at) + 8.0, y(share) + below), 13.0, Anchor::Start, palette.ink, &percent(share));
+        svg.text((x(at) + 8.0, y(share) + below), 13.0, TextAnchor::Start, palette.ink, &percent(share));
     }
     svg.finish(&format!("{title}: {subtitle}"))
 }

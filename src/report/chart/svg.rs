@@ -26,7 +26,7 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    pub(super) const fn of(theme: Theme) -> Self {
+    pub(super) const fn for_theme(theme: Theme) -> Self {
         match theme {
             Theme::Light => Self {
                 ground: "#ffffff",
@@ -61,7 +61,7 @@ impl Palette {
 
 /// Where a text stands against its point.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Anchor {
+pub(super) enum TextAnchor {
     Start,
     Middle,
     End,
@@ -76,7 +76,7 @@ pub(super) struct Svg {
 
 impl Svg {
     pub(super) fn new(height: f64, theme: Theme) -> Self {
-        Self { body: String::new(), height, palette: Palette::of(theme) }
+        Self { body: String::new(), height, palette: Palette::for_theme(theme) }
     }
 
     // Writing to a String can't fail.
@@ -123,11 +123,11 @@ impl Svg {
         self.put(format_args!(r#"<circle cx="{:.1}" cy="{:.1}" r="{radius}" fill="{fill}"/>"#, at.0, at.1));
     }
 
-    pub(super) fn text(&mut self, at: (f64, f64), size: f64, anchor: Anchor, fill: &str, text: &str) {
+    pub(super) fn text(&mut self, at: (f64, f64), size: f64, anchor: TextAnchor, fill: &str, text: &str) {
         let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+            TextAnchor::Start => "start",
+            TextAnchor::Middle => "middle",
+            TextAnchor::End => "end",
         };
         let text = escape(&clean(text));
         self.put(format_args!(
@@ -139,8 +139,8 @@ impl Svg {
     /// The chart's title and, below it, what the chart shows.
     pub(super) fn title(&mut self, left: f64, title: &str, subtitle: &str) {
         let Palette { ink, muted, .. } = self.palette;
-        self.text((left, 30.0), 20.0, Anchor::Start, ink, title);
-        self.text((left, 50.0), 12.5, Anchor::Start, muted, subtitle);
+        self.text((left, 30.0), 20.0, TextAnchor::Start, ink, title);
+        self.text((left, 50.0), 12.5, TextAnchor::Start, muted, subtitle);
     }
 
     pub(super) fn finish(self, title: &str) -> String {

@@ -1,7 +1,7 @@
 //! The page where there is no comparison: a first run, or something that failed before it.
 
 use crate::model::Verdict;
-use crate::report::Source;
+use crate::report::ResultSource;
 
 use super::escape::{message, paragraph};
 use super::source::footer;
@@ -14,7 +14,7 @@ pub struct Failure<'a> {
     /// May quote anything.
     pub message: &'a str,
     pub hint: Option<&'a str>,
-    pub source: Option<Source>,
+    pub source: Option<ResultSource>,
 }
 
 /// One sentence without anybody's words.
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn what_was_not_judged_is_not_said_to_have_been() {
-        let source = Source { commit: "2".repeat(40), pull_request: true, fork: true, page: None };
+        let source = ResultSource { commit: "2".repeat(40), pull_request: true, fork: true, page: None };
         let page = failure(&Failure {
             verdict: Verdict::Error,
             message: "failed to find a result",

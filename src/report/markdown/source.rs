@@ -4,7 +4,7 @@ use super::escape::code;
 
 /// Where a result comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct ResultSource {
     /// The commit that was proposed or pushed.
     pub commit: String,
     /// The code of a pull request measured itself.
@@ -15,14 +15,14 @@ pub struct Source {
     pub page: Option<String>,
 }
 
-impl Source {
+impl ResultSource {
     fn short(&self) -> String {
         code(self.commit.get(..12).unwrap_or(&self.commit))
     }
 }
 
 /// What stands above everything where the code came from outside.
-pub(super) fn warning(source: Option<&Source>) -> String {
+pub(super) fn warning(source: Option<&ResultSource>) -> String {
     match source {
         Some(source) if source.fork => format!(
             "\n> [!NOTE]\n> These numbers come from the code of a fork, at {}. They were judged here; the code that \
@@ -34,7 +34,7 @@ pub(super) fn warning(source: Option<&Source>) -> String {
 }
 
 /// The last line. It claims no more than has happened.
-pub(super) fn footer(source: Option<&Source>, judged: bool) -> String {
+pub(super) fn footer(source: Option<&ResultSource>, judged: bool) -> String {
     let Some(source) = source else { return String::new() };
     let commit = source.short();
     let whose = match (judged, source.pull_request) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use benchgate::github::{Attempt, Event, Job};
+use benchgate::github::{GitHubEvent, Job, RunAttempt};
 use serde_json::{Value, json};
 
 pub fn payload(name: &str) -> Value {
@@ -39,13 +39,13 @@ fn job(event: &str, payload: &Value) -> Job {
 fn a_pull_request_is_about_its_head_and_not_about_the_merge_that_github_made() {
     let payload = payload("pull_request");
     let job = job("pull_request", &payload);
-    let Event::PullRequest(pull) = &job.event else { panic!("{job:?}") };
+    let GitHubEvent::PullRequest(pull) = &job.event else { panic!("{job:?}") };
     assert_eq!(json!(pull.number), payload["number"]);
     assert_eq!(json!(job.head().as_str()), payload["pull_request"]["head"]["sha"]);
     assert_ne!(job.head(), &job.commit);
     assert_eq!(json!(pull.base_ref), payload["pull_request"]["base"]["ref"]);
     assert_eq!((pull.fork, job.private), (false, Some(false)));
-    assert_eq!(job.measured(), Attempt { run: 77, attempt: 2 });
+    assert_eq!(job.measured(), RunAttempt { run: 77, attempt: 2 });
     assert_eq!(job.run_page(), "https://github.com/Codertocat/Hello-World/actions/runs/77");
 }
 
@@ -55,7 +55,7 @@ fn a_head_in_another_repository_or_in_none_is_a_fork() {
         let mut payload = payload("pull_request");
         payload["pull_request"]["head"]["repo"] = head;
         let job = job("pull_request_target", &payload);
-        assert!(matches!(&job.event, Event::PullRequestTarget(pull) if pull.fork), "{job:?}");
+        assert!(matches!(&job.event, GitHubEvent::PullRequestTarget(pull) if pull.fork), "{job:?}");
     }
 }
 
@@ -72,14 +72,14 @@ fn a_server_of_one_s_own_has_its_own_addresses() {
     let job = read(&variables, &payload("pull_request.ghes")).unwrap();
     assert_eq!(job.api, "https://git.example.org/api/v3");
     assert!(job.run_page().starts_with("https://git.example.org/"));
-    assert!(matches!(job.event, Event::PullRequest(_)));
+    assert!(matches!(job.event, GitHubEvent::PullRequest(_)));
 }
 
 #[test]
 fn a_reported_run_is_judged_by_its_own_head_and_try() {
     let payload = payload("workflow_run");
     let job = job("workflow_run", &payload);
-    let Event::WorkflowRun(run) = &job.event else { panic!("{job:?}") };
+    let GitHubEvent::WorkflowRun(run) = &job.event else { panic!("{job:?}") };
     assert_eq!(json!(run.path), payload["workflow_run"]["path"]);
     assert_eq!(json!(job.head().as_str()), payload["workflow_run"]["head_sha"]);
     assert_eq!(json!(job.measured().run), payload["workflow_run"]["id"]);
@@ -90,7 +90,7 @@ fn a_reported_run_is_judged_by_its_own_head_and_try() {
 fn only_the_measuring_workflow_s_pull_request_runs_are_accepted() {
     let mut payload = payload("workflow_run");
     let accept = |payload: &Value, workflow: &str| match job("workflow_run", payload).event {
-        Event::WorkflowRun(run) => run.accept(workflow).map_err(|error| error.to_string()),
+        GitHubEvent::WorkflowRun(run) => run.accept(workflow).map_err(|error| error.to_string()),
         event => panic!("{event:?}"),
     };
     let path = ".github/workflows/test.yml";
@@ -112,7 +112,7 @@ fn every_other_event_is_about_its_own_commit() {
     assert_eq!(head("push", &payload("push")), COMMIT);
     assert_eq!(head("workflow_dispatch", &payload("workflow_dispatch")), COMMIT);
     assert_eq!(head("schedule", &json!({ "schedule": "17 2 * * *" })), COMMIT);
-    assert_eq!(job("watch", &json!({})).event, Event::Other("watch".to_owned()));
+    assert_eq!(job("watch", &json!({})).event, GitHubEvent::Other("watch".to_owned()));
 }
 
 #[test]

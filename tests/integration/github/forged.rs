@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use benchgate::cli::{Commits, Known, complete_run, judge};
+use benchgate::cli::{Commits, TrustedInputs, complete_run, judge};
 use benchgate::config::{self, Config};
 use benchgate::gate::{FailOn, Policy};
 use benchgate::model::Verdict;
@@ -99,7 +99,7 @@ impl Red {
         let commits = Commits { base: vec!["1".repeat(40)], head: vec!["2".repeat(40)] };
         let policy = Policy { fail_on: FailOn(FAILING.to_vec()), ..config.policy.clone() };
         let today = "2026-01-01".to_owned();
-        let known = Known { config, policy: &policy, commits: &commits, reported: None, today };
+        let known = TrustedInputs { config, policy: &policy, commits: &commits, reported: None, today };
         let comparison = complete_run(run.to_string().into_bytes(), "forged.json")
             .and_then(|file| judge(file, "forged.json", &known));
         match comparison {

@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use benchgate::github::{
-    Attempt, Check, Client, Conclusion, Event, IssueChange, Job, Marker, Repository, RetryPolicy, Sha, Token,
+    Check, Client, Conclusion, GitHubEvent, GitHubToken, IssueChange, Job, Marker, RepositoryName,
+    RetryPolicy, RunAttempt, Sha,
 };
 use serde_json::{Value, json};
 
@@ -135,8 +136,9 @@ fn on<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn client(github: &GitHub) -> Client {
-    let token = Token::new(TOKEN).unwrap();
-    Client::new(&github.api(), Repository::parse("bot/r").unwrap(), &token, RetryPolicy::default()).unwrap()
+    let token = GitHubToken::new(TOKEN).unwrap();
+    Client::new(&github.api(), RepositoryName::parse("bot/r").unwrap(), &token, RetryPolicy::default())
+        .unwrap()
 }
 
 /// Opens a pull request of one change onto main.
@@ -224,7 +226,7 @@ fn a_check_run_of_every_conclusion_is_one_that_github_describes() {
             conclusion,
             title: "Pass: 1 of 1 benchmarks passed.".into(),
             summary: "### ✅ Pass".into(),
-            marker: Marker::new("quickstart", Attempt { run: 1, attempt: 1 }),
+            marker: Marker::new("quickstart", RunAttempt { run: 1, attempt: 1 }),
             page: Some("https://github.com/bot/r/actions/runs/1".into()),
         };
         on(async { client(&github).check(&check).await }).unwrap();
@@ -260,8 +262,11 @@ fn a_reported_run_finds_its_pull_request_in_requests_that_github_describes() {
         })
     };
     let job = Job::read(&variable, payload.to_string().as_bytes()).unwrap();
-    assert_eq!(job.measured(), Attempt { run: payload["workflow_run"]["id"].as_u64().unwrap(), attempt: 1 });
-    let Event::WorkflowRun(run) = &job.event else { panic!("{job:?}") };
+    assert_eq!(
+        job.measured(),
+        RunAttempt { run: payload["workflow_run"]["id"].as_u64().unwrap(), attempt: 1 }
+    );
+    let GitHubEvent::WorkflowRun(run) = &job.event else { panic!("{job:?}") };
     for named in [None, pull["number"].as_u64()] {
         let found = on(async { client(&github).pull_request_of(run, named).await }).unwrap().unwrap();
         assert_eq!(

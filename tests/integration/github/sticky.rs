@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use benchgate::github::{
-    Attempt, Check, Client, CommentRequest, Conclusion, GitHubError, Marker, Posted, Repository, RetryPolicy,
-    Sha, Token,
+    Check, Client, CommentRequest, Conclusion, GitHubError, GitHubToken, Marker, Posted, RepositoryName,
+    RetryPolicy, RunAttempt, Sha,
 };
 
 use super::double::{BOT, Double, Fault, TOKEN};
@@ -15,8 +15,8 @@ const RETRIES: RetryPolicy =
 const ISSUE: &str = "/api/v3/repos/o/r/issues/7/comments";
 
 fn client(double: &Double) -> Client {
-    let repository = Repository::parse("o/r").unwrap();
-    Client::new(&double.api(), repository, &Token::new(TOKEN).unwrap(), RETRIES).unwrap()
+    let repository = RepositoryName::parse("o/r").unwrap();
+    Client::new(&double.api(), repository, &GitHubToken::new(TOKEN).unwrap(), RETRIES).unwrap()
 }
 
 fn on<T>(work: impl Future<Output = T>) -> T {
@@ -24,7 +24,7 @@ fn on<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn marker(run: u64, attempt: u64) -> Marker {
-    Marker::new("quickstart", Attempt { run, attempt })
+    Marker::new("quickstart", RunAttempt { run, attempt })
 }
 
 fn post(double: &Double, run: u64, attempt: u64, body: &str, begin: bool) -> Result<Posted, GitHubError> {
@@ -106,7 +106,7 @@ fn another_user_s_comment_with_our_marker_is_left_alone() {
 #[test]
 fn a_comment_of_ours_about_another_suite_is_another_comment() {
     let double = Double::new();
-    let other = Marker::new("nightly", Attempt { run: 9, attempt: 1 });
+    let other = Marker::new("nightly", RunAttempt { run: 9, attempt: 1 });
     double.add(BOT, &other.comment("of another suite"));
     double.add(BOT, &format!("hello\n{}", marker(9, 9).line()));
     assert_eq!(say(&double, 1, 1, "red"), ["of another suite", &marker(9, 9).line(), "red"]);
@@ -287,12 +287,12 @@ fn a_retry_after_of_any_size_is_a_wait_that_is_too_long() {
         let headers = vec![("Retry-After", seconds.to_owned())];
         double.fail("GET", "comments", Fault::Refuse { status, headers, message: "later" });
         let retries = RetryPolicy { first_wait: Duration::from_secs(1), ..RETRIES };
-        let repository = Repository::parse("o/r").unwrap();
+        let repository = RepositoryName::parse("o/r").unwrap();
         let marker = marker(1, 1);
         let wanted =
             CommentRequest { pull_request: 7, marker: &marker, body: "red", create: true, author: BOT };
         let posted = on(async {
-            Client::new(&double.api(), repository, &Token::new(TOKEN).unwrap(), retries)
+            Client::new(&double.api(), repository, &GitHubToken::new(TOKEN).unwrap(), retries)
                 .unwrap()
                 .comment(&wanted)
                 .await
@@ -315,15 +315,15 @@ fn an_answer_that_echoes_the_token_is_redacted() {
 #[test]
 fn a_token_that_no_header_can_hold_is_not_a_token() {
     for text in ["ghs_a\nb", "ghs_a b", "ghs_\u{e9}", "\n", ""] {
-        assert!(Token::new(text).is_none(), "{text:?}");
+        assert!(GitHubToken::new(text).is_none(), "{text:?}");
     }
-    assert!(Token::new(" ghs_a\n").is_some());
+    assert!(GitHubToken::new(" ghs_a\n").is_some());
 }
 
 #[test]
 fn nothing_shows_the_token() {
     let double = Double::new();
-    let token = Token::new(TOKEN).unwrap();
+    let token = GitHubToken::new(TOKEN).unwrap();
     let client = on(async { client(&double) });
     double.fail(
         "GET",

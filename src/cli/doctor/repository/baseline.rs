@@ -8,14 +8,14 @@ use crate::config::Config;
 use crate::git::Repository;
 use crate::store::{self, BaselineFolder, Files};
 
-use super::super::Place;
+use super::super::CheckContext;
 use super::super::finding::Finding;
 use super::super::gpu::needs_gpu;
 use super::roles::{Role, Workflows};
 
 pub(super) fn findings(
     workflows: &Workflows,
-    place: &Place,
+    place: &CheckContext,
     repository: &Repository,
     terminal: &Terminal,
 ) -> Vec<Finding> {
@@ -28,7 +28,7 @@ pub(super) fn findings(
 }
 
 /// The age of the newest session that is stored of this suite, on any machine.
-fn staleness(config: &Config, place: &Place, repository: &Repository, terminal: &Terminal) -> Finding {
+fn staleness(config: &Config, place: &CheckContext, repository: &Repository, terminal: &Terminal) -> Finding {
     const ID: &str = "staleness";
     const FIX: &str = "Store a session every night: `benchgate init` writes the workflow.";
     let options = StoreArgs { store: None, branch: None, remote: None };

@@ -1,7 +1,7 @@
 //! The repository half of `doctor`: may what this repository's workflows publish be trusted?
 //!
 //! A check is a function that looks at one thing and returns one [`Finding`] with an `id` of its own; add
-//! it to the list that [`findings`] returns. What it may look at is in [`Place`] and [`Workflows`].
+//! it to the list that [`findings`] returns. What it may look at is in [`CheckContext`] and [`Workflows`].
 
 mod baseline;
 mod roles;
@@ -12,12 +12,12 @@ mod workflows;
 use crate::cli::Terminal;
 use crate::git::Repository;
 
-use super::Place;
+use super::CheckContext;
 use super::finding::Finding;
 use roles::Workflows;
 
 /// Every finding about the repository.
-pub(super) fn findings(place: &Place, terminal: &Terminal) -> Vec<Finding> {
+pub(super) fn findings(place: &CheckContext, terminal: &Terminal) -> Vec<Finding> {
     let opened = Repository::open(&place.folder).ok();
     let mut found = vec![repository(place, opened.as_ref())];
     let Some(repository) = &opened else { return found };
@@ -28,7 +28,7 @@ pub(super) fn findings(place: &Place, terminal: &Terminal) -> Vec<Finding> {
     found
 }
 
-fn repository(place: &Place, opened: Option<&Repository>) -> Finding {
+fn repository(place: &CheckContext, opened: Option<&Repository>) -> Finding {
     const ID: &str = "repository";
     match opened {
         Some(repository) => Finding::ok(ID, format!("a git work tree at {}", repository.root().display())),

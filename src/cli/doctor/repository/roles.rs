@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::files;
-use crate::github::{Step, Workflow, WorkflowJob};
+use crate::github::{Workflow, WorkflowJob, WorkflowStep};
 
 /// Bytes of a workflow; a longer file is not one.
 const MOST_BYTES: u64 = 1 << 20;
@@ -93,7 +93,7 @@ impl Workflows {
     }
 
     /// What a step does with benchgate: nothing, for most.
-    pub fn roles(&self, step: &Step) -> Vec<Role> {
+    pub fn roles(&self, step: &WorkflowStep) -> Vec<Role> {
         if self.is_action(step) {
             let input = |name: &str| step.with.get(name).map(String::as_str).unwrap_or_default();
             let publishing = !input("github-token").is_empty();
@@ -109,7 +109,7 @@ impl Workflows {
     }
 
     /// Whether a step is the action, which refuses what benchgate on a command line can't know of.
-    pub fn is_action(&self, step: &Step) -> bool {
+    pub fn is_action(&self, step: &WorkflowStep) -> bool {
         let Some(uses) = &step.uses else { return false };
         let repository = uses.split('@').next().unwrap_or(uses);
         (uses == "./" && self.is_own_action)

@@ -2,7 +2,7 @@
 
 use super::roles::Workflows;
 use super::{baseline, workflows};
-use crate::cli::doctor::finding::{Finding, Level};
+use crate::cli::doctor::finding::{Finding, FindingLevel};
 
 const PINNED: &str = "o/benchgate@1111111111111111111111111111111111111111";
 const USUAL: &str = ".github/workflows/benchgate.yml";
@@ -20,12 +20,12 @@ fn finding(files: &[(&str, &str)], id: &str) -> Finding {
     let mut found = workflows::findings(&read, Some(USUAL));
     found.extend(baseline::writers(&read));
     // What is wrong comes with its reason and its fix.
-    let wrong = |finding: &&Finding| finding.level >= Level::Warning;
+    let wrong = |finding: &&Finding| finding.level >= FindingLevel::Warning;
     assert!(found.iter().filter(wrong).all(|wrong| !wrong.why.is_empty() && !wrong.fix.is_empty()));
     found.into_iter().find(|finding| finding.id == id).unwrap()
 }
 
-fn level(workflow: &str, id: &str) -> Level {
+fn level(workflow: &str, id: &str) -> FindingLevel {
     finding(&[(USUAL, workflow)], id).level
 }
 
@@ -35,23 +35,23 @@ const OWN: &str = "    runs-on: [self-hosted, gpu]\n    permissions: {contents: 
 #[test]
 fn a_repository_without_workflows_learns_how_to_get_them() {
     let found = finding(&[], "workflows");
-    assert_eq!((found.level, found.fix), (Level::Note, "`benchgate init` writes them."));
+    assert_eq!((found.level, found.fix), (FindingLevel::Note, "`benchgate init` writes them."));
 }
 
 #[test]
 fn measuring_where_a_write_token_is_is_an_error() {
     let steps = format!("      - uses: {PINNED}\n");
     let writing = "    runs-on: ubuntu-24.04\n    permissions: {contents: write}\n";
-    assert_eq!(level(&workflow("pull_request", writing, &steps), "permissions"), Level::Error);
+    assert_eq!(level(&workflow("pull_request", writing, &steps), "permissions"), FindingLevel::Error);
     let unsaid = "    runs-on: ubuntu-24.04\n";
-    assert_eq!(level(&workflow("pull_request", unsaid, &steps), "permissions"), Level::Warning);
-    assert_eq!(level(&workflow("pull_request", HOSTED, &steps), "permissions"), Level::Ok);
+    assert_eq!(level(&workflow("pull_request", unsaid, &steps), "permissions"), FindingLevel::Warning);
+    assert_eq!(level(&workflow("pull_request", HOSTED, &steps), "permissions"), FindingLevel::Ok);
     let secret = format!("{steps}        env: {{X: \"${{{{ secrets.X }}}}\"}}\n");
-    assert_eq!(level(&workflow("pull_request", HOSTED, &secret), "permissions"), Level::Error);
+    assert_eq!(level(&workflow("pull_request", HOSTED, &secret), "permissions"), FindingLevel::Error);
     let kept = format!("      - uses: actions/checkout@v5\n{steps}");
-    assert_eq!(level(&workflow("pull_request", HOSTED, &kept), "permissions"), Level::Warning);
+    assert_eq!(level(&workflow("pull_request", HOSTED, &kept), "permissions"), FindingLevel::Warning);
     // A schedule only runs the repository's own code.
-    assert_eq!(level(&workflow("schedule", writing, &steps), "permissions"), Level::Ok);
+    assert_eq!(level(&workflow("schedule", writing, &steps), "permissions"), FindingLevel::Ok);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn one_job_that_measures_and_publishes_is_a_warning() {
     let both = "    runs-on: ubuntu-24.04\n    permissions: {contents: read, pull-requests: write}\n";
     let steps =
         format!("      - uses: {PINNED}\n        with: {{github-token: \"${{{{ github.token }}}}\"}}\n");
-    assert_eq!(level(&workflow("pull_request", both, &steps), "permissions"), Level::Warning);
+    assert_eq!(level(&workflow("pull_request", both, &steps), "permissions"), FindingLevel::Warning);
 }
 
 #[test]
@@ -68,10 +68,17 @@ fn measuring_on_an_event_with_secrets_is_an_error() {
         [format!("      - uses: {PINNED}\n"), "      - run: ./benchgate gate --base main\n".to_owned()]
     {
         for event in ["pull_request_target", "workflow_run"] {
-            assert_eq!(level(&workflow(event, HOSTED, &steps), "triggers"), Level::Error, "{event}: {steps}");
+            assert_eq!(
+                level(&workflow(event, HOSTED, &steps), "triggers"),
+                FindingLevel::Error,
+                "{event}: {steps}"
+            );
         }
-        assert_eq!(level(&workflow("push", HOSTED, &steps), "triggers"), Level::Note);
-        assert_eq!(level(&workflow("[pull_request, merge_group]", HOSTED, &steps), "triggers"), Level::Ok);
+        assert_eq!(level(&workflow("push", HOSTED, &steps), "triggers"), FindingLevel::Note);
+        assert_eq!(
+            level(&workflow("[pull_request, merge_group]", HOSTED, &steps), "triggers"),
+            FindingLevel::Ok
+        );
     }
 }
 
@@ -80,10 +87,10 @@ fn a_fork_s_code_on_a_runner_that_is_kept_is_an_error_where_nothing_refuses_it()
     let action = format!("      - uses: {PINNED}\n");
     let declared = format!("{action}        with: {{fork-runner: ephemeral}}\n");
     let script = "      - run: benchgate gate --base origin/main\n";
-    assert_eq!(level(&workflow("pull_request", OWN, script), "fork-policy"), Level::Error);
-    assert_eq!(level(&workflow("pull_request", OWN, &declared), "fork-policy"), Level::Note);
-    assert_eq!(level(&workflow("pull_request", OWN, &action), "fork-policy"), Level::Ok);
-    assert_eq!(level(&workflow("pull_request", HOSTED, script), "fork-policy"), Level::Ok);
+    assert_eq!(level(&workflow("pull_request", OWN, script), "fork-policy"), FindingLevel::Error);
+    assert_eq!(level(&workflow("pull_request", OWN, &declared), "fork-policy"), FindingLevel::Note);
+    assert_eq!(level(&workflow("pull_request", OWN, &action), "fork-policy"), FindingLevel::Ok);
+    assert_eq!(level(&workflow("pull_request", HOSTED, script), "fork-policy"), FindingLevel::Ok);
 }
 
 #[test]
@@ -97,10 +104,10 @@ fn another_job_on_the_measuring_runner_is_a_neighbour() {
         let files = [(USUAL, measuring.as_str()), (".github/workflows/other.yml", &other)];
         finding(&files, "runner-isolation").level
     };
-    assert_eq!(isolation("self-hosted"), Level::Warning);
-    assert_eq!(isolation("[self-hosted, gpu]"), Level::Warning);
-    assert_eq!(isolation("[self-hosted, tpu]"), Level::Ok);
-    assert_eq!(isolation("ubuntu-24.04"), Level::Ok);
+    assert_eq!(isolation("self-hosted"), FindingLevel::Warning);
+    assert_eq!(isolation("[self-hosted, gpu]"), FindingLevel::Warning);
+    assert_eq!(isolation("[self-hosted, tpu]"), FindingLevel::Ok);
+    assert_eq!(isolation("ubuntu-24.04"), FindingLevel::Ok);
 }
 
 #[test]
@@ -116,24 +123,24 @@ fn a_publisher_that_never_starts_or_may_not_write_is_found() {
     let published = |path: &str, text: &str| {
         finding(&[(path, measuring.as_str()), (".github/workflows/publish.yml", text)], "publishing").level
     };
-    assert_eq!(published(USUAL, &publish("benchgate", "write")), Level::Ok);
-    assert_eq!(published(USUAL, &publish("benchgate", "read")), Level::Warning);
-    assert_eq!(published(USUAL, &publish("bench", "write")), Level::Error);
+    assert_eq!(published(USUAL, &publish("benchgate", "write")), FindingLevel::Ok);
+    assert_eq!(published(USUAL, &publish("benchgate", "read")), FindingLevel::Warning);
+    assert_eq!(published(USUAL, &publish("bench", "write")), FindingLevel::Error);
     // [github] workflow names benchgate.yml, and results of another file are refused.
-    assert_eq!(published(".github/workflows/other.yml", &publish("benchgate", "write")), Level::Error);
+    assert_eq!(published(".github/workflows/other.yml", &publish("benchgate", "write")), FindingLevel::Error);
 }
 
 #[test]
 fn an_action_by_its_tag_is_a_warning() {
     let tagged = workflow("push", HOSTED, "      - uses: actions/checkout@v5\n");
-    assert_eq!(level(&tagged, "pins"), Level::Warning);
+    assert_eq!(level(&tagged, "pins"), FindingLevel::Warning);
     let pinned = workflow("push", HOSTED, &format!("      - uses: {PINNED}\n      - uses: ./here\n"));
-    assert_eq!(level(&pinned, "pins"), Level::Ok);
+    assert_eq!(level(&pinned, "pins"), FindingLevel::Ok);
 }
 
 #[test]
 fn a_workflow_that_is_no_yaml_is_said_to_be_unread() {
-    assert_eq!(level("on: [", "unread-workflow"), Level::Warning);
+    assert_eq!(level("on: [", "unread-workflow"), FindingLevel::Warning);
     // Aliases of aliases would fill any memory.
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for at in 1..12 {
@@ -141,17 +148,17 @@ fn a_workflow_that_is_no_yaml_is_said_to_be_unread() {
         bomb.push_str(&format!("a{at}: &a{at} [{inside}]\n"));
     }
     bomb.push_str("on: push\njobs: {}\n");
-    assert_eq!(level(&bomb, "unread-workflow"), Level::Warning);
+    assert_eq!(level(&bomb, "unread-workflow"), FindingLevel::Warning);
 }
 
 #[test]
 fn a_pull_request_must_not_write_the_baseline() {
     let store = format!("      - uses: {PINNED}\n        with: {{command: baseline-update}}\n");
-    assert_eq!(level(&workflow("pull_request", HOSTED, &store), "baseline-writer"), Level::Error);
-    assert_eq!(level(&workflow("schedule", HOSTED, &store), "baseline-writer"), Level::Ok);
+    assert_eq!(level(&workflow("pull_request", HOSTED, &store), "baseline-writer"), FindingLevel::Error);
+    assert_eq!(level(&workflow("schedule", HOSTED, &store), "baseline-writer"), FindingLevel::Ok);
     let cancelled = workflow("schedule", HOSTED, &store)
         .replace("jobs:", "concurrency: {group: g, cancel-in-progress: true}\njobs:");
-    assert_eq!(level(&cancelled, "baseline-writer"), Level::Warning);
+    assert_eq!(level(&cancelled, "baseline-writer"), FindingLevel::Warning);
 }
 
 #[test]
@@ -160,6 +167,6 @@ fn this_repository_s_own_workflows_are_as_they_should_be() {
     let mut found = workflows::findings(&read, Some(USUAL));
     found.extend(baseline::writers(&read));
     let levels: Vec<_> = found.iter().map(|finding| (finding.id, finding.level)).collect();
-    assert!(levels.iter().all(|(_, level)| *level < Level::Warning), "{levels:?}");
-    assert!(levels.contains(&("publishing", Level::Ok)), "{levels:?}");
+    assert!(levels.iter().all(|(_, level)| *level < FindingLevel::Warning), "{levels:?}");
+    assert!(levels.contains(&("publishing", FindingLevel::Ok)), "{levels:?}");
 }
