@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn using_more_than_was_counted_is_nobody_elses_and_other_processors_are_not_looked_at() {
+    fn using_more_than_was_counted_is_not_foreign_and_other_processors_are_not_looked_at() {
         assert_eq!(usage(Some(&[0]), Duration::from_millis(230)).foreign, 0.0);
         assert!((usage(None, Duration::ZERO).foreign - 0.55).abs() < 1e-9);
         assert_eq!(Busy::parse(BEFORE, Some(&[7]), Instant::now()), None);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descendant_is_ours_and_a_stranger_is_not() {
+    fn a_descendant_is_ours_and_another_process_is_not() {
         let proc = tempfile::tempdir().unwrap();
         for (pid, parent) in [(1, 0), (10, 1), (20, 10), (30, 20), (40, 1)] {
             write(proc.path(), pid, &stat(pid, parent));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_on_the_gpu_without_us_is_foreign() {
+    fn a_process_on_the_gpu_that_is_not_ours_is_foreign() {
         let pids = |set: BTreeSet<u32>| set.into_iter().collect::<Vec<_>>();
         assert!(foreign_on_gpu(&[], &[(5, Some(true))], &[]).is_empty());
         assert_eq!(pids(foreign_on_gpu(&[9], &[(5, Some(true)), (9, Some(false))], &[])), [9]);

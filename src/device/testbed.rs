@@ -207,7 +207,7 @@ flags\t\t: sse2 cx8 cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f
 avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\n";
 
     #[test]
-    fn a_processor_is_told_by_model_count_and_instruction_set() {
+    fn a_processor_is_identified_by_model_count_and_instruction_set() {
         let facts = processor_facts(EPYC);
         assert_eq!(facts["cpu"], "AMD EPYC");
         assert_eq!(facts["cpu-id"], "AuthenticAMD/26/2/1");
@@ -218,7 +218,7 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
     }
 
     #[test]
-    fn an_arm_processor_is_told_by_its_part() {
+    fn an_arm_processor_is_identified_by_its_part() {
         let neoverse = "processor\t: 0\nFeatures\t: fp asimd asimddp i8mm bf16 sve\nCPU implementer\t: 0x41\n\
                         CPU variant\t: 0x1\nCPU part\t: 0xd40\n";
         let facts = processor_facts(neoverse);
@@ -240,7 +240,7 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
     }
 
     #[test]
-    fn a_gpu_is_told_by_its_kind_and_its_settings_and_not_by_its_number() {
+    fn a_gpu_is_identified_by_its_kind_and_its_settings_and_not_by_its_number() {
         let gpu = |id: &str, limit: f64| Gpu {
             vendor: crate::device::Vendor::Nvidia,
             name: "A100".into(),

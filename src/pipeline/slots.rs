@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_waiting_loses_nobody_s_turn() {
+    fn a_waiter_that_stops_does_not_take_the_turn_of_another() {
         let slots = Slots::new(1);
         let held = slots.turn(Priority::Now).now_or_never().unwrap();
         let mut gone = Box::pin(slots.turn(Priority::Now));

@@ -179,7 +179,7 @@ fn both_sides_as_one_operand_of_two_must_be_chosen() {
     let outcome = world.run(["compare", "both.json", "both.json#head"]).expect_code(2);
     insta::assert_snapshot!(outcome.stderr, @"
     error: both.json holds both sides
-    hint: say which: both.json#base or both.json#head; alone, `benchgate compare both.json` compares them
+    hint: choose one: both.json#base or both.json#head; alone, `benchgate compare both.json` compares them
     ");
 }
 

@@ -19,7 +19,8 @@ fn every_exit_code_is_documented_and_in_the_help() {
     for code in ExitCode::ALL.map(ExitCode::code) {
         assert!(text.contains(&format!("| {code} |")), "docs/exit-codes.md lacks {code}");
         // 1 is a defect, which --help need not list.
-        let listed = help.split([',', ':', '.', '\n']).any(|part| part.trim().starts_with(&format!("{code} ")));
+        let listed =
+            help.split([',', ':', '.', '\n']).any(|part| part.trim().starts_with(&format!("{code} ")));
         assert!(code == 1 || listed, "--help lacks {code}");
     }
     let documented =

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn heat_is_told_from_a_captured_table_and_an_unknown_table_tells_nothing() {
+    fn heat_is_read_from_a_captured_table_and_an_unknown_table_says_nothing() {
         let (reading, _) = captured("rx7600s");
         assert_eq!(reading.limits, Some(vec![Limit::Thermal]));
         assert_eq!(reading.clock_locked, Some(true));

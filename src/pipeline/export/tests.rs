@@ -254,7 +254,7 @@ fn a_variable_that_is_the_same_in_every_export_leaves_nothing_open() {
 }
 
 #[test]
-fn two_checkouts_with_the_same_sources_and_another_library_beside_them_are_two_exports() {
+fn two_checkouts_with_the_same_sources_and_another_library_next_to_them_are_two_exports() {
     let code = "import sys; sys.path.insert(0, __file__.rsplit('/', 3)[0] + '/lib')\n\
                 from common import N\ndef make(): return N\n";
     let world = World::new(&[
