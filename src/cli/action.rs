@@ -51,8 +51,8 @@ struct ActionInvocation {
 }
 
 pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let order = match order_of_this_job() {
-        Ok(order) => order,
+    let invocation = match invocation_of_this_job() {
+        Ok(invocation) => invocation,
         Err(error) if args.print => return Err(error),
         Err(error) => {
             // A job whose inputs make no sense has no verdict, and says so where the others say theirs.
@@ -61,37 +61,37 @@ pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
             return Err(error);
         }
     };
-    let line = format!("benchgate {}", order.arguments.join(" "));
+    let line = format!("benchgate {}", invocation.arguments.join(" "));
     if args.print {
         terminal.print(&format!("{}\n", report::harmless(&line)));
         return Ok(ExitCode::Pass);
     }
     terminal.note(&line);
-    for file in order.measurements.iter().chain(&order.plan).chain(&order.bisection) {
+    for file in invocation.measurements.iter().chain(&invocation.plan).chain(&invocation.bisection) {
         paths::remove_output(file)?;
     }
-    let arguments = std::iter::once("benchgate".to_owned()).chain(order.arguments).map(OsString::from);
+    let arguments = std::iter::once("benchgate".to_owned()).chain(invocation.arguments).map(OsString::from);
     let code = super::main(arguments);
-    if let Some(file) = order.bisection.iter().find(|file| file.is_file()) {
+    if let Some(file) = invocation.bisection.iter().find(|file| file.is_file()) {
         let found = inputs::load_bisection(file)?;
         reporting::summary(&report::bisection_markdown(&found, github::SUMMARY_BYTES))?;
     }
     // They were removed above, so they are this attempt's.
-    for (output, file) in [("run-json", order.measurements), ("bisection-json", order.bisection)] {
+    for (output, file) in [("run-json", invocation.measurements), ("bisection-json", invocation.bisection)] {
         if let Some(file) = file.filter(|file| file.is_file()) {
             // Later steps run in another folder.
             let file = std::path::absolute(&file).unwrap_or(file);
             reporting::output(output, file.display().to_string())?;
         }
     }
-    if let Some(file) = order.plan.filter(|file| file.is_file()) {
+    if let Some(file) = invocation.plan.filter(|file| file.is_file()) {
         let matrix = fleet::render(&shard_args::read(&file)?, fleet::PlanFormat::Github);
         reporting::output("matrix", matrix.trim_end().to_owned())?;
     }
     Ok(code)
 }
 
-fn order_of_this_job() -> Result<ActionInvocation, CliError> {
+fn invocation_of_this_job() -> Result<ActionInvocation, CliError> {
     let inputs = Inputs::read(&|name| match name {
         "GITHUB_TOKEN" => secrets::get(name),
         _ => std::env::var(name).ok(),
@@ -100,12 +100,12 @@ fn order_of_this_job() -> Result<ActionInvocation, CliError> {
     let hosted = std::env::var("RUNNER_ENVIRONMENT").is_ok_and(|found| found == "github-hosted");
     let merged = job.as_ref().and_then(|job| merged_onto(job, Path::new(".")));
     let origin = job.as_ref().map_or(CodeOrigin::Merged, |job| origin(job, Path::new(".")));
-    let mut order = order(&inputs, job.as_ref(), origin, merged.as_deref(), hosted)?;
-    if let Some(layer) = layer(order.origin) {
+    let mut invocation = invocation(&inputs, job.as_ref(), origin, merged.as_deref(), hosted)?;
+    if let Some(layer) = layer(invocation.origin) {
         let cache = paths::cache_dir(std::env::var_os("BENCHGATE_CACHE").map(PathBuf::from).as_deref())?;
-        order.arguments.extend(["--cache-dir".to_owned(), cache.join(layer).display().to_string()]);
+        invocation.arguments.extend(["--cache-dir".to_owned(), cache.join(layer).display().to_string()]);
     }
-    Ok(order)
+    Ok(invocation)
 }
 
 /// The folder of the cache for code of this origin: a run never finds what less trusted code made.
@@ -138,7 +138,7 @@ fn merged_onto(job: &Job, folder: &Path) -> Option<String> {
 }
 
 /// The arguments that the inputs ask for, or every problem with them at once.
-fn order(
+fn invocation(
     inputs: &Inputs,
     job: Option<&Job>,
     origin: CodeOrigin,
@@ -290,11 +290,11 @@ mod tests {
     }
 
     fn line(given: &[(&'static str, &str)], job: Option<&Job>) -> String {
-        order(&inputs(given), job, from(job), None, true).unwrap().arguments.join(" ")
+        invocation(&inputs(given), job, from(job), None, true).unwrap().arguments.join(" ")
     }
 
     fn refused(given: &[(&'static str, &str)], job: Option<&Job>, hosted: bool) -> String {
-        order(&inputs(given), job, from(job), None, hosted).unwrap_err().to_string()
+        invocation(&inputs(given), job, from(job), None, hosted).unwrap_err().to_string()
     }
 
     fn from(job: Option<&Job>) -> CodeOrigin {
@@ -352,7 +352,7 @@ mod tests {
         let fork = pull_request(2);
         assert!(refused(&[], Some(&fork), false).contains("fork-runner: ephemeral"));
         let origin = |given: &[(&'static str, &str)], hosted| {
-            order(&inputs(given), Some(&fork), fork.origin(), None, hosted).unwrap().origin
+            invocation(&inputs(given), Some(&fork), fork.origin(), None, hosted).unwrap().origin
         };
         assert_eq!(origin(&[("fork-runner", "ephemeral")], false), CodeOrigin::Unknown);
         assert_eq!(origin(&[], true), CodeOrigin::Unknown);

@@ -2,7 +2,7 @@
 
 use crate::model::{BenchmarkName, Metric, MetricSeries, Series, Summary, Verdict};
 
-use super::draft::{ComparisonContext, Draft, Open, blank};
+use super::draft::{ComparedSession, Draft, Open, blank};
 use super::evidence::Evidence;
 use super::matching::Matched;
 use super::rules::Rules;
@@ -13,7 +13,7 @@ pub const ALL_BENCHMARKS: &str = "(all benchmarks)";
 
 /// The draft of the common row, where something common was taken out of the others. It is judged as latency is: a
 /// change that slows everything shows here and nowhere else.
-pub fn draft(session: &ComparisonContext<'_>, rules: &Rules<'_>) -> Option<Draft> {
+pub fn draft(session: &ComparedSession<'_>, rules: &Rules<'_>) -> Option<Draft> {
     let metric = Metric::LATENCY;
     let sessions = session.history.as_ref()?;
     let gpu = session.head.benchmarks.iter().any(context::on_gpu);

@@ -6,7 +6,7 @@ use crate::model::{BenchmarkName, Calibration, Consequence, Lint, LintCode, Metr
 use crate::stats::Effect;
 
 use super::decide::{Question, decide, log_tolerance};
-use super::draft::{ComparisonContext, Draft, Open, drafts};
+use super::draft::{ComparedSession, Draft, Open, drafts};
 use super::estimate::{HistoryRow, PairedRow, histories, paired, steadied};
 use super::evidence::Evidence;
 use super::matching::{Matched, matched};
@@ -63,7 +63,7 @@ fn compared(
 ) -> Comparison {
     let rules = Rules::new(policy, &options.today);
     let lints = context::deduplicate(context::of_runs(base, head));
-    let session = ComparisonContext {
+    let session = ComparedSession {
         together: base.session.is_some() && base.session == head.session,
         base,
         head,
@@ -129,7 +129,7 @@ fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>]) {
 const WORTH_SHARING: usize = 500;
 
 /// The drafts of all pairs, in their order.
-fn drafted(pairs: &[Matched<'_>], session: &ComparisonContext<'_>, rules: &Rules<'_>) -> Vec<Draft> {
+fn drafted(pairs: &[Matched<'_>], session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
     threads::each(pairs, WORTH_SHARING, |pair| drafts(*pair, session, rules)).into_iter().flatten().collect()
 }
 

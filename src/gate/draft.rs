@@ -48,7 +48,7 @@ impl Draft {
 }
 
 /// What all rows of a comparison share.
-pub struct ComparisonContext<'a> {
+pub struct ComparedSession<'a> {
     /// Both sides were measured together, so that their blocks pair up.
     pub together: bool,
     pub base: &'a Run,
@@ -83,7 +83,7 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
 }
 
 /// All rows of one benchmark.
-pub fn drafts(pair: Matched<'_>, session: &ComparisonContext<'_>, rules: &Rules<'_>) -> Vec<Draft> {
+pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
     let Some(any) = pair.any() else { return Vec::new() };
     let name = &any.name;
     if let Some(status) = status::of_outcomes(pair) {
@@ -180,7 +180,7 @@ fn only_on(side: SideName, unusable: Option<&Lint>) -> (Verdict, Reason) {
 
 /// What is still compared where a module was compiled on both sides and its device is missing on one or
 /// both: its size, its dispatches, the compiler's time. Never a time of its own, whichever side has one.
-fn compiled_only(pair: Matched<'_>, session: &ComparisonContext<'_>, rules: &Rules<'_>) -> Vec<Draft> {
+fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
     let unsupported = |side: &Benchmark| matches!(side.outcome, Outcome::Unsupported { .. });
     let settled = |side: &Benchmark| unsupported(side) || side.outcome.is_ok();
     let (Some(base), Some(head)) = (pair.base, pair.head) else { return Vec::new() };
@@ -248,7 +248,7 @@ fn metric_draft(
     base_series: &MetricSeries,
     head_series: &MetricSeries,
     (identical, gpu): (bool, bool),
-    session: &ComparisonContext<'_>,
+    session: &ComparedSession<'_>,
     rules: &Rules<'_>,
 ) -> Draft {
     let metric = &head_series.metric;

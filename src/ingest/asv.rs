@@ -40,7 +40,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     }
     let mut benchmarks = Vec::new();
     for (name, row) in &file.results {
-        let columns = AsvRow { names: &file.result_columns, row };
+        let columns = AsvColumns { names: &file.result_columns, row };
         read_row(name, &columns, &mut benchmarks)
             .map_err(|what| line_fault(1, format!("{}: {what}", name.get(..80).unwrap_or("a benchmark"))))?;
     }
@@ -53,12 +53,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
 }
 
 /// One row by the names of its columns.
-struct AsvRow<'a> {
+struct AsvColumns<'a> {
     names: &'a [String],
     row: &'a Value,
 }
 
-impl<'a> AsvRow<'a> {
+impl<'a> AsvColumns<'a> {
     /// A column's list; `None` where it is null or left out.
     fn list(&self, name: &str) -> Result<Option<&'a [Value]>, String> {
         let at = self.names.iter().position(|known| known == name);
@@ -80,7 +80,7 @@ impl<'a> AsvRow<'a> {
     }
 }
 
-fn read_row(name: &str, columns: &AsvRow<'_>, benchmarks: &mut Vec<Benchmark>) -> Result<(), String> {
+fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark>) -> Result<(), String> {
     if !columns.row.is_array() {
         return Err("its row is not a list".to_owned());
     }

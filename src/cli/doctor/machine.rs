@@ -17,9 +17,9 @@ const LOOK: Duration = Duration::from_millis(500);
 const QUIET: f64 = 0.05;
 
 /// Every finding about this machine, in the order a measurement meets them.
-pub(super) fn findings(place: &CheckContext) -> Vec<Finding> {
+pub(super) fn findings(context: &CheckContext) -> Vec<Finding> {
     let testbed = device::testbed(&[]);
-    let chosen = place.config.as_ref().and_then(|config| config.measure.cpus.clone());
+    let chosen = context.config.as_ref().and_then(|config| config.measure.cpus.clone());
     let cpus = chosen.or_else(device::default_cpus);
     let watched = cpus.clone().unwrap_or_else(|| vec![0]);
     let governance = device::governance(&watched);
@@ -31,8 +31,8 @@ pub(super) fn findings(place: &CheckContext) -> Vec<Finding> {
     found.push(load(&device::load_average(), std::thread::available_parallelism().map_or(1, usize::from)));
     found.push(containment(&process::containment()));
     found.push(host_lock());
-    found.extend(super::gpu::findings(place.config.as_ref()));
-    found.push(calibration(place, &testbed.id));
+    found.extend(super::gpu::findings(context.config.as_ref()));
+    found.push(calibration(context, &testbed.id));
     found
 }
 
@@ -163,10 +163,10 @@ fn host_lock() -> Finding {
 }
 
 /// The A/A session that `benchgate noise` left next to the configuration.
-fn calibration(place: &CheckContext, testbed: &str) -> Finding {
+fn calibration(context: &CheckContext, testbed: &str) -> Finding {
     const ID: &str = "noise";
     const FIX: &str = "`benchgate noise`, on a quiet machine.";
-    let file = place.folder.join("noise.json");
+    let file = context.folder.join("noise.json");
     let read = crate::cli::reading::file(&file).ok().and_then(|bytes| RunFile::from_slice(&bytes).ok());
     let Some(run) = read else {
         return Finding::note(

@@ -51,7 +51,7 @@ pub struct CheckContext {
 pub fn run(args: &DoctorArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
     let (config, unusable) = load(args);
-    let place = CheckContext {
+    let context = CheckContext {
         folder: std::path::absolute(&args.config)
             .ok()
             .and_then(|file| file.parent().map(PathBuf::from))
@@ -60,12 +60,12 @@ pub fn run(args: &DoctorArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         cache: super::paths::cache_dir(args.cache_dir.as_deref())?,
     };
     let machine = super::runtime::block_on(async |cancel| {
-        let mut found = machine::findings(&place);
-        found.extend(software::findings(&place, &cancel).await?);
+        let mut found = machine::findings(&context);
+        found.extend(software::findings(&context, &cancel).await?);
         Ok(found)
     })?;
     let mut about_repository: Vec<Finding> = unusable.into_iter().collect();
-    about_repository.extend(repository::findings(&place, terminal));
+    about_repository.extend(repository::findings(&context, terminal));
     let diagnosis = Diagnosis::new(machine, about_repository);
     let text = match args.output.format {
         OutputFormat::Json => diagnosis.json(),

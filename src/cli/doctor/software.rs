@@ -22,12 +22,12 @@ const LITTLE_ROOM: u64 = 10 << 30;
 /// Below this not even one release of IREE can be installed.
 const NO_ROOM: u64 = 1 << 30;
 
-pub(super) async fn findings(place: &CheckContext, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
-    let mut found = vec![room(&place.cache), git(cancel).await?];
-    let needs_python = place.config.as_ref().is_none_or(needs_python);
+pub(super) async fn findings(context: &CheckContext, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
+    let mut found = vec![room(&context.cache), git(cancel).await?];
+    let needs_python = context.config.as_ref().is_none_or(needs_python);
     found.push(python(needs_python, cancel).await?);
-    if let Some(config) = &place.config {
-        found.extend(tools(config, &place.cache, cancel).await?);
+    if let Some(config) = &context.config {
+        found.extend(tools(config, &context.cache, cancel).await?);
     }
     Ok(found)
 }

@@ -15,12 +15,12 @@ use super::roles::{Role, Workflows};
 
 pub(super) fn findings(
     workflows: &Workflows,
-    place: &CheckContext,
+    context: &CheckContext,
     repository: &Repository,
     terminal: &Terminal,
 ) -> Vec<Finding> {
-    let Some(config) = &place.config else { return Vec::new() };
-    let mut found = vec![staleness(config, place, repository, terminal)];
+    let Some(config) = &context.config else { return Vec::new() };
+    let mut found = vec![staleness(config, context, repository, terminal)];
     found.extend(writers(workflows));
     found.extend(owners(repository.root(), config));
     found.extend(clocks(config));
@@ -28,11 +28,16 @@ pub(super) fn findings(
 }
 
 /// The age of the newest session that is stored of this suite, on any machine.
-fn staleness(config: &Config, place: &CheckContext, repository: &Repository, terminal: &Terminal) -> Finding {
+fn staleness(
+    config: &Config,
+    context: &CheckContext,
+    repository: &Repository,
+    terminal: &Terminal,
+) -> Finding {
     const ID: &str = "staleness";
     const FIX: &str = "Store a session every night: `benchgate init` writes the workflow.";
     let options = StoreArgs { store: None, branch: None, remote: None };
-    let stored = options.over(&config.store, &place.folder);
+    let stored = options.over(&config.store, &context.folder);
     let newest = match stored.open(Some(repository), &runner, terminal) {
         Ok(files) => newest(files.as_ref(), &config.suite),
         Err(error) => Err(error.to_string()),

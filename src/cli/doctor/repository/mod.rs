@@ -17,24 +17,24 @@ use super::finding::Finding;
 use roles::Workflows;
 
 /// Every finding about the repository.
-pub(super) fn findings(place: &CheckContext, terminal: &Terminal) -> Vec<Finding> {
-    let opened = Repository::open(&place.folder).ok();
-    let mut found = vec![repository(place, opened.as_ref())];
+pub(super) fn findings(context: &CheckContext, terminal: &Terminal) -> Vec<Finding> {
+    let opened = Repository::open(&context.folder).ok();
+    let mut found = vec![repository(context, opened.as_ref())];
     let Some(repository) = &opened else { return found };
     let workflows = Workflows::read(repository.root());
-    let expected = place.config.as_ref().map(|config| config.github.workflow.as_str());
+    let expected = context.config.as_ref().map(|config| config.github.workflow.as_str());
     found.extend(workflows::findings(&workflows, expected));
-    found.extend(baseline::findings(&workflows, place, repository, terminal));
+    found.extend(baseline::findings(&workflows, context, repository, terminal));
     found
 }
 
-fn repository(place: &CheckContext, opened: Option<&Repository>) -> Finding {
+fn repository(context: &CheckContext, opened: Option<&Repository>) -> Finding {
     const ID: &str = "repository";
     match opened {
         Some(repository) => Finding::ok(ID, format!("a git work tree at {}", repository.root().display())),
         None => Finding::note(
             ID,
-            format!("{} is not in a git work tree", place.folder.display()),
+            format!("{} is not in a git work tree", context.folder.display()),
             "Results name no commit, and nothing can be compared with a merge base.",
             "",
         ),
