@@ -365,7 +365,7 @@ impl Measuring<'_, '_> {
             Some(why) => format!("failed: {why}"),
             None => {
                 let samples = entry.process.samples.get(Metric::LATENCY.name.as_ref());
-                samples.and_then(|samples| latency_in_words(samples)).unwrap_or_default()
+                samples.and_then(latency_in_words).unwrap_or_default()
             }
         };
         self.journal.add(step.side, entry)?;

@@ -179,6 +179,5 @@ fn iterations(base: &Run, head: &Run, name: &BenchmarkName) -> u32 {
         Some(gate::described(benchmark.metric(&Metric::LATENCY.name)?)?.location)
     };
     let slowest = [latency(base), latency(head)].into_iter().flatten().fold(1.0, f64::max);
-    let fitting = (WORK.as_secs_f64() * 1e9 / slowest).clamp(f64::from(FEWEST), f64::from(MOST)) as u32;
-    fitting
+    (WORK.as_secs_f64() * 1e9 / slowest).clamp(f64::from(FEWEST), f64::from(MOST)) as u32
 }

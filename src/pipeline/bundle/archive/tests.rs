@@ -114,7 +114,7 @@ fn every_cut_and_every_changed_byte_is_noticed() {
     let mut longer = whole;
     longer.extend(b"more");
     fs::write(&broken, longer).unwrap();
-    insta::assert_snapshot!(refusal(&broken, None), @"it is no whole archive: something follows its end");
+    insta::assert_snapshot!(refusal(&broken, None), @"the archive is incomplete or damaged: something follows its end");
     insta::assert_snapshot!(refusal(&archive, Some(&"0".repeat(64))), @"its sha256 is eda23a9400527d8b6da6820715c3551351db4a68031bd164c0b92174864ba9b8, and 0000000000000000000000000000000000000000000000000000000000000000 is expected");
     insta::assert_snapshot!(refusal(folder.path(), None), @"it is not an ordinary file");
 }
@@ -142,14 +142,14 @@ fn nothing_but_the_listed_ordinary_files_is_taken() {
         refused.push(refusal(&hostile(folder.path(), &listed, &entries), None));
     }
     insta::assert_snapshot!(refused.join("\n"), @"
-    data/x.npy is no ordinary file (Symlink)
-    data/x.npy is no ordinary file (Link)
-    data/x.npy is no ordinary file (Directory)
-    data/x.npy is no ordinary file (Fifo)
-    data/x.npy is no ordinary file (Char)
-    data/x.npy is no ordinary file (GNUSparse)
-    data/x.npy is no ordinary file (GNULongName)
-    data/x.npy is no ordinary file (XHeader)
+    data/x.npy is not an ordinary file (Symlink)
+    data/x.npy is not an ordinary file (Link)
+    data/x.npy is not an ordinary file (Directory)
+    data/x.npy is not an ordinary file (Fifo)
+    data/x.npy is not an ordinary file (Char)
+    data/x.npy is not an ordinary file (GNUSparse)
+    data/x.npy is not an ordinary file (GNULongName)
+    data/x.npy is not an ordinary file (XHeader)
     ");
     let mut refused = Vec::new();
     for name in ["../../escaped", "/tmp/escaped", "data/y.npy"] {
