@@ -36,7 +36,8 @@ pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Cou
         let (slow_base, slow_head) = (slow(base, 0.0), slow(head, shift.max(0.0)));
         counts.slow_base += slow_base;
         counts.slow_head += slow_head;
-        counts.base_slower += u32::from(slow_base > slow_head);
+        // By head's own level: a lead must not make base look unsteady, which would excuse neighbouring rows.
+        counts.base_slower += u32::from(slow_base > slow(head, shift));
         counts.head_slower += u32::from(slow_head > slow_base);
     }
     counts
@@ -188,6 +189,13 @@ mod tests {
         let blocks = |slow: f64| vec![(vec![0.0, 0.001], vec![-0.5, slow]); 6];
         assert_eq!(count(&blocks(-0.2), -0.5, 0.03).head_slower, 0);
         assert_eq!(count(&blocks(0.2), -0.5, 0.03).head_slower, 6);
+    }
+
+    #[test]
+    fn a_lead_does_not_make_base_look_unsteady() {
+        let blocks = vec![(vec![0.0, 0.4], vec![-0.5, -0.1]); 6];
+        let counts = count(&blocks, -0.5, 0.03);
+        assert_eq!((counts.head_slower, counts.base_slower), (0, 0));
     }
 
     #[test]
