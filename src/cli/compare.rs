@@ -17,7 +17,11 @@ use super::{CliError, Terminal, compare_columns, invocation};
 /// Reads benchgate's own run.json and the formats of other tools, recognised by content. Prints a table and
 /// ends with the exit code of the verdict (docs/exit-codes.md).
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+// A script whose variables are empty must not compare whatever run.json lies here.
+#[command(
+    after_help = EXAMPLES,
+    group = clap::ArgGroup::new("results").args(["base_file", "base", "run", "explain"]).required(true).multiple(true)
+)]
 pub struct CompareArgs {
     #[command(flatten)]
     inputs: PairArgs,

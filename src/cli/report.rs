@@ -1,5 +1,6 @@
 //! `benchgate report`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
@@ -9,6 +10,7 @@ use crate::exit_code::ExitCode;
 use crate::files;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::model::{Run, SideName};
+use crate::pipeline::Filter;
 use crate::record::RunFile;
 use crate::report::{self, DrawnRun, Outcomes, Picture, TerminalOptions, Theme};
 
@@ -66,9 +68,13 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         let stem = Path::new(path).file_stem();
         files.push((stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned()), file));
     }
-    keep(&mut files, &args.source.filter)?;
-    let drawn = |(name, file): (String, RunFile)| -> Result<DrawnRun, CliError> {
-        let comparison = compared(&name, &file)?;
+    let filter = filter(&files, &args.source.filter)?;
+    let drawn = |(name, mut file): (String, RunFile)| -> Result<DrawnRun, CliError> {
+        let left_out = filter.as_ref().map(|filter| keep(&mut file, filter));
+        let mut comparison = compared(&name, &file)?;
+        if let (Some(comparison), Some(left_out)) = (&mut comparison, left_out) {
+            comparison.notes.push(select::left_out(left_out));
+        }
         Ok(DrawnRun::new(name, file, comparison))
     };
     let runs = files.into_iter().map(drawn).collect::<Result<Vec<DrawnRun>, CliError>>()?;
@@ -113,21 +119,27 @@ fn backends(runs: &[DrawnRun]) -> Result<String, CliError> {
     Ok(tables.join("\n"))
 }
 
-/// Leaves only the benchmarks that `--filter` selects, and the other backends of those.
-fn keep(files: &mut [(String, RunFile)], patterns: &[Regex]) -> Result<(), CliError> {
+/// The filter of `--filter`, where it is given: each pattern must match in one of the files.
+fn filter(files: &[(String, RunFile)], patterns: &[Regex]) -> Result<Option<Filter>, CliError> {
     if patterns.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let sides = files.iter().flat_map(|(_, file)| &file.sides);
     let names = sides.flat_map(|side| &side.benchmarks).map(|benchmark| benchmark.name.as_str());
-    let filter = select::matching(patterns, names, "--filter")?;
-    for (_, file) in files {
-        for side in &mut file.sides {
-            side.benchmarks.retain(|benchmark| filter.selects(&benchmark.name));
+    select::matching(patterns, names, "--filter").map(Some)
+}
+
+/// Leaves only the benchmarks that a filter selects, and the other backends of those. Returns how many names that
+/// leaves out.
+fn keep(file: &mut RunFile, filter: &Filter) -> usize {
+    let mut left_out = BTreeSet::new();
+    for side in &mut file.sides {
+        for benchmark in side.benchmarks.extract_if(.., |benchmark| !filter.selects(&benchmark.name)) {
+            left_out.insert(benchmark.name);
         }
-        file.backends.retain(|backend| backend.benchmarks.iter().any(|name| filter.selects(name)));
     }
-    Ok(())
+    file.backends.retain(|backend| backend.benchmarks.iter().any(|name| filter.selects(name)));
+    left_out.len()
 }
 
 fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<PathBuf>, CliError> {

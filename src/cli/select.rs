@@ -58,7 +58,7 @@ impl SelectArgs {
         }
         if !filter.is_empty() {
             let left = keep([&mut *base, &mut *head], filter, "--filter")?;
-            notes.push(format!("--filter leaves out {}, which were not judged", counted(left, "benchmark")));
+            notes.push(left_out(left));
         }
         self.metrics(base, head, policy)?;
         Ok(notes)
@@ -156,6 +156,11 @@ pub fn matching<'a>(
         }
     }
     Ok(Filter::new(patterns))
+}
+
+/// For a reader of a verdict that is not about everything.
+pub fn left_out(count: usize) -> String {
+    format!("--filter leaves out {}, which were not judged", counted(count, "benchmark"))
 }
 
 /// Results of other tools may hold one metric only, a rate or a counter: there is nothing else that could decide.

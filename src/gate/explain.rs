@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{Benchmark, BenchmarkName, Kernel, Lint, LintCode, Metric, Run, Telemetry, Verdict};
+use crate::stats::describe;
 
 use super::matching::matched;
 use super::{Comparison, Row};
@@ -217,14 +218,13 @@ fn machine(benchmark: Option<&Benchmark>) -> Option<Machine> {
     let count = |which: fn(&Telemetry) -> bool| {
         u32::try_from(seen.iter().filter(|one| which(one)).count()).unwrap_or(u32::MAX)
     };
-    let mut temperatures: Vec<f64> = seen.iter().filter_map(|one| one.temperature).collect();
-    temperatures.sort_by(f64::total_cmp);
+    let temperatures: Vec<f64> = seen.iter().filter_map(|one| one.temperature).collect();
     Some(Machine {
         processes: count(|_| true),
         throttled: count(|one| !one.throttled.is_empty()),
         power_capped: count(|one| one.power_capped),
         disturbed: count(|one| one.foreign_share.is_some() || !one.foreign.is_empty()),
-        temperature: temperatures.get(temperatures.len() / 2).copied(),
+        temperature: describe::median(&temperatures),
     })
 }
 

@@ -306,3 +306,10 @@ fn the_only_metric_of_foreign_results_decides() {
         wanted.map(|(name, metric, verdict)| (name.into(), metric.into(), verdict.into()))
     );
 }
+
+#[test]
+fn compare_without_a_result_does_not_judge_whatever_lies_here() {
+    let world = World::new();
+    world.write("run.json", csv(&[("conv", 100.0, 1.0)]));
+    world.run(["compare"]).expect_code(2);
+}

@@ -52,7 +52,8 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
         .flat_map(|hill| hill.host.iter().chain(&hill.device))
         .map(|(_, y)| *y)
         .fold(0.0, f64::max);
-    if most <= 0.0 || offset <= 0.0 {
+    let step_seconds = round_seconds(offset / 6.0);
+    if most <= 0.0 || !most.is_finite() || !offset.is_finite() || step_seconds <= 0.0 {
         return None;
     }
     let mut svg = Svg::new(HEIGHT, theme);
@@ -71,7 +72,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
         svg.text((LEFT - 8.0, y(level) + 4.0), 12.0, TextAnchor::End, palette.muted, &text);
         level += step;
     }
-    let step = round_seconds(offset / 6.0);
+    let step = step_seconds;
     let mut second = 0.0;
     while second <= offset {
         let text = match step {
@@ -161,7 +162,7 @@ fn round_seconds(least: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{GpuTelemetryRecord, RunFile, TelemetryRecord};
+    use crate::record::{GpuTelemetryRecord, Number, RunFile, TelemetryRecord};
 
     #[test]
     fn a_gpus_memory_is_drawn_of_irees_processes_too() {
@@ -179,6 +180,21 @@ mod tests {
         process.telemetry = Some(TelemetryRecord { cpu: None, gpus: vec![gpu] });
         let svg = draw(&runs(&run), Theme::Light).unwrap();
         assert!(svg.contains("device memory") && svg.contains("3 GiB"), "{svg}");
+    }
+
+    #[test]
+    fn times_without_a_scale_are_not_drawn_and_end() {
+        let text = include_str!("../../../tests/fixtures/record/backends-v1.json");
+        for seconds in [0.0, 5e-324, f64::INFINITY] {
+            let mut run = RunFile::from_slice(text.as_bytes()).unwrap();
+            run.backends.clear();
+            run.sides.truncate(1);
+            run.sides[0].benchmarks.truncate(1);
+            let processes = &mut run.sides[0].benchmarks[0].processes;
+            processes.truncate(1);
+            (processes[0].seconds, processes[0].peak_memory_bytes) = (Number(seconds), Some(1 << 30));
+            assert_eq!(draw(&[DrawnRun::new("run", run, None)], Theme::Light), None, "{seconds}");
+        }
     }
 
     #[test]
