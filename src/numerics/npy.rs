@@ -4,6 +4,8 @@
 //! The header has its own parser because it may be hostile: a parser for arbitrary Python literals recurses as deep as
 //! the file demands, and multiplies shapes without overflow checks. Object arrays are pickles and are rejected.
 
+use crate::model::excerpt;
+
 use super::tensor::{DType, Data, ShapeError, Tensor, byte_length, decode};
 
 /// NumPy's own limit (`max_header_size`).
@@ -121,7 +123,7 @@ impl NpyHeader {
 
 /// Parses types such as `<f4`.
 fn dtype(descr: &str) -> Result<(DType, bool), NpyError> {
-    let unknown = || NpyError::DType(descr.chars().filter(|c| !c.is_control()).take(20).collect());
+    let unknown = || NpyError::DType(excerpt(descr, 20));
     let order = descr.chars().next().ok_or_else(unknown)?;
     let (big_endian, name) = match order {
         '<' | '|' | '=' => (false, &descr[1..]),
