@@ -40,7 +40,15 @@ const FARTHEST_PARTNER: f64 = 0.5;
 const RIDGE: f64 = 0.02;
 /// A distance whose separation is this much smaller than the best one's weighs e times less. Choosing only the best
 /// one sees less, because which one that is varies from session to session.
-const SHARPNESS: f64 = 0.1;
+const SHARPNESS: f64 = 0.2;
+/// Separations of one session are a noisy guide, so distances weigh differently before it is seen: the states of most
+/// hosts lie a few percent apart. Below this distance weights fall as a log-normal density does, above it slowly, by a
+/// power: a scheduler's slices are tens of percent apart.
+const EXPECTED_DISTANCE: f64 = 0.033;
+/// Standard deviation of the logarithm below it: a factor of 1.6.
+const BELOW_SPREAD: f64 = 0.48;
+/// The power above it.
+const ABOVE_POWER: f64 = 0.75;
 
 /// The distances at which partners are sought.
 fn distances() -> impl Iterator<Item = f64> {
@@ -201,10 +209,10 @@ impl Scores {
             .enumerate()
             .map(|(at, (x, scores))| self.separated(shift, at, x, scores, &mut workspace))
             .collect();
-        let most = found.iter().map(|one| one.separation).fold(f64::NEG_INFINITY, f64::max);
+        let most = found.iter().map(|one| one.log_weight).fold(f64::NEG_INFINITY, f64::max);
         let mut mean = ScoreValues::from_elem(0.0, processes);
         for (one, scores) in found.iter().zip(scores.chunks_exact(processes)) {
-            let weight = ((one.separation - most) / SHARPNESS).exp() / one.size;
+            let weight = (one.log_weight - most).exp() / one.size;
             mean.iter_mut().zip(scores).for_each(|(into, score)| *into += weight * score);
         }
         let mut mean = mean.into_iter();
@@ -239,12 +247,19 @@ impl Scores {
             separation += largest(block, own);
             rest = others;
         }
-        Separated { separation: separation / size, size }
+        Separated { log_weight: separation / size / SHARPNESS + log_prior(x), size }
     }
 }
 
 /// Scores of sixteen blocks at all distances, on the stack: a row asks dozens of times.
 type ScoreValues = SmallVec<[f64; 1024]>;
+
+/// Logarithm of what a distance weighs before the session is seen.
+fn log_prior(x: f64) -> f64 {
+    let away = (x / EXPECTED_DISTANCE).ln();
+    let below = away.min(0.0) / BELOW_SPREAD;
+    -below * below / 2.0 - ABOVE_POWER * away.max(0.0)
+}
 
 /// Memory that the distances share.
 #[derive(Default)]
@@ -253,8 +268,9 @@ struct Workspace {
     sorted: Vec<f64>,
 }
 
-/// How large the scores of one distance are, and how well they separate the processes of the blocks.
+/// How large the scores of one distance are, and how much they count.
 struct Separated {
     size: f64,
-    separation: f64,
+    /// By how well they separate the processes of the blocks, and by how much the distance was expected.
+    log_weight: f64,
 }
