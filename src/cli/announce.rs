@@ -48,14 +48,41 @@ pub struct Texts {
 impl Texts {
     /// `source` says whose code was measured, where that is known.
     pub fn new(story: &Story<'_>, source: Option<ResultSource>, annotate: bool) -> Self {
-        match story {
+        let (comparison, view) = match story {
+            Story::Failed(error) => return failed(error, source, annotate),
             Story::Compared { comparison, reproduce, alerts } => {
-                let mut view = View::new(comparison, reproduce.clone());
-                view.alerts = alerts.to_vec();
-                view.source = source;
-                compared(&view, annotate)
+                let view = View::new(comparison, reproduce.clone());
+                (*comparison, View { alerts: alerts.to_vec(), source, ..view })
             }
-            Story::Failed(error) => failed(error, source, annotate),
+        };
+        let page = |bytes| report::markdown(&view, MarkdownOptions { max_bytes: Some(bytes) });
+        let count = |verdict| {
+            let decided = comparison.rows.iter().filter(|row| row.fatal && row.verdict == verdict);
+            let mut names: Vec<&str> = decided.map(|row| row.benchmark.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            names.len()
+        };
+        let mut notes: Vec<Annotation> = Vec::new();
+        if annotate {
+            let shown = [&view.diverged, &view.failed, &view.changed, &view.open];
+            notes.extend(shown.into_iter().flatten().filter_map(|row| annotation(row, comparison)));
+        }
+        Self {
+            verdict: comparison.verdict,
+            code: comparison.exit_code,
+            headline: view.headline.clone(),
+            changed: comparison.verdict != Verdict::Pass
+                || !view.alerts.is_empty()
+                || comparison.rows.iter().any(is_notable),
+            comment: page(github::COMMENT_BYTES),
+            summary: page(github::SUMMARY_BYTES),
+            check: page(github::CHECK_BYTES),
+            annotations: github::annotations(&notes),
+            report: Some(report::json(&view)),
+            regressions: count(Verdict::Regressed),
+            improvements: count(Verdict::Improved),
+            baseline: comparison.base.commit.as_deref().and_then(Sha::parse),
         }
     }
 
@@ -67,39 +94,6 @@ impl Texts {
             CommentWhen::OnFailure => !matches!(self.verdict, Verdict::Pass | Verdict::Improved),
             CommentWhen::Never => false,
         }
-    }
-}
-
-fn compared(view: &View<'_>, annotate: bool) -> Texts {
-    let comparison = view.comparison;
-    let page = |bytes| report::markdown(view, MarkdownOptions { max_bytes: Some(bytes) });
-    let count = |verdict| {
-        let decided = comparison.rows.iter().filter(|row| row.fatal && row.verdict == verdict);
-        let mut names: Vec<&str> = decided.map(|row| row.benchmark.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.len()
-    };
-    let mut notes: Vec<Annotation> = Vec::new();
-    if annotate {
-        let shown = [&view.diverged, &view.failed, &view.changed, &view.open];
-        notes.extend(shown.into_iter().flatten().filter_map(|row| annotation(row, comparison)));
-    }
-    Texts {
-        verdict: comparison.verdict,
-        code: comparison.exit_code,
-        headline: view.headline.clone(),
-        changed: comparison.verdict != Verdict::Pass
-            || !view.alerts.is_empty()
-            || comparison.rows.iter().any(is_notable),
-        comment: page(github::COMMENT_BYTES),
-        summary: page(github::SUMMARY_BYTES),
-        check: page(github::CHECK_BYTES),
-        annotations: github::annotations(&notes),
-        report: Some(report::json(view)),
-        regressions: count(Verdict::Regressed),
-        improvements: count(Verdict::Improved),
-        baseline: comparison.base.commit.as_deref().and_then(Sha::parse),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::store::{
     self, Acceptance, BaselineFolder, Files, Lineage, LoadedFile, StoreError, Stored, UpdateOptions, Updated,
 };
 
+use super::backend_args::BackendArgs;
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ComparisonArgs, RunFileArgs};
@@ -185,7 +186,7 @@ fn update(
     if args.measure {
         let config = args.measuring.load()?;
         let sides: Vec<_> = side(SideName::Head, &config)?.into_iter().flat_map(with_anchor).collect();
-        args.measuring.measure(&sides, run, terminal)?;
+        args.measuring.measure(&sides, run, None, &BackendArgs::default(), terminal)?;
     }
     let label = run.to_string_lossy();
     let file = inputs::run_file(reading::file(run)?, &label)?;

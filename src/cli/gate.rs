@@ -11,6 +11,7 @@ use crate::model::SideName;
 use crate::pipeline::{MeasuredRun, SideInput};
 
 use super::announce::{Story, Texts};
+use super::backend_args::BackendArgs;
 use super::bundle_args::{BundleArgs, Half};
 use super::github_args::{GithubArgs, PostArgs};
 use super::policy_args::PolicyArgs;
@@ -183,7 +184,7 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
         None => None,
     };
     adjust(args, &mut sides)?;
-    let measure = || args.measure.measure(&sides, &args.run.run, terminal);
+    let measure = || args.measure.measure(&sides, &args.run.run, None, &BackendArgs::default(), terminal);
     judged(args, &sides, &notices, baseline.as_ref(), measure, destination, terminal)
 }
 

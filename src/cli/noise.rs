@@ -10,6 +10,7 @@ use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
 use crate::report::{self, Theme};
 
+use super::backend_args::BackendArgs;
 use super::rendering::{Destination, OutputArgs, OutputFormat};
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal, inputs, policy_args};
@@ -180,7 +181,13 @@ fn measured(args: &NoiseArgs, terminal: &Terminal) -> Result<NoiseSession, CliEr
     };
     let mut base = head.clone();
     base.name = SideName::Base;
-    let session = args.measure.measure_alike(&[base, head], &args.run, args.blocks, terminal)?;
+    let session = args.measure.measure(
+        &[base, head],
+        &args.run,
+        Some(args.blocks),
+        &BackendArgs::default(),
+        terminal,
+    )?;
     Ok(NoiseSession {
         base: session.base,
         head: session.head,

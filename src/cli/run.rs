@@ -73,7 +73,7 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         destination.write(&text, terminal)?;
         return Ok(code);
     }
-    let session = args.measure.measure_with(&sides, &args.run.run, &args.backends, terminal)?;
+    let session = args.measure.measure(&sides, &args.run.run, None, &args.backends, terminal)?;
     print(&session, args, destination, terminal)
 }
 

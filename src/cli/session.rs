@@ -138,39 +138,39 @@ impl MeasureArgs {
         Ok(work)
     }
 
-    /// Runs the sides and writes the record to `output`.
+    /// Runs the sides and writes the record to `output`. A calibration measures `alike` blocks where the sides are
+    /// identical, and uses no earlier one.
     pub fn measure(
         &self,
         sides: &[SideInput],
         output: &Path,
-        terminal: &Terminal,
-    ) -> Result<MeasuredRun, CliError> {
-        self.measure_with(sides, output, &BackendArgs::default(), terminal)
-    }
-
-    /// As [`MeasureArgs::measure`], with what the command line says of other backends.
-    pub fn measure_with(
-        &self,
-        sides: &[SideInput],
-        output: &Path,
+        alike: Option<u32>,
         backends: &BackendArgs,
         terminal: &Terminal,
     ) -> Result<MeasuredRun, CliError> {
-        let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
-        self.measured(sides, output, None, calibration, backends, terminal)
-    }
-
-    /// As [`MeasureArgs::measure`], with this many blocks where the sides are identical, for a
-    /// calibration.
-    pub fn measure_alike(
-        &self,
-        sides: &[SideInput],
-        output: &Path,
-        blocks: u32,
-        terminal: &Terminal,
-    ) -> Result<MeasuredRun, CliError> {
-        self.shard.refuse("a calibration is of one machine")?;
-        self.measured(sides, output, Some(blocks), CalibrationSource::None, &BackendArgs::default(), terminal)
+        let Some(side) = sides.last() else {
+            return Err(CliError::internal("no side to run"));
+        };
+        let calibration = match &self.calibration {
+            _ if alike.is_some() => CalibrationSource::None,
+            Some(file) => CalibrationSource::File(file.clone()),
+            None => CalibrationSource::Kept,
+        };
+        if alike.is_some() {
+            self.shard.refuse("a calibration is of one machine")?;
+        }
+        check_processors(&side.config)?;
+        // A head that is still the anchor has a ratio like any other.
+        let anchored = sides.iter().any(|side| side.anchor);
+        let identical_blocks = alike.or_else(|| anchored.then_some(side.config.policy.sequential.min_blocks));
+        let options = self.options(&side.config.root, output, identical_blocks, calibration, backends)?;
+        let options = pipeline::Options { shard: self.shard.of_suite(sides)?, ..options };
+        super::paths::check_writable(output)?;
+        let progress = terminal.progress();
+        super::runtime::block_on(async |cancel| {
+            let run = SuiteRun::new(sides, &options, progress.as_ref(), &cancel);
+            Ok(run.prepare(PrepareFrom::Sources).await?.measure().await?)
+        })
     }
 
     /// Exports and compiles the sides into a bundle.
@@ -256,33 +256,6 @@ impl MeasureArgs {
             calibration,
             dump_ir: self.dump_ir,
             keep_modules: self.keep_modules.clone(),
-        })
-    }
-
-    fn measured(
-        &self,
-        sides: &[SideInput],
-        output: &Path,
-        identical_blocks: Option<u32>,
-        calibration: CalibrationSource,
-        backends: &BackendArgs,
-        terminal: &Terminal,
-    ) -> Result<MeasuredRun, CliError> {
-        let Some(side) = sides.last() else {
-            return Err(CliError::internal("no side to run"));
-        };
-        check_processors(&side.config)?;
-        // A head that is still the anchor has a ratio like any other.
-        let anchored = sides.iter().any(|side| side.anchor);
-        let identical_blocks =
-            identical_blocks.or_else(|| anchored.then_some(side.config.policy.sequential.min_blocks));
-        let options = self.options(&side.config.root, output, identical_blocks, calibration, backends)?;
-        let options = pipeline::Options { shard: self.shard.of_suite(sides)?, ..options };
-        super::paths::check_writable(output)?;
-        let progress = terminal.progress();
-        super::runtime::block_on(async |cancel| {
-            let run = SuiteRun::new(sides, &options, progress.as_ref(), &cancel);
-            Ok(run.prepare(PrepareFrom::Sources).await?.measure().await?)
         })
     }
 }

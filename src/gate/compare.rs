@@ -72,7 +72,8 @@ fn compared(
         repeated: [base, head].into_iter().flat_map(repeated::repeated).collect(),
     };
     let pairs = matched(base, head);
-    let mut drafts = drafted(&pairs, &session, &rules);
+    let of_pairs = threads::each(&pairs, WORTH_SHARING, |pair| drafts(*pair, &session, &rules));
+    let mut drafts: Vec<Draft> = of_pairs.into_iter().flatten().collect();
     drafts.extend(common_row::draft(&session, &rules));
     let effects = judge(&mut drafts, policy, options.suite_rows);
     let mut lints = lints;
@@ -127,11 +128,6 @@ fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>]) {
 
 /// Benchmarks from which starting threads costs less than it saves: a draft takes ten microseconds.
 const WORTH_SHARING: usize = 500;
-
-/// The drafts of all pairs, in their order.
-fn drafted(pairs: &[Matched<'_>], session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
-    threads::each(pairs, WORTH_SHARING, |pair| drafts(*pair, session, rules)).into_iter().flatten().collect()
-}
 
 fn summary(run: &Run) -> RunSummary {
     RunSummary {
@@ -228,12 +224,16 @@ fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<
 
 /// The questions of all paired rows of one metric.
 fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>], policy: &Policy) {
-    let rows: Vec<PairedRow<'_>> =
-        indices.iter().filter_map(|&i| paired_row(drafts[i].open.as_deref()?)).collect();
-    let estimates = paired(&rows);
-    for (&index, estimate) in indices.iter().zip(estimates) {
-        let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
-        let Some(found) = estimate else { continue };
+    let (rows, blocks_of) = picked(drafts, indices, |open| match &open.evidence {
+        Evidence::Paired(blocks) => {
+            let tolerance = log_tolerance(&open.rule, open.floor);
+            Some(PairedRow { blocks, floor: open.floor, tolerance })
+        }
+        _ => None,
+    });
+    let estimates = paired(&blocks_of);
+    for (index, estimate) in rows.into_iter().zip(estimates) {
+        let (Draft { row, open: Some(open) }, Some(found)) = (&mut drafts[index], estimate) else { continue };
         if let Some(estimate) = &mut row.estimate {
             estimate.blocks = found.counts.blocks;
             estimate.p_stability = Some(found.p_stability);
@@ -244,16 +244,6 @@ fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Q
             open.readings.as_ref().map_or((0, 0), |[base, head]| (base.clean.len(), head.clean.len())),
         ));
         questions[index] = Some(Question::paired(&found, &open.rule, open.floor, policy));
-    }
-}
-
-fn paired_row(open: &Open) -> Option<PairedRow<'_>> {
-    match &open.evidence {
-        Evidence::Paired(blocks) => {
-            let tolerance = log_tolerance(&open.rule, open.floor);
-            Some(PairedRow { blocks, floor: open.floor, tolerance })
-        }
-        Evidence::Known { .. } | Evidence::History { .. } => None,
     }
 }
 

@@ -2,10 +2,11 @@
 
 use crate::model::{Lint, LintCode, SideName};
 use crate::stats::robust::{ScalePrior, fit};
+use crate::stats::scores::BlockCosts;
 use crate::stats::stability::Counts;
 use crate::stats::{describe, diagnose};
 
-use super::evidence::{Block, Evidence};
+use super::evidence::Evidence;
 use super::series::Readings;
 
 /// Within-process coefficient of variation from which a row is called noisy: beyond it, the location
@@ -69,9 +70,8 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
 }
 
 /// Cost of a block over all of its processes.
-fn level(block: &Block) -> Option<f64> {
-    let costs: Vec<f64> = block.base.iter().chain(&block.head).map(|reading| reading.clean).collect();
-    describe::mean(&costs)
+fn level(block: &BlockCosts) -> Option<f64> {
+    describe::mean(&block.iter().map(|process| process.clean).collect::<Vec<f64>>())
 }
 
 /// How much more often head was slow, where that is worth a word.
@@ -89,12 +89,8 @@ pub fn of_stability(counts: &Counts, p: f64, processes: (usize, usize)) -> Optio
 
 /// How much costlier the first process of a pair was than the second, averaged over the two pairs of a
 /// complete block. Only where base is first in one pair and head in the other, so that no side effect enters.
-fn order_effect(block: &Block) -> Option<f64> {
-    let sides = [(&block.base, false), (&block.head, true)];
-    let mut costs: Vec<(u8, bool, f64)> = sides
-        .into_iter()
-        .flat_map(|(side, head)| side.iter().map(move |reading| (reading.slot, head, reading.clean)))
-        .collect();
+fn order_effect(block: &BlockCosts) -> Option<f64> {
+    let mut costs: Vec<(u8, bool, f64)> = block.iter().map(|p| (p.slot, p.head, p.clean)).collect();
     costs.sort_by_key(|(slot, ..)| *slot);
     match costs[..] {
         [(0, first, a), (1, _, b), (2, third, c), (3, _, d)] if first != third => {

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use crate::stats::randomisation::{Contribution, tail};
 use crate::stats::robust::{Fit, ScalePrior, fit};
-use crate::stats::scores;
+use crate::stats::scores::BlockCosts;
 use crate::stats::shift::{Blur, Shift};
 use crate::stats::stability::{Counts, RatePrior, count, p_value};
 use crate::stats::{Effect, Inference, describe, sign_test};
 
-use super::evidence::{Block, Reading};
 use super::threads;
 
 /// What blocks say about one row.
@@ -45,13 +44,11 @@ pub struct Quickest {
 }
 
 impl Quickest {
-    fn new(blocks: &[Block]) -> Self {
+    fn new(blocks: &[BlockCosts]) -> Self {
         let mut differences = Vec::new();
         for block in blocks {
-            let of = |side: &[Reading], head: bool| {
-                side.iter().filter_map(|r| Some((r.slot, head, *r.costs.first()?))).collect::<Vec<_>>()
-            };
-            let mut processes = [of(&block.base, false), of(&block.head, true)].concat();
+            let mut processes: Vec<(u8, bool, f64)> =
+                block.iter().filter_map(|p| Some((p.slot, p.head, *p.costs.first()?))).collect();
             processes.sort_by_key(|(slot, ..)| *slot);
             differences.extend(processes.chunks_exact(2).filter_map(|pair| match pair {
                 [(_, false, base), (_, true, head)] | [(_, true, head), (_, false, base)] => {
@@ -76,7 +73,7 @@ pub(super) const WORTH_SHARING: usize = 16;
 
 /// One row's blocks with what its policy says.
 pub struct PairedRow<'a> {
-    pub blocks: &'a [Block],
+    pub blocks: &'a Arc<[BlockCosts]>,
     /// Both on the log scale.
     pub floor: f64,
     pub tolerance: f64,
@@ -93,7 +90,7 @@ const MEDIAN_DIFFERENCE: f64 = 1.0484;
 /// for a row whose blocks can't be compared.
 pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
     let shifts = threads::each(rows, WORTH_SHARING, |row| {
-        let shift = Shift::new(scored(row.blocks))?;
+        let shift = Shift::new(Arc::clone(row.blocks))?;
         let p = (shift.p_above(row.floor), shift.p_below(-row.floor));
         shift.put_away();
         Some((shift, p))
@@ -118,33 +115,26 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
                 counts: *counts,
                 p_stability: p_value(counts, rates),
                 p_split: sign_test(counts.head_slower as usize, lopsided as usize),
-                head_processes: row.blocks.iter().map(|block| block.head.len()).sum(),
+                head_processes: row.blocks.iter().flatten().filter(|process| process.head).count(),
             })
         })
         .collect()
 }
 
 /// What blocks say about the shift alone.
-pub fn shift(blocks: &[Block]) -> Option<Inference> {
-    Shift::new(scored(blocks)).map(|shift| Inference::Randomised(Arc::new(shift)))
-}
-
-fn scored(blocks: &[Block]) -> Vec<scores::BlockCosts> {
-    let side = |readings: &[Reading], head: bool| -> Vec<scores::ProcessCosts> {
-        let process = |r: &Reading| scores::ProcessCosts { slot: r.slot, head, costs: r.costs.clone() };
-        readings.iter().map(process).collect()
-    };
-    blocks.iter().map(|block| [side(&block.base, false), side(&block.head, true)].concat()).collect()
+pub fn shift(blocks: Vec<BlockCosts>) -> Option<Inference> {
+    Shift::new(blocks).map(|shift| Inference::Randomised(Arc::new(shift)))
 }
 
 /// Whether more of head's repetitions than of base's lie farther from the block's median than the tolerance, above
 /// or below it, once head's shift is taken out. Without a change of that, either side is as likely to have more.
 fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
-    let of_block = |block: &Block, sign: f64| {
-        let moved = |side: &[Reading], by: f64| -> Vec<f64> {
-            side.iter().flat_map(|reading| &reading.costs).map(|cost| sign * (cost - by)).collect()
+    let of_block = |block: &BlockCosts, sign: f64| {
+        let moved = |head: bool, by: f64| -> Vec<f64> {
+            let side = block.iter().filter(|process| process.head == head);
+            side.flat_map(|process| &process.costs).map(|cost| sign * (cost - by)).collect()
         };
-        let (base, head) = (moved(&block.base, 0.0), moved(&block.head, shift.estimate()));
+        let (base, head) = (moved(false, 0.0), moved(true, shift.estimate()));
         let middle = describe::median(&[base.as_slice(), &head].concat()).unwrap_or_default();
         let share = |costs: &[f64]| {
             let far = costs.iter().filter(|cost| **cost > middle + row.tolerance).count();
@@ -158,9 +148,11 @@ fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
 
 fn slow_counts(row: &PairedRow<'_>, shift: Option<&Shift>) -> Counts {
     let Some(shift) = shift else { return Counts::default() };
-    let costs = |side: &[Reading]| side.iter().map(|reading| reading.middle).collect::<Vec<f64>>();
+    let costs = |block: &BlockCosts, head: bool| -> Vec<f64> {
+        block.iter().filter(|process| process.head == head).map(|process| process.middle).collect()
+    };
     let blocks: Vec<(Vec<f64>, Vec<f64>)> =
-        row.blocks.iter().map(|block| (costs(&block.base), costs(&block.head))).collect();
+        row.blocks.iter().map(|block| (costs(block, false), costs(block, true))).collect();
     // Processes of one side and block are alike but for the noise.
     let differences: Vec<f64> = blocks
         .iter()

@@ -2,9 +2,11 @@
 //! processes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::model::{BlockSlot, Lint, LintCode, Spread};
 use crate::stats::robust::NU;
+use crate::stats::scores::{BlockCosts, ProcessCosts};
 use crate::stats::unpaired::Processes;
 use crate::stats::{Effect, unpaired};
 
@@ -15,7 +17,7 @@ use super::series::Readings;
 #[derive(Debug, Clone)]
 pub enum Evidence {
     /// Blocks of pairs; their effect is estimated together with the neighbouring rows'.
-    Paired(Vec<Block>),
+    Paired(Arc<[BlockCosts]>),
     /// Independent processes. `assumed` where the spread between them is a default, so that
     /// neighbouring rows may refute it.
     Known { effect: Effect, method: Method, assumed: bool, lints: Vec<Lint> },
@@ -81,45 +83,21 @@ pub fn prior_spread(calibrated: Option<&Spread>, declared: Option<f64>, gpu: boo
     PriorSpread { between, source: SpreadSource::Default }
 }
 
-/// One process of a block.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
-    pub slot: u8,
-    pub clean: f64,
-    pub middle: f64,
-    pub costs: Vec<f64>,
-}
-
-/// The processes of one block, by side, in the order they ran.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Block {
-    pub number: u32,
-    pub base: Vec<Reading>,
-    pub head: Vec<Reading>,
-}
-
 /// Blocks that hold at least one process of each side, in order. `None` where a process has no slot.
-pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<Block>> {
-    let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
-    let mut put = |readings: &Readings, is_head: bool| -> Option<()> {
+pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<BlockCosts>> {
+    let mut blocks: BTreeMap<u32, BlockCosts> = BTreeMap::new();
+    for (readings, head) in [(base, false), (head, true)] {
         for (at, slot) in readings.slots.iter().enumerate() {
-            let BlockSlot { block: number, slot } = (*slot)?;
-            let block = blocks.entry(number).or_default();
-            block.number = number;
-            let side = if is_head { &mut block.head } else { &mut block.base };
+            let BlockSlot { block, slot } = (*slot)?;
             let costs = readings.costs.get(at).cloned().unwrap_or_default();
-            side.push(Reading { slot, clean: readings.clean[at], middle: readings.middle[at], costs });
+            let (clean, middle) = (readings.clean[at], readings.middle[at]);
+            blocks.entry(block).or_default().push(ProcessCosts { slot, head, clean, middle, costs });
         }
-        Some(())
-    };
-    put(base, false)?;
-    put(head, true)?;
-    let mut blocks: Vec<Block> =
-        blocks.into_values().filter(|b| !b.base.is_empty() && !b.head.is_empty()).collect();
-    for block in &mut blocks {
-        block.base.sort_by_key(|reading| reading.slot);
-        block.head.sort_by_key(|reading| reading.slot);
     }
+    let has = |block: &BlockCosts, head: bool| block.iter().any(|process| process.head == head);
+    let mut blocks: Vec<BlockCosts> =
+        blocks.into_values().filter(|block| has(block, false) && has(block, true)).collect();
+    blocks.iter_mut().for_each(|block| block.sort_by_key(|process| (process.head, process.slot)));
     Some(blocks)
 }
 
@@ -133,7 +111,7 @@ pub fn gather(
     if same_session && let Some(blocks) = blocks(base, head) {
         return match blocks.len() {
             found @ 0..=1 => Err(format!("{found} paired blocks; two are the least that can be judged")),
-            _ => Ok(Evidence::Paired(blocks)),
+            _ => Ok(Evidence::Paired(blocks.into())),
         };
     }
     let mut lints = Vec::new();

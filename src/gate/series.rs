@@ -1,6 +1,7 @@
 //! One side's values of one metric, made ready for statistics: checked, located, described.
 
 use std::ops::RangeInclusive;
+use std::slice;
 
 use crate::model::{
     Better, BlockSlot, Lint, LintCode, Metric, MetricKind, MetricSeries, Series, Summary, Unit,
@@ -70,35 +71,27 @@ fn unusable(value: f64, metric: &Metric) -> Option<Lint> {
 
 /// Reads a series, or says why it can't be used.
 pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
-    let exact_kind = series.metric.kind == MetricKind::Exact;
-    let better = series.metric.better;
-    match &series.series {
-        Series::Exact(value) => {
-            if let Some(lint) = unusable(*value, &series.metric) {
-                return Err(lint);
-            }
-            let mut readings = from_processes(&[(&[*value], None)], better);
-            readings.exact = (exact_kind || *value == 0.0).then_some(*value);
-            Ok(readings)
-        }
+    let groups: Vec<(&[f64], Option<BlockSlot>)> = match &series.series {
+        Series::Exact(value) => vec![(slice::from_ref(value), None)],
         Series::Processes(processes) => {
-            let kept: Vec<_> = processes.iter().filter(|p| !p.samples.is_empty()).collect();
-            if kept.is_empty() {
-                return Err(Lint::new(LintCode::Errored, "no sample was taken"));
-            }
-            let bad = kept.iter().flat_map(|p| &p.samples).find_map(|&v| unusable(v, &series.metric));
-            if let Some(lint) = bad {
-                return Err(lint);
-            }
-            let groups: Vec<_> = kept.iter().map(|p| (p.samples.as_slice(), p.slot)).collect();
-            let mut readings = from_processes(&groups, better);
-            let first = readings.samples[0];
-            let constant = readings.samples.iter().all(|&v| v == first);
-            readings.exact = ((exact_kind || first == 0.0) && constant).then_some(first);
-            Ok(readings)
+            let kept = processes.iter().filter(|process| !process.samples.is_empty());
+            kept.map(|process| (process.samples.as_slice(), process.slot)).collect()
         }
-        Series::Summaries(summaries) => from_summaries(summaries, &series.metric),
+        Series::Summaries(summaries) => return from_summaries(summaries, &series.metric),
+    };
+    if groups.is_empty() {
+        return Err(Lint::new(LintCode::Errored, "no sample was taken"));
     }
+    let mut samples = groups.iter().flat_map(|(samples, _)| *samples);
+    if let Some(lint) = samples.find_map(|&value| unusable(value, &series.metric)) {
+        return Err(lint);
+    }
+    let mut readings = from_processes(&groups, series.metric.better);
+    let first = readings.samples[0];
+    let constant = readings.samples.iter().all(|&v| v == first);
+    let may_be_exact = series.metric.kind == MetricKind::Exact || first == 0.0;
+    readings.exact = (may_be_exact && constant).then_some(first);
+    Ok(readings)
 }
 
 /// Where one process lies, from its repetitions: the one definition of its value.
@@ -126,19 +119,8 @@ fn cost(value: f64, better: Better) -> f64 {
     }
 }
 
-/// Most repetitions of a process that are compared with others; beyond it quantiles stand for them.
+/// Most repetitions of a process that are compared with others; beyond it as many quantiles stand for them.
 const MOST_COMPARED: usize = 32;
-
-/// The repetitions as sorted costs, or as many of their quantiles as are compared.
-fn thinned(samples: &[f64], better: Better) -> Vec<f64> {
-    let costs: Vec<f64> = samples.iter().map(|&v| cost(v, better)).collect();
-    let sorted = describe::sorted(&costs);
-    if sorted.len() <= MOST_COMPARED {
-        return sorted;
-    }
-    let middle = |at: usize| (at as f64 + 0.5) / MOST_COMPARED as f64;
-    (0..MOST_COMPARED).filter_map(|at| describe::quantile_sorted(&sorted, middle(at))).collect()
-}
 
 fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Readings {
     let mut sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, _)| describe::sorted(samples)).collect();
@@ -159,7 +141,14 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
     let mean = describe::mean(&samples).unwrap_or(location);
     let stddev = describe::stddev(&samples);
     let scheduled = groups.iter().any(|(_, slot)| slot.is_some());
-    let costs = groups.iter().filter(|_| scheduled).map(|(samples, _)| thinned(samples, better)).collect();
+    let costs = |samples: &[f64]| -> Vec<f64> {
+        let sorted = describe::sorted(&samples.iter().map(|&v| cost(v, better)).collect::<Vec<f64>>());
+        if sorted.len() <= MOST_COMPARED {
+            return sorted;
+        }
+        let middle = |at: usize| (at as f64 + 0.5) / MOST_COMPARED as f64;
+        (0..MOST_COMPARED).filter_map(|at| describe::quantile_sorted(&sorted, middle(at))).collect()
+    };
     Readings {
         stats: SideStats {
             processes: groups.len() as u32,
@@ -174,7 +163,7 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
         clean: locations.iter().map(|&v| cost(v, better)).collect(),
         middle: middles.iter().map(|&v| cost(v, better)).collect(),
         slots: groups.iter().map(|(_, slot)| *slot).collect(),
-        costs,
+        costs: groups.iter().filter(|_| scheduled).map(|(samples, _)| costs(samples)).collect(),
         within_cv: describe::median(&cvs),
         repetitions: describe::median(&counts).unwrap_or(1.0),
         samples,

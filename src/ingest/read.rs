@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::model::{Origin, Run, SideName, excerpt};
 
-use super::error::{BoxedFault, LineFault, line_of};
+use super::error::{LineFault, line_of};
 use super::text::utf8;
 use super::{
     Format, IngestError, asv, benchfmt, compile_benchmark, conv_library, criterion, detect, google_benchmark,
@@ -19,14 +19,52 @@ const LONGEST: usize = 400;
 /// Reads one file of one format. `label` is how the caller names it; errors and the run carry it. Refuses a file without
 /// a result, and a run.json with two sides.
 pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestError> {
-    let mut sides = read_sides(bytes, format, label)?;
-    match (sides.pop(), sides.pop()) {
-        (Some((_, run)), None) => Ok(run),
-        (None, _) => Err(IngestError::NoResults { label: label.to_owned(), format }),
-        (Some(_), Some(_)) => {
-            Err(IngestError::SeveralSides { label: label.to_owned(), sides: "both base and head".to_owned() })
+    let no_results = || IngestError::NoResults { label: label.to_owned(), format };
+    let text = || utf8(bytes, label);
+    let read = match format {
+        Format::RunJson => {
+            let mut sides = run_json::read(bytes, label)?;
+            let (_, run) = sides.pop().ok_or_else(no_results)?;
+            if sides.is_empty() {
+                return Ok(run);
+            }
+            let sides = "both base and head".to_owned();
+            return Err(IngestError::SeveralSides { label: label.to_owned(), sides });
         }
+        Format::GoogleBenchmarkJson => {
+            let text = text()?;
+            google_benchmark::read_json(text)
+                .map_err(|fault| LineFault { line: line_of(text.as_bytes(), fault.at), what: fault.what })
+        }
+        Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text()?),
+        Format::GoogleBenchmarkConsole => google_benchmark::read_console(text()?),
+        Format::IreeRunModule => iree_run_module::read(text()?),
+        Format::LatencyCsv => latency_csv::read(text()?),
+        Format::ResultsJsonl => torchbench::read(text()?),
+        Format::CompileBenchmarkJson => compile_benchmark::read_json(text()?),
+        Format::CompileBenchmarkMarkdown => compile_benchmark::read_markdown(text()?),
+        Format::ConvLibrary => conv_library::read(text()?),
+        Format::HyperfineJson => hyperfine::read(text()?),
+        Format::PytestBenchmarkJson => pytest_benchmark::read(text()?),
+        Format::NvbenchJson => nvbench::read(text()?),
+        Format::CriterionEstimates => criterion::read_estimates(text()?, label),
+        Format::CriterionSample => criterion::read_sample(text()?, label),
+        Format::Benchfmt => benchfmt::read(text()?),
+        Format::JmhJson => jmh::read(text()?),
+        Format::AsvJson => asv::read(text()?),
+    };
+    let mut run = read.map_err(|fault| IngestError::Malformed {
+        label: label.to_owned(),
+        format,
+        line: fault.line,
+        // A message may quote the file.
+        what: excerpt(&fault.what, LONGEST),
+    })?;
+    if run.benchmarks.is_empty() {
+        return Err(no_results());
     }
+    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
+    Ok(run)
 }
 
 /// Reads a large file without holding all of it in memory. `None` where its format is not one that is read in pieces, or
@@ -54,51 +92,13 @@ pub fn read_sides(
     format: Format,
     label: &str,
 ) -> Result<Vec<(Option<SideName>, Run)>, IngestError> {
-    if format == Format::RunJson {
-        let sides = run_json::read(bytes, label)?;
-        return Ok(sides.into_iter().map(|(side, run)| (Some(side), run)).collect());
+    if format != Format::RunJson {
+        return Ok(vec![(None, read(bytes, format, label)?)]);
     }
-    let text = utf8(bytes, label)?;
-    let mut run = foreign(text, format, label).map_err(|fault| IngestError::Malformed {
-        label: label.to_owned(),
-        format,
-        line: fault.line,
-        // A message may quote the file.
-        what: excerpt(&fault.what, LONGEST),
-    })?;
-    if run.benchmarks.is_empty() {
-        return Err(IngestError::NoResults { label: label.to_owned(), format });
-    }
-    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
-    Ok(vec![(None, run)])
+    let sides = run_json::read(bytes, label)?;
+    Ok(sides.into_iter().map(|(side, run)| (Some(side), run)).collect())
 }
 
 fn detected(bytes: &[u8], label: &str) -> Result<Format, IngestError> {
     detect(bytes).ok_or_else(|| IngestError::Unrecognised { label: label.to_owned() })
-}
-
-fn foreign(text: &str, format: Format, label: &str) -> Result<Run, LineFault> {
-    match format {
-        // Read by `read_sides`, from the bytes themselves.
-        Format::RunJson => Ok(Run::default()),
-        Format::GoogleBenchmarkJson => google_benchmark::read_json(text).map_err(|fault: BoxedFault| {
-            LineFault { line: line_of(text.as_bytes(), fault.at), what: fault.what }
-        }),
-        Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text),
-        Format::GoogleBenchmarkConsole => google_benchmark::read_console(text),
-        Format::IreeRunModule => iree_run_module::read(text),
-        Format::LatencyCsv => latency_csv::read(text),
-        Format::ResultsJsonl => torchbench::read(text),
-        Format::CompileBenchmarkJson => compile_benchmark::read_json(text),
-        Format::CompileBenchmarkMarkdown => compile_benchmark::read_markdown(text),
-        Format::ConvLibrary => conv_library::read(text),
-        Format::HyperfineJson => hyperfine::read(text),
-        Format::PytestBenchmarkJson => pytest_benchmark::read(text),
-        Format::NvbenchJson => nvbench::read(text),
-        Format::CriterionEstimates => criterion::read_estimates(text, label),
-        Format::CriterionSample => criterion::read_sample(text, label),
-        Format::Benchfmt => benchfmt::read(text),
-        Format::JmhJson => jmh::read(text),
-        Format::AsvJson => asv::read(text),
-    }
 }

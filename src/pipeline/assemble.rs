@@ -80,9 +80,10 @@ pub(super) fn seed(frame: &Frame<'_>, journal: &Journal) -> u64 {
 
 /// Both sides of the record as they were measured; an anchor is the base.
 pub(super) fn runs(file: &RunFile, label: &str) -> (Run, Run) {
-    let (mut base, mut head) = (file.anchor(label).unwrap_or_default(), Run::default());
-    for (side, run) in file.runs(label) {
-        match side {
+    let (mut base, mut head) = (Run::default(), Run::default());
+    for side in &file.sides {
+        let run = file.run(side, label);
+        match side.name {
             SideName::Base => base = run,
             SideName::Head => head = run,
         }

@@ -2,14 +2,13 @@
 //! is spent. Nothing else of benchgate runs meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::config::Measure;
 use crate::gate;
 use crate::gate::{CompareOptions, Comparison, Outlook};
-use crate::model::{BenchmarkName, BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
-use crate::record::{Number, ProcessRecord};
+use crate::model::{BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
 use crate::stats::spending::Looks;
 
 use super::PipelineError;
@@ -20,7 +19,7 @@ use super::design;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
 use super::schedule::{self, ScheduledProcess};
-use super::timed::{MeasuredProcess, Start, Timed, latency_in_words};
+use super::timed::{Start, latency_in_words};
 use super::trials;
 use super::unchanged::Unchanged;
 
@@ -95,9 +94,12 @@ impl Measuring<'_, '_> {
     /// configuration leaves it open. A trial that fails fails its benchmark, as a measured process does.
     async fn choose_timings(&mut self) -> Result<(), PipelineError> {
         let fixed = design::fixed(self.settings);
-        for candidate in self.candidates.iter().filter(|candidate| !candidate.sides.is_empty()) {
+        for (benchmark, candidate) in self.candidates.iter().enumerate() {
             let name = &candidate.name;
-            if self.journal.timings.get(name).is_some() || self.journal.has_failed(name) {
+            if candidate.sides.is_empty()
+                || self.journal.timings.get(name).is_some()
+                || self.journal.has_failed(name)
+            {
                 continue;
             }
             if let Some(timing) = &fixed {
@@ -111,24 +113,17 @@ impl Measuring<'_, '_> {
                 let stage = Stage::Benchmark;
                 self.host.progress.on(Event::StepsAdded { stage, steps: 1 });
                 self.host.progress.on(Event::StepStarted { stage, what: &what });
-                let (raw, log) =
-                    (self.journal.trial_file(*side, "raw"), self.journal.trial_file(*side, "log"));
-                let timed = self.start(ready, trials::TIMING, raw, log.clone()).run(self.host).await?;
+                let step = ScheduledProcess { benchmark, side: *side, slot: BlockSlot { block: 0, slot } };
+                let files = ["raw", "log"].map(|ending| self.journal.trial_file(*side, ending));
+                let entry = self.start(ready, step, trials::TIMING, files).run(self.host).await?;
                 self.unchanged.check(ready)?;
-                let note = match &timed.result {
-                    Ok(measured) => {
-                        found.extend(trials::read(&timed, measured));
+                let note = match &entry.process.failure {
+                    None => {
+                        found.extend(trials::read(&entry.process));
                         String::new()
                     }
-                    Err(why) => {
+                    Some(why) => {
                         let note = format!("failed: {why}");
-                        let step = ScheduledProcess {
-                            benchmark: 0,
-                            side: *side,
-                            slot: BlockSlot { block: 0, slot },
-                        };
-                        let order = self.journal.next_order();
-                        let entry = entry(name, step, order, candidate.is_paired(), timed, &log);
                         self.journal.add(*side, entry)?;
                         note
                     }
@@ -348,6 +343,7 @@ impl Measuring<'_, '_> {
         over
     }
 
+    /// One fresh start of the benchmark tool, where it can say anything new.
     async fn step(&mut self, step: ScheduledProcess) -> Result<(), PipelineError> {
         let candidate = &self.candidates[step.benchmark];
         if self.journal.contains(&candidate.name, step.side, step.slot)
@@ -356,11 +352,16 @@ impl Measuring<'_, '_> {
             return Ok(());
         }
         let Some(ready) = candidate.sides.get(&step.side) else { return Ok(()) };
-        let paired = candidate.is_paired();
         let what = format!("{} {} block {}", candidate.name, step.side, step.slot.block + 1);
         self.host.progress.on(Event::StepStarted { stage: Stage::Benchmark, what: &what });
         let started = Instant::now();
-        let entry = self.process(&candidate.name, ready, step, paired).await?;
+        let chosen = self.journal.timings.get(&candidate.name);
+        let timing = chosen.unwrap_or_else(|| design::chosen(self.settings, &[]));
+        let order = self.journal.next_order();
+        let files = ["raw", "log"].map(|ending| self.journal.file(order, ending));
+        let entry = self.start(ready, step, timing, files).run(self.host).await?;
+        // Before the journal keeps it: a session that goes on later must not have it.
+        self.unchanged.check(ready)?;
         let note = match &entry.process.failure {
             Some(why) => format!("failed: {why}"),
             None => {
@@ -378,62 +379,23 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// One fresh start of the benchmark tool.
-    async fn process(
-        &self,
-        name: &BenchmarkName,
-        ready: &Measurable<'_>,
+    fn start<'s>(
+        &'s self,
+        ready: &'s Measurable<'s>,
         step: ScheduledProcess,
-        paired: bool,
-    ) -> Result<JournalEntry, PipelineError> {
-        let order = self.journal.next_order();
-        let timing = self.journal.timings.get(name).unwrap_or_else(|| design::chosen(self.settings, &[]));
-        let start =
-            self.start(ready, timing, self.journal.file(order, "raw"), self.journal.file(order, "log"));
-        let timed = start.run(self.host).await?;
-        // Before the journal keeps it: a session that goes on later must not have it.
-        self.unchanged.check(ready)?;
-        Ok(entry(name, step, order, paired, timed, &start.log))
-    }
-
-    fn start<'s>(&self, ready: &'s Measurable<'s>, timing: Timing, raw: PathBuf, log: PathBuf) -> Start<'s> {
-        Start { ready, timing, timeout: self.settings.timeout, raw, log, clock_held: self.clock_held }
-    }
-}
-
-/// A process as the journal keeps it.
-fn entry(
-    name: &BenchmarkName,
-    step: ScheduledProcess,
-    order: u32,
-    paired: bool,
-    timed: Timed,
-    log: &Path,
-) -> JournalEntry {
-    let BlockSlot { block, slot } = step.slot;
-    let (measured, failure) = match timed.result {
-        Ok(measured) => (measured, None),
-        Err(why) => (MeasuredProcess::default(), Some(why)),
-    };
-    JournalEntry {
-        killed: timed.killed,
-        benchmark: name.as_str().to_owned(),
-        side: step.side.as_str().to_owned(),
-        block,
-        slot,
-        context: measured.context,
-        process: ProcessRecord {
-            slot: paired.then_some(BlockSlot { block, slot }),
-            order,
-            started: timed.started,
-            seconds: Number(timed.wall.as_secs_f64()),
-            failure,
-            peak_memory_bytes: timed.peak_memory_bytes,
-            load_avg: timed.load_avg.into_iter().map(Number).collect(),
-            log: Some(log.to_string_lossy().into_owned()),
-            iterations: measured.iterations,
-            telemetry: timed.telemetry,
-            samples: measured.samples,
-        },
+        timing: Timing,
+        [raw, log]: [PathBuf; 2],
+    ) -> Start<'s> {
+        Start {
+            candidate: &self.candidates[step.benchmark],
+            ready,
+            step,
+            order: self.journal.next_order(),
+            timing,
+            timeout: self.settings.timeout,
+            raw,
+            log,
+            clock_held: self.clock_held,
+        }
     }
 }

@@ -239,6 +239,94 @@ impl<'a> PreparedRun<'a> {
     /// that fails is an outcome in the record.
     pub async fn measure(mut self) -> Result<MeasuredRun, PipelineError> {
         let host = self.host(RunMachine::look(&self.plans, self.run.progress));
+        let sides = self.checked(&host).await?;
+        let (options, config) = (self.run.options, &self.lead.config);
+        let alone = device::lock_host(options.lock_timeout, host.progress, host.cancel).await?;
+        let mut unchanged = self.unchanged.clone();
+        for side in &sides {
+            unchanged.add_side(side, &host.digests).await?;
+        }
+        devices::undo_leftovers(&host.gpus, host.progress, &alone);
+        let asked = config.measure.lock_clocks;
+        // Held until this function ends, however it does.
+        let (held, lints) = devices::hold(&host.gpus, &host.choices, asked, host.progress, &alone);
+        // At another clock it is another machine.
+        let testbed = match asked.filter(|_| held.is_some()) {
+            Some(clock) => device::with_fact(&host.testbed, "gpu-clock", clock.to_string()),
+            None => host.testbed.clone(),
+        };
+        let calibration =
+            calibration::find(&options.calibration, &options.cache, &config.suite, &testbed, host.progress)?;
+        let shard = options.shard.as_ref();
+        let mut settings = config.measure.clone();
+        settings.seed = shard.map(|shard| shard.seed).or(settings.seed);
+        let frame = Frame {
+            suite: &config.suite,
+            measure: &settings,
+            policy: &config.policy,
+            cpus: host.cpus.as_deref(),
+            testbed: &testbed,
+            sides: &sides,
+            lints: &lints,
+            relative_to: options.output.parent().unwrap_or(Path::new("")),
+            calibration: calibration.as_ref(),
+        };
+        let candidates = candidates(&sides, &self.names);
+        let identical_blocks = options.identical_blocks.unwrap_or(IDENTICAL_BLOCKS);
+        let sessions = options.work.join("sessions");
+        let plan = plan_digest(&frame, identical_blocks, shard)?;
+        let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel).await?;
+        if journal.resumed {
+            let kept = counted(journal.len(), "process");
+            host.progress.on(Event::Note(&format!("resuming session {} with {kept}", journal.session)));
+        }
+        let label = options.output.to_string_lossy().into_owned();
+        let look = |journal: &Journal| assemble::runs(&assemble::run_file(&frame, journal, false), &label);
+        let measuring = Measuring {
+            host: &host,
+            settings: frame.measure,
+            policy: frame.policy,
+            candidates: &candidates,
+            identical_blocks,
+            suite_rows: shard.map(|shard| shard.rows),
+            seed: assemble::seed(&frame, &journal),
+            journal: &mut journal,
+            clock_held: held.is_some(),
+            unchanged: &unchanged,
+            look: &look,
+        };
+        measuring.run().await?;
+
+        let mut file = assemble::run_file(&frame, &journal, true);
+        file.shard = shard.map(Shard::record);
+        let (base, head) = assemble::runs(&file, &label);
+        let profiler = Profiler {
+            host: &host,
+            settings: frame.measure,
+            policy: frame.policy,
+            candidates: &candidates,
+            folder: options.work.join("profiles"),
+        };
+        profiler.run(&mut file, &base, &head).await?;
+        let others = backends::Experiments {
+            host: &host,
+            lead: self.lead,
+            experiments: &self.experiments,
+            interpreters: &self.interpreters,
+            extras: &options.extras,
+        };
+        file.backends = others.run(&journal, frame.relative_to).await?;
+        if let PrepareFrom::Bundle(bundle) = self.from {
+            file.bundle = Some(bundle.origin());
+        }
+        write_atomically(&options.output, &file.to_json())?;
+        journal.complete()?;
+        let (base, head) = assemble::runs(&file, &label);
+        Ok(MeasuredRun { file, base, head, resumed: journal.resumed })
+    }
+
+    /// Every benchmark of every side, compiled and verified; and the inputs that other backends need of them.
+    async fn checked(&mut self, host: &Host<'_>) -> Result<Vec<PreparedSide<'a>>, PipelineError> {
         let stages: &[Stage] = match self.from {
             PrepareFrom::Sources => &[Stage::Export, Stage::Compile, Stage::Verify],
             PrepareFrom::Bundle(bundle) => {
@@ -246,7 +334,7 @@ impl<'a> PreparedRun<'a> {
                 &[Stage::Verify]
             }
         };
-        let mut sides = self.each(&host, stages, true).await?;
+        let mut sides = self.each(host, stages, true).await?;
         divergence::compare_sides(&mut sides)?;
         if let Some(ir) = &host.ir {
             host.progress.on(Event::Note(&format!("the IR of every phase is in {}", ir.display())));
@@ -256,7 +344,7 @@ impl<'a> PreparedRun<'a> {
             experiment.inputs =
                 lead.map(|side| exported_inputs(side, experiment.model_name())).unwrap_or_default();
         }
-        self.measure_sides(&host, &sides).await
+        Ok(sides)
     }
 
     /// Takes every benchmark of every side through these stages, as parallel as the slots allow.
@@ -323,96 +411,6 @@ impl<'a> PreparedRun<'a> {
             gpus,
             choices,
         }
-    }
-
-    async fn measure_sides(
-        &self,
-        host: &Host<'_>,
-        sides: &[PreparedSide<'a>],
-    ) -> Result<MeasuredRun, PipelineError> {
-        let (options, config) = (self.run.options, &self.lead.config);
-        let alone = device::lock_host(options.lock_timeout, host.progress, host.cancel).await?;
-        let mut unchanged = self.unchanged.clone();
-        for side in sides {
-            unchanged.add_side(side, &host.digests).await?;
-        }
-        devices::undo_leftovers(&host.gpus, host.progress, &alone);
-        let asked = config.measure.lock_clocks;
-        // Held until this function ends, however it does.
-        let (held, lints) = devices::hold(&host.gpus, &host.choices, asked, host.progress, &alone);
-        // At another clock it is another machine.
-        let testbed = match asked.filter(|_| held.is_some()) {
-            Some(clock) => device::with_fact(&host.testbed, "gpu-clock", clock.to_string()),
-            None => host.testbed.clone(),
-        };
-        let calibration =
-            calibration::find(&options.calibration, &options.cache, &config.suite, &testbed, host.progress)?;
-        let shard = options.shard.as_ref();
-        let mut settings = config.measure.clone();
-        settings.seed = shard.map(|shard| shard.seed).or(settings.seed);
-        let frame = Frame {
-            suite: &config.suite,
-            measure: &settings,
-            policy: &config.policy,
-            cpus: host.cpus.as_deref(),
-            testbed: &testbed,
-            sides,
-            lints: &lints,
-            relative_to: options.output.parent().unwrap_or(Path::new("")),
-            calibration: calibration.as_ref(),
-        };
-        let candidates = candidates(sides, &self.names);
-        let identical_blocks = options.identical_blocks.unwrap_or(IDENTICAL_BLOCKS);
-        let sessions = options.work.join("sessions");
-        let plan = plan_digest(&frame, identical_blocks, shard)?;
-        let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel).await?;
-        if journal.resumed {
-            let kept = counted(journal.len(), "process");
-            host.progress.on(Event::Note(&format!("resuming session {} with {kept}", journal.session)));
-        }
-        let label = options.output.to_string_lossy().into_owned();
-        let look = |journal: &Journal| assemble::runs(&assemble::run_file(&frame, journal, false), &label);
-        let measuring = Measuring {
-            host,
-            settings: frame.measure,
-            policy: frame.policy,
-            candidates: &candidates,
-            identical_blocks,
-            suite_rows: shard.map(|shard| shard.rows),
-            seed: assemble::seed(&frame, &journal),
-            journal: &mut journal,
-            clock_held: held.is_some(),
-            unchanged: &unchanged,
-            look: &look,
-        };
-        measuring.run().await?;
-
-        let mut file = assemble::run_file(&frame, &journal, true);
-        file.shard = shard.map(Shard::record);
-        let (base, head) = assemble::runs(&file, &label);
-        let profiler = Profiler {
-            host,
-            settings: frame.measure,
-            policy: frame.policy,
-            candidates: &candidates,
-            folder: options.work.join("profiles"),
-        };
-        profiler.run(&mut file, &base, &head).await?;
-        let others = backends::Experiments {
-            host,
-            lead: self.lead,
-            experiments: &self.experiments,
-            interpreters: &self.interpreters,
-            extras: &options.extras,
-        };
-        file.backends = others.run(&journal, frame.relative_to).await?;
-        if let PrepareFrom::Bundle(bundle) = self.from {
-            file.bundle = Some(bundle.origin());
-        }
-        write_atomically(&options.output, &file.to_json())?;
-        journal.complete()?;
-        let (base, head) = assemble::runs(&file, &label);
-        Ok(MeasuredRun { file, base, head, resumed: journal.resumed })
     }
 }
 

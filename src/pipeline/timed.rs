@@ -8,22 +8,32 @@ use crate::device::Watch;
 use crate::files;
 use crate::gate;
 use crate::ingest;
-use crate::model::{Consequence, Context, Metric, Outcome, Run, Series};
+use crate::model::{Consequence, Context, Metric, Outcome, Series};
 use crate::process::{Command, Exit, Finished};
-use crate::record::{MOST_RESULT_BYTES, Number, SampleMap, TelemetryRecord};
+use crate::record::{MOST_RESULT_BYTES, Number, ProcessRecord, SampleMap};
 
 use super::PipelineError;
 use super::argv::Timing;
-use super::candidates::Measurable;
+use super::candidates::{BenchmarkCandidate, Measurable};
 use super::compile::{failure, printed_error};
 use super::devices;
 use super::diagnostics;
 use super::host::Host;
+use super::journal::JournalEntry;
+use super::schedule::ScheduledProcess;
 use super::stage::{StageError, StageFailure, Staged};
+
+/// What the tool writes, and how an error names it.
+const FORMAT: ingest::Format = ingest::Format::GoogleBenchmarkJson;
+const TOOL: &str = "iree-benchmark-module";
 
 /// How the benchmark tool is started.
 pub(super) struct Start<'a> {
+    pub(super) candidate: &'a BenchmarkCandidate<'a>,
     pub(super) ready: &'a Measurable<'a>,
+    pub(super) step: ScheduledProcess,
+    /// Position among all processes of the session.
+    pub(super) order: u32,
     pub(super) timing: Timing,
     pub(super) timeout: Duration,
     /// Where the tool writes its results.
@@ -32,22 +42,9 @@ pub(super) struct Start<'a> {
     pub(super) clock_held: bool,
 }
 
-/// A process that ended.
-pub(super) struct Timed {
-    /// RFC 3339.
-    pub(super) started: String,
-    pub(super) wall: Duration,
-    pub(super) peak_memory_bytes: Option<u64>,
-    pub(super) load_avg: Vec<f64>,
-    pub(super) telemetry: Option<TelemetryRecord>,
-    /// What it measured, or why it measured nothing.
-    pub(super) result: Result<MeasuredProcess, String>,
-    /// It was ended from outside, which says nothing about the benchmark.
-    pub(super) killed: bool,
-}
-
 impl Start<'_> {
-    pub(super) async fn run(&self, host: &Host<'_>) -> Result<Timed, PipelineError> {
+    /// Runs the tool to its end: what it measured, or why it measured nothing, as the journal keeps it.
+    pub(super) async fn run(&self, host: &Host<'_>) -> Result<JournalEntry, PipelineError> {
         // A process that was cut left its file; the tool must not append to it.
         remove_if_there(&self.raw)?;
         remove_if_there(&self.log)?;
@@ -63,28 +60,111 @@ impl Start<'_> {
         let started = jiff::Timestamp::now().to_string();
         let finished = host.run(&command).await?;
         let seen = watch.stop(finished.user + finished.system);
-        let telemetry = devices::record(&seen, &host.gpus, self.clock_held);
         host.fail_on_full_disk(&finished, &self.raw)?;
-        let asked =
-            TimedRequest { function: &ready.execution.function, repetitions: self.timing.repetitions };
-        let result = match samples(&finished, &self.raw, &self.log, &asked) {
-            Ok(measured) => Ok(measured),
-            Err(StageError::Benchmark(failure)) => Err(failure.why),
+        let (measured, failure) = match self.samples(&finished) {
+            Ok(measured) => (measured, None),
+            Err(StageError::Benchmark(failure)) => (MeasuredProcess::default(), Some(failure.why)),
             Err(StageError::Run(error)) => return Err(error),
         };
-        let killed = finished.ended_from_outside().is_some();
-        let Finished { wall, peak_memory_bytes, .. } = finished;
-        Ok(Timed { started, wall, peak_memory_bytes, load_avg, telemetry, result, killed })
+        let slot = self.step.slot;
+        Ok(JournalEntry {
+            benchmark: self.candidate.name.as_str().to_owned(),
+            side: self.step.side.as_str().to_owned(),
+            block: slot.block,
+            slot: slot.slot,
+            context: measured.context,
+            killed: finished.ended_from_outside().is_some(),
+            process: ProcessRecord {
+                slot: self.candidate.is_paired().then_some(slot),
+                order: self.order,
+                started,
+                seconds: Number(finished.wall.as_secs_f64()),
+                failure,
+                peak_memory_bytes: finished.peak_memory_bytes,
+                load_avg: load_avg.into_iter().map(Number).collect(),
+                log: Some(self.log.to_string_lossy().into_owned()),
+                iterations: measured.iterations,
+                telemetry: devices::record(&seen, &host.gpus, self.clock_held),
+                samples: measured.samples,
+            },
+        })
+    }
+
+    /// Reads a process's own output. The tool may exit 0 without having measured anything, so success
+    /// is what the file says, not the exit code alone. A process that measured less than it was asked for, or
+    /// something else, failed.
+    fn samples(&self, finished: &Finished) -> Staged<MeasuredProcess> {
+        let (raw, log) = (&self.raw, &self.log);
+        let (function, repetitions) = (&self.ready.execution.function, self.timing.repetitions);
+        let failed = |why: String| Err(StageFailure::new(why).into());
+        if finished.exit != Exit::Success {
+            // The file says more than stderr where the tool wrote one: the message of the failed row.
+            let said = files::read_bounded(raw, MOST_RESULT_BYTES).ok().and_then(|bytes| row_failure(&bytes));
+            let ended = failure(finished, None);
+            return failed(said.filter(|_| !ended.killed).unwrap_or(ended.why));
+        }
+        let error = diagnostics::despite_success(finished, log)?;
+        let bytes = match (files::read_bounded(raw, MOST_RESULT_BYTES), &error) {
+            (Ok(bytes), _) => bytes,
+            (Err(_), Some(said)) => return Err(printed_error(said).into()),
+            (Err(error), None) => return Err(PipelineError::io("read", raw)(error).into()),
+        };
+        let unreadable = |why| StageFailure::new(format!("the tool's output can't be read: {why}"));
+        let run = ingest::read(&bytes, FORMAT, TOOL).map_err(unreadable)?;
+        let [benchmark] = run.benchmarks.as_slice() else {
+            return failed(format!(
+                "the tool measured {} benchmarks where one was asked for",
+                run.benchmarks.len()
+            ));
+        };
+        if let Outcome::Failed { why, .. } = &benchmark.outcome {
+            return failed(why.clone());
+        }
+        if let Some(said) = error {
+            return Err(printed_error(&said).into());
+        }
+        // IREE names the row `BM_FUNCTION/process_time/real_time`.
+        let row = benchmark.name.as_str();
+        if row.strip_prefix("BM_").and_then(|name| name.split('/').next()) != Some(function.as_str()) {
+            return failed(format!("the tool measured `{row}` where `{function}` was asked for"));
+        }
+        if let Some(lint) = benchmark.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error)
+        {
+            return failed(lint.detail.clone());
+        }
+        let mut measured =
+            MeasuredProcess { context: Some(run.context.clone()), ..MeasuredProcess::default() };
+        for metric in [Metric::LATENCY, Metric::CPU_TIME] {
+            let Some(series) = benchmark.metric(&metric.name) else { continue };
+            let Series::Processes(processes) = &series.series else { continue };
+            measured.iterations = processes.first().and_then(|process| process.iterations);
+            let values: Vec<f64> =
+                processes.iter().flat_map(|process| process.samples.iter().copied()).collect();
+            if values.iter().any(|value| !value.is_finite() || *value < 0.0) {
+                return failed(format!("the tool printed a {} that is not a time", metric.name));
+            }
+            measured.samples.insert(metric.name.into_owned(), values.into_iter().map(Number).collect());
+        }
+        match measured.samples.get(Metric::LATENCY.name.as_ref()) {
+            None => failed("the tool printed no time".to_owned()),
+            Some(values) if values.iter().any(|value| value.0 <= 0.0) => {
+                failed("the tool printed a time of zero".to_owned())
+            }
+            Some(values) if u32::try_from(values.len()) != Ok(repetitions) => {
+                failed(format!("the tool measured {} of {repetitions} repetitions", values.len()))
+            }
+            Some(_) => Ok(measured),
+        }
     }
 }
 
 /// What a process measured.
 #[derive(Debug, Default)]
-pub(super) struct MeasuredProcess {
-    pub(super) samples: SampleMap,
-    pub(super) context: Option<Context>,
+struct MeasuredProcess {
+    samples: SampleMap,
+    context: Option<Context>,
     /// Of one repetition.
-    pub(super) iterations: Option<u64>,
+    iterations: Option<u64>,
 }
 
 /// A process's latency as reports show it, for the person who waits.
@@ -95,82 +175,9 @@ pub(super) fn latency_in_words(samples: &[Number]) -> Option<String> {
     Some(format!("{:.3} ms", latency / NANOSECONDS_PER_MILLISECOND))
 }
 
-/// What the tool was asked to measure.
-struct TimedRequest<'a> {
-    function: &'a str,
-    repetitions: u32,
-}
-
-/// Reads a process's own output. The tool may exit 0 without having measured anything, so success
-/// is what the file says, not the exit code alone. A process that measured less than it was asked for, or
-/// something else, failed.
-fn samples(finished: &Finished, raw: &Path, log: &Path, asked: &TimedRequest<'_>) -> Staged<MeasuredProcess> {
-    let failed = |why: String| Err(StageFailure::new(why).into());
-    if finished.exit != Exit::Success {
-        // The file says more than stderr where the tool wrote one: the message of the failed row.
-        let said = files::read_bounded(raw, MOST_RESULT_BYTES).ok().and_then(|bytes| row_failure(&bytes));
-        let ended = failure(finished, None);
-        return failed(said.filter(|_| !ended.killed).unwrap_or(ended.why));
-    }
-    let error = diagnostics::despite_success(finished, log)?;
-    let bytes = match (files::read_bounded(raw, MOST_RESULT_BYTES), &error) {
-        (Ok(bytes), _) => bytes,
-        (Err(_), Some(said)) => return Err(printed_error(said).into()),
-        (Err(error), None) => return Err(PipelineError::io("read", raw)(error).into()),
-    };
-    let unreadable = |why| StageFailure::new(format!("the tool's output can't be read: {why}"));
-    let run = read(&bytes).map_err(unreadable)?;
-    let [benchmark] = run.benchmarks.as_slice() else {
-        return failed(format!(
-            "the tool measured {} benchmarks where one was asked for",
-            run.benchmarks.len()
-        ));
-    };
-    if let Outcome::Failed { why, .. } = &benchmark.outcome {
-        return failed(why.clone());
-    }
-    if let Some(said) = error {
-        return Err(printed_error(&said).into());
-    }
-    // IREE names the row `BM_FUNCTION/process_time/real_time`.
-    let row = benchmark.name.as_str();
-    if row.strip_prefix("BM_").and_then(|name| name.split('/').next()) != Some(asked.function) {
-        return failed(format!("the tool measured `{row}` where `{}` was asked for", asked.function));
-    }
-    if let Some(lint) = benchmark.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error) {
-        return failed(lint.detail.clone());
-    }
-    let mut measured = MeasuredProcess { context: Some(run.context.clone()), ..MeasuredProcess::default() };
-    for metric in [Metric::LATENCY, Metric::CPU_TIME] {
-        let Some(series) = benchmark.metric(&metric.name) else { continue };
-        let Series::Processes(processes) = &series.series else { continue };
-        measured.iterations = processes.first().and_then(|process| process.iterations);
-        let values: Vec<f64> = processes.iter().flat_map(|process| process.samples.iter().copied()).collect();
-        if values.iter().any(|value| !value.is_finite() || *value < 0.0) {
-            return failed(format!("the tool printed a {} that is not a time", metric.name));
-        }
-        measured.samples.insert(metric.name.into_owned(), values.into_iter().map(Number).collect());
-    }
-    match measured.samples.get(Metric::LATENCY.name.as_ref()) {
-        None => failed("the tool printed no time".to_owned()),
-        Some(values) if values.iter().any(|value| value.0 <= 0.0) => {
-            failed("the tool printed a time of zero".to_owned())
-        }
-        Some(values) if u32::try_from(values.len()) != Ok(asked.repetitions) => {
-            let (found, asked) = (values.len(), asked.repetitions);
-            failed(format!("the tool measured {found} of {asked} repetitions"))
-        }
-        Some(_) => Ok(measured),
-    }
-}
-
-fn read(bytes: &[u8]) -> Result<Run, ingest::IngestError> {
-    ingest::read(bytes, ingest::Format::GoogleBenchmarkJson, "iree-benchmark-module")
-}
-
 /// The message of the first failed row of a file.
 fn row_failure(bytes: &[u8]) -> Option<String> {
-    let run = read(bytes).ok()?;
+    let run = ingest::read(bytes, FORMAT, TOOL).ok()?;
     run.benchmarks.into_iter().find_map(|benchmark| match benchmark.outcome {
         Outcome::Failed { why, .. } => Some(why),
         _ => None,

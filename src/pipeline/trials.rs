@@ -4,20 +4,21 @@
 use std::time::Duration;
 
 use crate::model::Metric;
+use crate::record::ProcessRecord;
 
 use super::argv::Timing;
 use super::design::Trial;
-use super::timed::{MeasuredProcess, Timed};
 
 /// Three single iterations: the first one touches memory for the first time, and of the others the quicker counts.
 pub(super) const TIMING: Timing =
     Timing { repetitions: 3, iterations: Some(1), min_time: Duration::ZERO, warmup: Duration::ZERO };
 
 /// What a trial found. `None` where the tool printed no time.
-pub(super) fn read(timed: &Timed, measured: &MeasuredProcess) -> Option<Trial> {
-    let samples = measured.samples.get(Metric::LATENCY.name.as_ref())?;
-    let seconds = |nanoseconds: f64| Duration::try_from_secs_f64(nanoseconds * 1e-9).unwrap_or_default();
+pub(super) fn read(process: &ProcessRecord) -> Option<Trial> {
+    let samples = process.samples.get(Metric::LATENCY.name.as_ref())?;
+    let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let iteration = samples.iter().map(|sample| sample.0).min_by(f64::total_cmp)?;
-    let all = samples.iter().map(|sample| sample.0).sum();
-    Some(Trial { iteration: seconds(iteration), startup: timed.wall.saturating_sub(seconds(all)) })
+    let all = samples.iter().map(|sample| sample.0).sum::<f64>();
+    let startup = duration(process.seconds.0).saturating_sub(duration(all * 1e-9));
+    Some(Trial { iteration: duration(iteration * 1e-9), startup })
 }

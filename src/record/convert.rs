@@ -40,7 +40,8 @@ impl RunFile {
         runs.collect()
     }
 
-    fn run(&self, side: &SideRecord, label: &str) -> Run {
+    /// One side of this file, an anchor too.
+    pub fn run(&self, side: &SideRecord, label: &str) -> Run {
         Run {
             anchor: None,
             suite: Some(self.suite.clone()),
@@ -65,7 +66,10 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
     for metric in described {
         let name = metric.name.as_ref();
         if sampled.contains(name) {
-            metrics.push(MetricSeries { metric: metric.clone(), series: samples_of(record, name) });
+            let samples =
+                |process: &ProcessRecord| Some(process.samples.get(name)?.iter().map(|n| n.0).collect());
+            let series = Series::Processes(taken(record, samples));
+            metrics.push(MetricSeries { metric: metric.clone(), series });
         } else if let Some(value) = record.values.iter().find(|value| value.metric == name) {
             metrics.push(single(metric.clone(), value.value.0));
         }
@@ -94,22 +98,18 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
     }
 }
 
-/// Every process that worked, with its samples of this metric.
-fn samples_of(record: &BenchmarkRecord, metric: &str) -> Series {
+/// Every process that worked and has these samples.
+fn taken(record: &BenchmarkRecord, samples: impl Fn(&ProcessRecord) -> Option<Vec<f64>>) -> Vec<Process> {
     let worked = record.processes.iter().filter(|process| process.failure.is_none());
-    let with_metric = worked.filter_map(|process| Some((process, process.samples.get(metric)?)));
-    Series::Processes(
-        with_metric.map(|(process, samples)| taken(process, samples.iter().map(|n| n.0).collect())).collect(),
-    )
-}
-
-fn taken(process: &ProcessRecord, samples: Vec<f64>) -> Process {
-    Process {
-        samples,
-        slot: process.slot,
-        iterations: process.iterations,
-        started: Some(Arc::from(process.started.as_str())),
-    }
+    let taken = |process: &ProcessRecord| {
+        Some(Process {
+            samples: samples(process)?,
+            slot: process.slot,
+            iterations: process.iterations,
+            started: Some(Arc::from(process.started.as_str())),
+        })
+    };
+    worked.filter_map(taken).collect()
 }
 
 fn single(metric: Metric, value: f64) -> MetricSeries {
@@ -136,12 +136,7 @@ fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
             metrics.push(single(Metric::DISPATCH_COUNT, count as f64));
         }
     }
-    let memory: Vec<Process> = record
-        .processes
-        .iter()
-        .filter(|process| process.failure.is_none())
-        .filter_map(|process| Some(taken(process, vec![process.peak_memory_bytes? as f64])))
-        .collect();
+    let memory = taken(record, |process| Some(vec![process.peak_memory_bytes? as f64]));
     if !memory.is_empty() {
         metrics.push(MetricSeries { metric: Metric::PEAK_HOST_MEMORY, series: Series::Processes(memory) });
     }

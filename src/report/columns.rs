@@ -9,7 +9,7 @@ use crate::model::Verdict;
 
 use super::grid::{Grid, GridCell, GridColumn, RULED};
 use super::terminal::{TerminalOptions, TerminalPage};
-use super::{Order, RowView, View, clean, markdown_cell, markdown_code, quantity, words};
+use super::{Order, RowView, View, clean, markdown_cell, markdown_code, quantity};
 
 /// One result that was compared with the first.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ fn cell(row: &Row) -> GridCell {
         _ => own,
     };
     let value = value.zip(row.metric.as_ref()).map(|(value, metric)| quantity(value, &metric.unit));
-    let effect = words::effect(row).map(|effect| effect.replace(' ', "\u{a0}"));
+    let effect = RowView::new(row).effect().map(|effect| effect.replace(' ', "\u{a0}"));
     let verdict = Some(row.verdict.to_string());
     let second = [effect, verdict].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let text =

@@ -10,7 +10,7 @@ use super::grid::{BARE, Grid, GridColumn};
 use super::human::change_of;
 use super::markup::json_for_logs;
 use super::terminal::TerminalPage;
-use super::{TerminalOptions, clean, percent, quantity};
+use super::{RowView, TerminalOptions, clean, percent, quantity};
 
 /// Kernels that moved by less than this share of the latency are only counted.
 const WORTH_A_LINE: f64 = 0.005;
@@ -61,8 +61,8 @@ fn sentence(row: &Row) -> String {
     let Some(metric) = &row.metric else {
         return format!("{}: {}", row.verdict, super::words::reason(row).sentence);
     };
-    let values = super::words::values(row);
-    let effect = super::words::effect(row).unwrap_or_default();
+    let cells = RowView::new(row);
+    let (values, effect) = (cells.values(), cells.effect().unwrap_or_default());
     let identical = if row.reason == Reason::Identical { "identical" } else { "" };
     let parts = [values.as_str(), &effect, identical].into_iter().filter(|part| !part.is_empty());
     format!("{} {}: {}", metric.name, row.verdict, parts.collect::<Vec<_>>().join(", "))

@@ -6,7 +6,7 @@ use crate::gate::Row;
 use crate::model::Verdict;
 
 use super::markup::escape;
-use super::{View, words};
+use super::{RowView, View, words};
 
 /// Renders a view as one test suite with one test case a row that decides: a row that fails the gate
 /// is a failure, one that can't be judged an error, an open one is skipped, never passed.
@@ -29,7 +29,7 @@ pub fn junit(view: &View<'_>) -> String {
     for row in &rows {
         let metric = row.metric.as_ref().map(|metric| metric.name.as_ref()).unwrap_or("benchmark");
         let words = words::reason(row);
-        let effect = words::effect(row).map(|effect| format!("{effect}: ")).unwrap_or_default();
+        let effect = RowView::new(row).effect().map(|effect| format!("{effect}: ")).unwrap_or_default();
         let message = escape(&format!("{}: {effect}{}", row.verdict, words.sentence));
         let detail = escape(words.detail.as_deref().unwrap_or_default());
         let case =

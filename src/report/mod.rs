@@ -21,6 +21,7 @@ mod markup;
 mod noise;
 mod order;
 mod outcomes;
+mod row_view;
 mod sparkline;
 mod terminal;
 #[cfg(test)]
@@ -48,8 +49,9 @@ pub use markdown::{cell as markdown_cell, code as markdown_code};
 pub use noise::{noise_json, noise_table};
 pub use order::Order;
 pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
+pub use row_view::RowView;
 pub use sparkline::sparkline;
 pub use terminal::{TerminalOptions, harmless, terminal};
-pub use view::{Fact, LintGroup, RegressionCause, RowView, View};
+pub use view::{Fact, LintGroup, RegressionCause, View};
 pub use withhold::withhold;
 pub use wrap::{fitted, paragraph};

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::gate::{Comparison, Geomean, Method, Reason, Row, RunSummary, SideStats};
+use crate::gate::{Comparison, Geomean, Reason, Row, RunSummary};
 use crate::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
 
-use super::human::{change, change_of, interval, percent, significant};
+use super::human::{change, interval, significant};
+use super::row_view::RowView;
 use super::{ResultSource, words};
 
 /// A comparison, ready to be laid out.
@@ -43,18 +44,6 @@ pub struct View<'a> {
     pub alerts: Vec<String>,
     /// Whose code was measured; set by who knows.
     pub source: Option<ResultSource>,
-}
-
-/// A row and its cells, which are worded when they are asked for: most formats show some rows, and few
-/// cells of them. The name is untrusted and raw.
-#[derive(Debug, Clone, Copy)]
-pub struct RowView<'a> {
-    pub row: &'a Row,
-    pub name: &'a str,
-    /// Named unless it is the metric that everybody expects.
-    pub metric: Option<&'a str>,
-    /// The row whose numbers are shown: for a benchmark with wrong outputs that of its latency.
-    numbers: &'a Row,
 }
 
 /// What is known of why a benchmark's latency regressed. The name and the kernel are raw.
@@ -184,8 +173,9 @@ fn causes(comparison: &Comparison) -> Vec<RegressionCause<'_>> {
             || row.metric.as_ref().is_some_and(|metric| metric.name == Metric::DISPATCH_COUNT.name)
                 && row.estimate.as_ref().is_some_and(|estimate| estimate.ratio != 1.0);
         if let (Some(metric), Some(at), true) = (&row.metric, place.get(row.benchmark.as_str()), changed) {
-            let values = words::values(row);
-            let shown = if values.is_empty() { words::effect(row).unwrap_or_default() } else { values };
+            let cells = RowView::new(row);
+            let values = cells.values();
+            let shown = if values.is_empty() { cells.effect().unwrap_or_default() } else { values };
             causes[*at].changes.push(format!("{} {shown}", metric.name));
         }
     }
@@ -230,139 +220,6 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
         _ => 0.0,
     };
     rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
-}
-
-impl<'a> RowView<'a> {
-    pub fn new(row: &'a Row) -> Self {
-        let metric = row.metric.as_ref().map(|metric| metric.name.as_ref());
-        let metric = metric.filter(|name| *name != Metric::LATENCY.name);
-        Self { row, name: row.benchmark.as_str(), metric, numbers: row }
-    }
-
-    pub fn effect(&self) -> Option<String> {
-        words::effect(self.numbers)
-    }
-
-    pub fn interval(&self) -> Option<String> {
-        let estimate = self.numbers.estimate.as_ref()?;
-        let bounds = estimate.interval?;
-        Some(interval(bounds.low, bounds.high, estimate.ratio))
-    }
-
-    /// `24+24`
-    pub fn processes(&self) -> String {
-        processes(self.numbers)
-    }
-
-    /// `12 blocks`, `samples pooled` …; empty where processes say it all.
-    pub fn method(&self) -> String {
-        method(self.numbers)
-    }
-
-    /// The values that the effect belongs to: `13.47 → 14.65 µs`, or one where both sides are identical.
-    pub fn values(&self) -> String {
-        words::values(self.numbers)
-    }
-
-    pub fn mean(&self) -> String {
-        self.of_both(|side| Some(side.mean))
-    }
-
-    pub fn stddev(&self) -> String {
-        self.of_both(|side| side.stddev)
-    }
-
-    pub fn cv(&self) -> String {
-        cv(self.numbers)
-    }
-
-    pub fn floor(&self) -> String {
-        self.numbers.policy.as_ref().map(|_| words::floor(self.numbers)).unwrap_or_default()
-    }
-
-    /// The smallest change that the row could have seen.
-    pub fn smallest(&self) -> String {
-        let estimate = self.numbers.estimate.as_ref();
-        estimate.and_then(|estimate| estimate.minimum_detectable).map(percent).unwrap_or_default()
-    }
-
-    /// Why it has its verdict. The detail is untrusted and raw.
-    pub(super) fn words(&self) -> words::Words {
-        words::reason(self.row)
-    }
-
-    /// What its speed cost in digits, where it did.
-    pub(super) fn accuracy(&self) -> Option<words::Words> {
-        words::accuracy(self.row)
-    }
-
-    /// Why it has its verdict, with the untrusted detail; raw.
-    pub fn sentence(&self) -> String {
-        let words = self.words();
-        match words.detail {
-            Some(detail) => format!("{}: {detail}", words.sentence),
-            None => words.sentence,
-        }
-    }
-
-    fn of_both(&self, value: fn(&SideStats) -> Option<f64>) -> String {
-        // A value that is withheld is not a number.
-        let side = |side: &Option<SideStats>| side.as_ref().and_then(value).filter(|value| !value.is_nan());
-        let (base, head) = (side(&self.numbers.base), side(&self.numbers.head));
-        match &self.numbers.metric {
-            Some(metric) if base.is_some() || head.is_some() => change_of(base, head, &metric.unit),
-            _ => String::new(),
-        }
-    }
-
-    /// Whether a waiver is in force.
-    pub fn waived(&self) -> bool {
-        self.row.waiver.as_ref().is_some_and(|waiver| !waiver.expired)
-    }
-
-    /// The codes of the row's findings, each once.
-    pub fn findings(&self) -> Vec<LintCode> {
-        let mut codes: Vec<LintCode> = self.row.lints.iter().map(|lint| lint.code).collect();
-        codes.sort();
-        codes.dedup();
-        codes
-    }
-}
-
-fn processes(row: &Row) -> String {
-    match (&row.base, &row.head) {
-        (Some(base), Some(head)) => format!("{}+{}", base.processes, head.processes),
-        (Some(base), None) => format!("{}+0", base.processes),
-        (None, Some(head)) => format!("0+{}", head.processes),
-        (None, None) => String::new(),
-    }
-}
-
-fn method(row: &Row) -> String {
-    let Some(estimate) = &row.estimate else { return String::new() };
-    match estimate.method {
-        Method::Paired => counted(estimate.blocks as usize, "block"),
-        Method::Unpaired => "unpaired".to_owned(),
-        Method::Summaries => "summaries".to_owned(),
-        Method::Exact => "exact".to_owned(),
-        Method::Welch => "Welch".to_owned(),
-        Method::MannWhitney => "Mann-Whitney".to_owned(),
-        Method::Identical => "identical".to_owned(),
-        Method::History => "history".to_owned(),
-    }
-}
-
-fn cv(row: &Row) -> String {
-    let side = |side: &Option<SideStats>| side.as_ref().and_then(|side| side.cv);
-    match (side(&row.base), side(&row.head)) {
-        (None, None) => String::new(),
-        (base, head) => {
-            let text = |cv: Option<f64>| cv.map_or("?".to_owned(), percent);
-            let (base, head) = (text(base), text(head));
-            // One percent sign is enough for both.
-            format!("{} → {head}", base.trim_end_matches(" %"))
-        }
-    }
 }
 
 /// What a benchmark counts as in the headline.

@@ -1,9 +1,9 @@
 //! Why a row has its verdict, in words. The only place that words a [`Reason`].
 
-use crate::gate::{Method, Reason, Row, Typical};
+use crate::gate::{Reason, Row};
 use crate::model::{LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode};
 
-use super::human::{change, change_of, interval, percent, quantity, significant};
+use super::human::{interval, percent, quantity, significant};
 
 /// A sentence of ours, and untrusted text: a compiler's message, a tool's error. The second is
 /// kept apart because every renderer has to make it harmless.
@@ -249,35 +249,4 @@ pub(super) fn floor(row: &Row) -> String {
 
 pub(super) fn tolerance(row: &Row) -> String {
     row.policy.as_ref().map_or_else(|| "the policy".to_owned(), |policy| percent(policy.tolerance))
-}
-
-/// The typical values of both sides, which the effect belongs to.
-pub(super) fn values(row: &Row) -> String {
-    let Typical { base, head } = row.typical;
-    let Some(metric) = row.metric.as_ref().filter(|_| base.is_some() || head.is_some()) else {
-        return String::new();
-    };
-    let same = matches!(row.reason, Reason::Identical | Reason::Exact) && base == head;
-    match head {
-        Some(both) if same => quantity(both, &metric.unit),
-        _ => change_of(base, head, &metric.unit),
-    }
-}
-
-/// The effect: `+44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word where the
-/// verdict establishes it; a percentage with a sign needs none, and an open row must not claim one.
-pub(super) fn effect(row: &Row) -> Option<String> {
-    let estimate = row.estimate.as_ref().filter(|estimate| estimate.method != Method::Identical)?;
-    let ratio = estimate.ratio;
-    let metric = row.metric.as_ref()?;
-    let text = change(ratio);
-    let established = matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
-        && row.reason != Reason::Stability
-        && ratio != 1.0;
-    if established || text.ends_with('×') {
-        let word = super::human::direction(ratio, &metric.unit, metric.better);
-        Some(format!("{text} {word}"))
-    } else {
-        Some(text)
-    }
 }

@@ -116,8 +116,12 @@ mod tests {
     use crate::stats::scores::ProcessCosts;
 
     fn block(sides: &[bool]) -> BlockCosts {
-        let process =
-            |(slot, head): (usize, &bool)| ProcessCosts { slot: slot as u8, head: *head, costs: vec![0.0] };
+        let process = |(slot, head): (usize, &bool)| ProcessCosts {
+            slot: slot as u8,
+            head: *head,
+            costs: vec![0.0],
+            ..ProcessCosts::default()
+        };
         sides.iter().enumerate().map(process).collect()
     }
 

@@ -16,15 +16,19 @@ use smallvec::SmallVec;
 use super::describe;
 use super::difference_density::{BANDWIDTH, Differences, REACH, STEP, Table, TableGrid, kernel, sum};
 
-/// One process of a block: its place in the schedule, its side, and logarithms of its repetitions.
-#[derive(Debug, Clone, PartialEq)]
+/// One process of a block: its place in the schedule, its side, and logarithms of its repetitions, larger where they
+/// are worse.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessCosts {
     pub slot: u8,
     pub head: bool,
+    /// Its undisturbed location, and the median of its repetitions.
+    pub clean: f64,
+    pub middle: f64,
     pub costs: Vec<f64>,
 }
 
-/// The processes of one block, base's before head's.
+/// The processes of one block, base's before head's, each side in the order in which it ran.
 pub type BlockCosts = Vec<ProcessCosts>;
 
 /// Weight of a process's own block and of all blocks together.

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::comb::comb;
 use super::difference_density::BANDWIDTH;
@@ -68,7 +68,7 @@ struct ShiftCache {
 /// The answer of one row's blocks.
 #[derive(Debug)]
 pub struct Shift {
-    blocks: Vec<BlockCosts>,
+    blocks: Arc<[BlockCosts]>,
     answers: Mutex<ShiftCache>,
     draws: Draws,
     /// The smallest p that any scores could give.
@@ -101,7 +101,8 @@ impl Towards {
 
 impl Shift {
     /// `None` where the blocks can't be scored.
-    pub fn new(blocks: Vec<BlockCosts>) -> Option<Self> {
+    pub fn new(blocks: impl Into<Arc<[BlockCosts]>>) -> Option<Self> {
+        let blocks = blocks.into();
         let scores = Scores::new(&blocks)?;
         let estimate = mode(&scores);
         let draws = Draws::of_blocks(&blocks);
@@ -345,7 +346,7 @@ mod tests {
                     let wave: f64 = (0..4).map(|_| random.random::<f64>() - 0.5).sum();
                     level + noise * wave + if head { shift } else { 0.0 }
                 });
-                ProcessCosts { slot, head, costs: costs.collect() }
+                ProcessCosts { slot, head, costs: costs.collect(), ..ProcessCosts::default() }
             };
             (0..4).map(&mut process).collect()
         };
@@ -410,7 +411,7 @@ mod tests {
         let slowed =
             changed(&blocks, |p| p.costs.iter_mut().for_each(|c| *c += if p.head { 0.7 } else { 0.0 }));
         let of = |blocks: &[BlockCosts]| {
-            let shift = Shift::new(blocks.to_vec()).unwrap();
+            let shift = Shift::new(blocks).unwrap();
             [shift.lower(0.01), shift.estimate(), shift.upper(0.01)]
         };
         for ((plain, scaled), slowed) in of(&blocks).into_iter().zip(of(&scaled)).zip(of(&slowed)) {
@@ -462,6 +463,6 @@ mod tests {
         let many = with(|at| (0..10_000).map(|i| ((i * 7919 + at) % 1000) as f64 * 1e-5).collect()).unwrap();
         assert!(many.estimate().abs() < 0.01);
         assert!(with(|_| vec![f64::NAN]).is_none() && with(|_| Vec::new()).is_none());
-        assert!(Shift::new(Vec::new()).is_none());
+        assert!(Shift::new(Vec::<BlockCosts>::new()).is_none());
     }
 }

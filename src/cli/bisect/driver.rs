@@ -12,6 +12,7 @@ use crate::pipeline::SideInput;
 use crate::record::BisectionFile;
 use crate::report::{self, BisectionFacts};
 
+use super::super::backend_args::BackendArgs;
 use super::super::{CliError, ErrorKind, Terminal};
 use super::args::{BisectArgs, MAX_BLOCKS};
 use super::candidates::Candidates;
@@ -271,7 +272,7 @@ impl<'a> Driver<'a> {
             side.config.measure.time_budget = None;
         }
         let output = self.journal.next(pair);
-        match measure.measure(sides, &output, self.terminal) {
+        match measure.measure(sides, &output, None, &BackendArgs::default(), self.terminal) {
             Ok(_) => {}
             // Nothing that the filter selects: a candidate without the benchmark.
             Err(error) if error.kind() == ErrorKind::Usage => {

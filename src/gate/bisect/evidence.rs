@@ -167,5 +167,5 @@ fn shift(base: &Run, head: &Run, metric: &Metric) -> Result<Option<Inference>, L
     if !(base.has_ratio() && head.has_ratio()) {
         return Ok(None);
     }
-    Ok(evidence::blocks(&base, &head).and_then(|blocks| estimate::shift(&blocks)))
+    Ok(evidence::blocks(&base, &head).and_then(estimate::shift))
 }

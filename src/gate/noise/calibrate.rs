@@ -6,11 +6,12 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
 use crate::gate::estimate::shift;
-use crate::gate::evidence::{Block, Reading, blocks as paired_blocks};
+use crate::gate::evidence::blocks as paired_blocks;
 use crate::gate::series::{self, Readings};
 use crate::gate::{Comparison, Policy};
 use crate::model::{BenchmarkName, Calibration, Metric, Run, Spread, Verdict};
 use crate::stats::robust::{ScalePrior, fit};
+use crate::stats::scores::BlockCosts;
 use crate::stats::{Inference, binomial_tail, describe};
 
 use super::resample::{Recording, measure};
@@ -225,7 +226,8 @@ fn spreads(base: &Run, head: &Run, policy: &Policy, metric: &str) -> Vec<NoiseRo
             between_blocks: fit(&differences, ScalePrior::NONE).map(|fit| fit.scale),
             between_sessions: None,
         };
-        let floor = shift(&blocks).map_or(f64::NAN, |shift| smallest_floor(&shift, blocks.len(), policy));
+        let measured = blocks.len();
+        let floor = shift(blocks).map_or(f64::NAN, |shift| smallest_floor(&shift, measured, policy));
         rows.push(NoiseRow {
             benchmark: side.name.clone(),
             spread,
@@ -243,9 +245,12 @@ fn within(base: &Readings, head: &Readings) -> Option<f64> {
 }
 
 /// Head's typical cost less base's, in one block.
-fn difference(block: &Block) -> Option<f64> {
-    let typical = |side: &[Reading]| describe::mean(&side.iter().map(|r| r.clean).collect::<Vec<f64>>());
-    Some(typical(&block.head)? - typical(&block.base)?)
+fn difference(block: &BlockCosts) -> Option<f64> {
+    let typical = |head: bool| {
+        let side = block.iter().filter(|process| process.head == head);
+        describe::mean(&side.map(|process| process.clean).collect::<Vec<f64>>())
+    };
+    Some(typical(true)? - typical(false)?)
 }
 
 /// The distance beyond the floor that is seen with 90 % power when the last look decides one row, if an

@@ -25,7 +25,14 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, BoxedFault> {
             "benchmarks" if seen_benchmarks => return Err(second_list(&json)),
             "benchmarks" => {
                 seen_benchmarks = true;
-                rows(&mut json, &mut families)?;
+                let (mut row, mut layout) = (GoogleBenchmarkRow::default(), KeyLayout::default());
+                json.begin_array()?;
+                let mut first = true;
+                while json.next_item(&mut first)? {
+                    if read_row(&mut json, &mut row, &mut layout)? {
+                        families.push(&mut row);
+                    }
+                }
             }
             _ => json.skip()?,
         }
@@ -82,19 +89,6 @@ fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
         values.push(value);
     }
     Ok(values)
-}
-
-fn rows(json: &mut Scanner<'_>, families: &mut Families) -> Scan<()> {
-    let mut row = GoogleBenchmarkRow::default();
-    let mut layout = KeyLayout::default();
-    json.begin_array()?;
-    let mut first = true;
-    while json.next_item(&mut first)? {
-        if read_row(json, &mut row, &mut layout)? {
-            families.push(&mut row);
-        }
-    }
-    Ok(())
 }
 
 /// The keys of a row that may stand in it once.

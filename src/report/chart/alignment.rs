@@ -2,7 +2,8 @@
 
 use super::super::DrawnRun;
 use super::super::human::{change, quantity};
-use super::super::view::{RowView, unit};
+use super::super::row_view::RowView;
+use super::super::view::unit;
 use super::Theme;
 use super::svg::{Svg, TextAnchor, WIDTH, fitted};
 use crate::gate::Alignment;
