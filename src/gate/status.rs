@@ -105,7 +105,11 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
 /// What the verification of two measured sides adds: `None` where there is nothing to say.
 pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
     let base_code = base.verification.as_ref().map(Verification::supported_code);
-    let verification = head.verification.as_ref()?;
+    let Some(verification) = head.verification.as_ref() else {
+        let unproved = || Reason::TooLittle("head's outputs were not verified".to_owned());
+        return (base_code == Some(VerifyCode::Pass))
+            .then(|| Status::fatal(Verdict::Inconclusive, unproved()));
+    };
     let code = verification.supported_code();
     let why = || verification.why.clone().unwrap_or_else(|| code.as_str().to_owned());
     let stage = Stage::Verify;

@@ -10,7 +10,7 @@ use crate::model::{Benchmark, Better, Context, Metric, Outcome, Run, Stage, Summ
 
 use super::build::{carried, fail, own_metric, processes, summary};
 use super::error::{LineFault, line_fault};
-use super::json::parse_with_words;
+use super::json::{parse_with_words, unique_entries};
 
 /// The layout of a row that is read here.
 const VERSION: u64 = 2;
@@ -23,7 +23,9 @@ struct AsvFile {
     params: AsvMachine,
     /// What the entries of a row are; rows leave out the last ones where they are null.
     result_columns: Vec<String>,
-    results: serde_json::Map<String, Value>,
+    /// In the order of the file; a name that stands twice is refused.
+    #[serde(deserialize_with = "unique_entries")]
+    results: Vec<(String, Value)>,
 }
 
 #[derive(Default, Deserialize)]

@@ -39,6 +39,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut list: Vec<BenchfmtRows> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
     let mut config: BTreeMap<String, String> = BTreeMap::new();
+    let mut broken = None;
     for line in lines(text) {
         let mut words = line.text.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
@@ -47,6 +48,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             _ => match failure(line.text) {
                 Some(name) => (name, Some("the test framework says FAIL")),
                 None => {
+                    broken = broken.or_else(|| is_broken(line.text).then(|| short(line.text.trim())));
                     configure(line.text, &mut config).map_err(|what| line_fault(line.number, what))?;
                     continue;
                 }
@@ -73,7 +75,18 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     config.remove("pkg");
     let id = config.values().map(String::as_str).collect::<Vec<_>>().join("/");
     let testbed = (!config.is_empty()).then_some(Testbed { id, facts: config, notes: BTreeMap::new() });
-    Ok(Run { benchmarks: list.into_iter().map(BenchfmtRows::finish).collect(), testbed, ..Run::default() })
+    let lints =
+        broken.map(|line| Lint::new(LintCode::TruncatedInput, format!("the test framework says `{line}`")));
+    let benchmarks = list.into_iter().map(BenchfmtRows::finish).collect();
+    Ok(Run { benchmarks, testbed, lints: lints.into_iter().collect(), ..Run::default() })
+}
+
+/// The test binary did not run to its end, so any of its benchmarks may lack repetitions.
+fn is_broken(line: &str) -> bool {
+    line == "FAIL"
+        || ["FAIL\t", "panic: ", "fatal error: ", "exit status ", "signal: "]
+            .iter()
+            .any(|start| line.starts_with(start))
 }
 
 /// `--- FAIL: BenchmarkName`

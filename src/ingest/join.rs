@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::model::{
-    Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Outcome, Process, Run, Series, Summary, quantile,
+    Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Outcome, Process, Run, Series, Summary,
+    Verification, VerifyCode, quantile,
 };
 
 /// Joins runs one at a time, so that only samples are held and never a second file's bytes.
@@ -127,7 +128,7 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
     for lint in next.lints {
         add_lint(&mut kept.lints, lint);
     }
-    if next.verification.is_some() && kept.verification.is_none() {
+    if severity(next.verification.as_ref()) > severity(kept.verification.as_ref()) {
         kept.verification = next.verification;
     }
     match (&kept.outcome, next.outcome) {
@@ -145,8 +146,30 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
         (_, Outcome::Ok) => {
             kept.outcome = Outcome::Ok;
             kept.metrics = next.metrics;
+            add_lint(&mut kept.lints, skipped_process());
+        }
+        (Outcome::Ok, Outcome::Skipped { .. } | Outcome::Unsupported { .. }) => {
+            add_lint(&mut kept.lints, skipped_process());
         }
         (_, Outcome::Skipped { .. } | Outcome::Unsupported { .. }) => {}
+    }
+}
+
+fn skipped_process() -> Lint {
+    Lint::new(LintCode::SkippedRow, "measured in some files and skipped in others")
+}
+
+/// How bad a verification is, so that one wrong process among right ones is not lost; 0 for none.
+fn severity(verification: Option<&Verification>) -> u8 {
+    match verification.map(Verification::supported_code) {
+        None => 0,
+        Some(VerifyCode::Pass) => 1,
+        Some(VerifyCode::VerifierSkipped) => 2,
+        Some(VerifyCode::NondeterministicEagerRun) => 3,
+        Some(VerifyCode::VerifierDidntRun) => 4,
+        Some(VerifyCode::EagerFailed) => 5,
+        Some(VerifyCode::ExceptionRaised) => 6,
+        Some(VerifyCode::Fail) => 7,
     }
 }
 

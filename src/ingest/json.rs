@@ -2,9 +2,12 @@
 //! beyond it.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::marker::PhantomData;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::error::{LineFault, line_fault, line_of};
 
@@ -105,4 +108,41 @@ impl From<Loose<'_>> for Value {
             Loose::Null(()) => f64::NAN,
         })
     }
+}
+
+/// The entries of an object in their order; a key that stands twice is an error, where serde takes the last.
+pub(super) fn unique_entries<'de, D, V>(deserializer: D) -> Result<Vec<(String, V)>, D::Error>
+where
+    D: Deserializer<'de>,
+    V: Deserialize<'de>,
+{
+    struct Entries<V>(PhantomData<V>);
+    impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
+        type Value = Vec<(String, V)>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let (mut entries, mut seen) = (Vec::new(), HashSet::new());
+            while let Some((key, value)) = map.next_entry::<String, V>()? {
+                if !seen.insert(key.clone()) {
+                    return Err(A::Error::custom("a key stands twice in one object"));
+                }
+                entries.push((key, value));
+            }
+            Ok(entries)
+        }
+    }
+    deserializer.deserialize_map(Entries(PhantomData))
+}
+
+/// The same by name.
+pub(super) fn unique_map<'de, D, V>(deserializer: D) -> Result<BTreeMap<String, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    V: Deserialize<'de>,
+{
+    Ok(unique_entries(deserializer)?.into_iter().collect())
 }

@@ -54,20 +54,40 @@ fn header(line: &str) -> Option<LatencyColumns> {
     let cells: Vec<String> =
         line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).take(32).collect();
     let find = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
-    let time = cells.iter().position(|cell| {
-        cell != "timestamp"
-            && (cell.starts_with("time") || cell.starts_with("latency") || cell.ends_with("_ms"))
-    })?;
-    let unit = ["ms", "us", "ns", "s"].into_iter().find(|unit| {
-        cells[time].ends_with(&format!("_{unit}")) || cells[time].ends_with(&format!("({unit})"))
-    });
+    let named = |scale: fn(&[&str]) -> Option<f64>| {
+        cells.iter().enumerate().find_map(|(at, cell)| Some((at, scale(&header_words(cell))?)))
+    };
+    let (time, scale) = named(time_scale).or_else(|| named(milliseconds))?;
     Some(LatencyColumns {
         model: find(&["model"])?,
         target: find(&["device", "target", "backend"])?,
         time,
         count: cells.len(),
-        scale: time_unit(unit.unwrap_or("ms"))?,
+        scale,
     })
+}
+
+fn header_words(header: &str) -> Vec<&str> {
+    header.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
+/// Nanoseconds in the unit of a column of times: `time`, `latency_mean_us`, `latency (s)`. Without a unit it is in
+/// milliseconds; a column whose unit is unknown is not read.
+fn time_scale(words: &[&str]) -> Option<f64> {
+    match words {
+        ["time" | "latency"] => time_unit("ms"),
+        ["time" | "latency", .., unit] => time_unit(unit),
+        _ => None,
+    }
+}
+
+/// A column of milliseconds with another name: `wall_ms`, but not a limit.
+fn milliseconds(words: &[&str]) -> Option<f64> {
+    match words {
+        ["timeout", ..] => None,
+        [_, .., "ms"] => time_unit("ms"),
+        _ => None,
+    }
 }
 
 /// Reads the whole file.

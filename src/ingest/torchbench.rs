@@ -15,7 +15,7 @@ use crate::model::{
 
 use super::build::{ByName, fail, own_metric, processes};
 use super::error::LineFault;
-use super::json::parse_stream;
+use super::json::{parse_stream, unique_map};
 
 /// Repetitions that compile and warm up.
 const WARMUP: usize = 3;
@@ -23,7 +23,9 @@ const WARMUP: usize = 3;
 #[derive(Deserialize)]
 struct TorchbenchLine {
     model: TorchbenchModel,
+    #[serde(deserialize_with = "unique_map")]
     experiment: BTreeMap<String, serde_json::Value>,
+    #[serde(deserialize_with = "unique_map")]
     metrics: BTreeMap<String, TorchbenchMetric>,
     iterations_per_run: Option<u64>,
     /// Written by benchgate, whose repetitions are warm from the first.

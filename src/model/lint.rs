@@ -171,7 +171,7 @@ lint_codes! {
     IncompleteBlocks "incomplete-blocks" Inconclusive,
         "Some blocks of a paired session lack processes of one side, so what is left is not what was scheduled.",
         "Measure again; don't edit or merge run files by hand.";
-    IncompleteJoin "incomplete-join" Note,
+    IncompleteJoin "incomplete-join" Inconclusive,
         "Some of the joined files have no row of this name.",
         "Check that every process ran to its end.";
     UnpinnedWorkers "unpinned-workers" Note,

@@ -209,6 +209,9 @@ fn what_base_proved_and_head_leaves_unproved_is_inconclusive() {
         let comparison = judged(&run(vec![base]), &run(vec![verified(steady("a"), code)]));
         assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive);
     }
+    let base = verified(steady("a"), VerifyCode::Pass);
+    let unproved = judged(&run(vec![base]), &run(vec![steady("a")]));
+    assert_eq!(unproved.rows[0].verdict, Verdict::Inconclusive);
 }
 
 #[test]

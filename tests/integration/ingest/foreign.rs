@@ -117,3 +117,40 @@ fn asv_files_hold_one_benchmark_for_each_combination() {
     assert!(read(&text.replace("\"version\": 2", "\"version\": 3")).is_err());
     assert!(read(&text.replace("[\"64\", \"4096\"]", "[\"64\"]")).is_err());
 }
+
+#[test]
+fn a_test_binary_that_did_not_end_well_withholds_green() {
+    let result = "BenchmarkA-8   100   10.0 ns/op\nBenchmarkA-8   100   10.1 ns/op\n";
+    let lints = |end: &str| read(&format!("goos: linux\n{result}{end}")).unwrap().lints;
+    assert_eq!(lints("PASS\nok  \ta/b\t1.2s\n"), []);
+    for end in ["FAIL\n", "FAIL\ta/b\t1.2s\n", "panic: boom\n", "exit status 2\n"] {
+        assert_eq!(lints(end)[0].code, LintCode::TruncatedInput, "{end}");
+    }
+}
+
+#[test]
+fn a_key_that_stands_twice_is_refused() {
+    let asv = "{\"version\": 2, \"commit_hash\": \"1\", \"result_columns\": [\"result\"], \"results\": {\"t.time_a\": [[0.02]], \"t.time_a\": [[0.01]]}}";
+    assert!(read(asv).is_err());
+    let line = "{\"model\": {\"model_name\": \"a\"}, \"experiment\": {}, \"metrics\": {\"total_time\": [2.0], \"total_time\": [1.0]}}\n";
+    assert!(read(line).is_err());
+    assert!(read(&line.replacen("\"total_time\": [2.0], ", "", 1)).is_ok());
+    assert!(read(&asv.replacen("\"t.time_a\": [[0.02]], ", "", 1)).is_ok());
+}
+
+#[test]
+fn a_column_in_an_unknown_unit_is_not_read_as_milliseconds() {
+    let file =
+        |header: &str| read(&format!("timestamp,model,device,{header}\n2026-11-20 10:00:00,a,cpu,10.0\n"));
+    for (header, nanoseconds) in
+        [("time", 1e7), ("latency_us", 1e4), ("latency (s)", 1e10), ("latency_seconds", 1e10)]
+    {
+        assert_eq!(samples(&file(header).unwrap(), "a/cpu", "latency"), [nanoseconds], "{header}");
+    }
+    for header in ["latency_fortnights", "time_of_day_h", "timeout_s", "timeout_ms"] {
+        assert!(file(header).is_err(), "{header}");
+    }
+    let run =
+        read("timestamp,model,device,timeout_s,latency_ms\n2026-11-20 10:00:00,a,cpu,300,10.0\n").unwrap();
+    assert_eq!(samples(&run, "a/cpu", "latency"), [1e7]);
+}

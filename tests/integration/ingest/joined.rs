@@ -1,5 +1,5 @@
 use benchgate::ingest::join;
-use benchgate::model::{LintCode, Outcome, Run, Series};
+use benchgate::model::{LintCode, Outcome, Run, Series, Verification, VerifyCode};
 
 use super::{benchmark, codes, read};
 
@@ -41,4 +41,29 @@ fn a_benchmark_missing_from_some_files_is_said() {
         .unwrap();
     assert_eq!(codes(benchmark(&run, "b")), [LintCode::IncompleteJoin]);
     assert_eq!(codes(benchmark(&run, "a")), []);
+}
+
+#[test]
+fn one_wrong_output_among_right_ones_is_kept_in_any_order() {
+    let with = |code| {
+        let mut run = file(&[("a", 1.0)]);
+        run.benchmarks[0].verification = Some(Verification::bare(code, None));
+        run
+    };
+    for order in [[0, 1, 2], [1, 0, 2], [2, 1, 0]] {
+        let files = [with(VerifyCode::Fail), with(VerifyCode::Pass), file(&[("a", 1.0)])];
+        let run = join(order.map(|at| files[at].clone())).unwrap();
+        assert_eq!(benchmark(&run, "a").verification.as_ref().unwrap().code, VerifyCode::Fail);
+    }
+}
+
+#[test]
+fn a_process_that_skipped_among_measured_ones_forbids_a_verdict() {
+    let skipped = "{\"context\": {}, \"benchmarks\": [{\"name\": \"a\", \"run_type\": \"iteration\", \"skipped\": true, \"skip_message\": \"no\"}]}";
+    for order in [[0, 1], [1, 0]] {
+        let files = [file(&[("a", 1.0)]), read(skipped).unwrap()];
+        let run = join(order.map(|at| files[at].clone())).unwrap();
+        assert_eq!(benchmark(&run, "a").outcome, Outcome::Ok);
+        assert!(codes(benchmark(&run, "a")).contains(&LintCode::SkippedRow), "{order:?}");
+    }
 }
