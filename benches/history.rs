@@ -23,7 +23,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use benchgate::model::SideName;
-use benchgate::record::{Number, RunFile};
+use benchgate::record::RunFile;
 use benchgate::store::{Encoding, RunName, folder_name, summarise};
 use git_server::GitServer;
 use suite::Suite;
@@ -132,8 +132,7 @@ fn session(run: &RunFile, noise: &mut Noise) -> RunFile {
                 let metrics: Vec<String> = process.samples.iter().map(|(name, _)| name.to_owned()).collect();
                 for metric in metrics {
                     let place = 1e6 * (1.0 + 0.01 * noise.next());
-                    let samples =
-                        (0..REPETITIONS).map(|_| Number(place * (1.0 + 0.005 * noise.next()))).collect();
+                    let samples = (0..REPETITIONS).map(|_| place * (1.0 + 0.005 * noise.next())).collect();
                     process.samples.insert(metric, samples);
                 }
                 process

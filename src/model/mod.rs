@@ -14,7 +14,7 @@ mod foreign;
 mod hex;
 mod lint;
 mod metric;
-mod number;
+pub mod number;
 mod outcome;
 mod profile;
 mod progress;

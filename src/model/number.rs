@@ -132,19 +132,14 @@ pub(super) mod optional {
 }
 
 /// The same for lists.
-pub(super) mod list {
+pub mod list {
     use super::{Deserialize, Deserializer, Number, Serializer};
 
-    pub(in crate::model) fn serialize<S: Serializer>(
-        values: &[f64],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(values.iter().copied().map(Number))
     }
 
-    pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<f64>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
         Ok(Vec::<Number>::deserialize(deserializer)?.into_iter().map(f64::from).collect())
     }
 }

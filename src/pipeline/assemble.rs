@@ -125,7 +125,7 @@ fn typical_load<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<f64>
     let mut by_window: [Vec<f64>; 3] = Default::default();
     for entry in entries {
         for (window, load) in by_window.iter_mut().zip(&entry.process.load_avg) {
-            window.push(load.0);
+            window.push(*load);
         }
     }
     by_window.iter().filter_map(|loads| describe::median(loads)).collect()

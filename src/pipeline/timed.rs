@@ -81,7 +81,7 @@ impl Start<'_> {
                 seconds: Number(finished.wall.as_secs_f64()),
                 failure,
                 peak_memory_bytes: finished.peak_memory_bytes,
-                load_avg: load_avg.into_iter().map(Number).collect(),
+                load_avg: load_avg.to_vec(),
                 log: Some(self.log.to_string_lossy().into_owned()),
                 iterations: measured.iterations,
                 telemetry: devices::record(&seen, &host.gpus, self.clock_held),
@@ -143,11 +143,11 @@ impl Start<'_> {
             if values.iter().any(|value| !value.is_finite() || *value < 0.0) {
                 return failed(format!("the tool printed a {} that is not a time", metric.name));
             }
-            measured.samples.insert(metric.name.into_owned(), values.into_iter().map(Number).collect());
+            measured.samples.insert(metric.name.into_owned(), values);
         }
         match measured.samples.get(Metric::LATENCY.name.as_ref()) {
             None => failed("the tool printed no time".to_owned()),
-            Some(values) if values.iter().any(|value| value.0 <= 0.0) => {
+            Some(values) if values.iter().any(|value| *value <= 0.0) => {
                 failed("the tool printed a time of zero".to_owned())
             }
             Some(values) if u32::try_from(values.len()) != Ok(repetitions) => {
@@ -168,10 +168,9 @@ struct MeasuredProcess {
 }
 
 /// A process's latency as reports show it, for the person who waits.
-pub(super) fn latency_in_words(samples: &[Number]) -> Option<String> {
+pub(super) fn latency_in_words(samples: &[f64]) -> Option<String> {
     const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
-    let samples: Vec<f64> = samples.iter().map(|sample| sample.0).collect();
-    let latency = gate::location(&samples, Metric::LATENCY.better)?;
+    let latency = gate::location(samples, Metric::LATENCY.better)?;
     Some(format!("{:.3} ms", latency / NANOSECONDS_PER_MILLISECOND))
 }
 

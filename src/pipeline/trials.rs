@@ -17,8 +17,8 @@ pub(super) const TIMING: Timing =
 pub(super) fn read(process: &ProcessRecord) -> Option<Trial> {
     let samples = process.samples.get(Metric::LATENCY.name.as_ref())?;
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-    let iteration = samples.iter().map(|sample| sample.0).min_by(f64::total_cmp)?;
-    let all = samples.iter().map(|sample| sample.0).sum::<f64>();
+    let iteration = samples.iter().copied().min_by(f64::total_cmp)?;
+    let all = samples.iter().sum::<f64>();
     let startup = duration(process.seconds.0).saturating_sub(duration(all * 1e-9));
     Some(Trial { iteration: duration(iteration * 1e-9), startup })
 }

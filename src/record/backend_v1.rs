@@ -1,6 +1,6 @@
 //! Experiments on other backends than IREE, as `run.json` holds them: context for people, never judged.
 
-use crate::model::Verification;
+use crate::model::{Verification, number};
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,9 @@ pub struct BackendProcessRecord {
     pub peak_memory_bytes: Option<u64>,
     /// 1, 5 and 15 minute load averages when it began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub load_avg: Vec<Number>,
+    #[serde(with = "number::list")]
+    #[schemars(with = "Vec<Number>")]
+    pub load_avg: Vec<f64>,
     /// Path of the log, relative to the run file.
     pub log: Option<String>,
     /// Iterations in each repetition.
@@ -66,7 +68,9 @@ pub struct BackendProcessRecord {
     pub compile_seconds: Option<Number>,
     /// Nanoseconds of one iteration, one value per repetition, in the order taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub latency: Vec<Number>,
+    #[serde(with = "number::list")]
+    #[schemars(with = "Vec<Number>")]
+    pub latency: Vec<f64>,
     /// The backend's own metrics by the names of results.jsonl, one value per repetition.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Vec<Number>>,

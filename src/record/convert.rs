@@ -66,8 +66,7 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
     for metric in described {
         let name = metric.name.as_ref();
         if sampled.contains(name) {
-            let samples =
-                |process: &ProcessRecord| Some(process.samples.get(name)?.iter().map(|n| n.0).collect());
+            let samples = |process: &ProcessRecord| Some(process.samples.get(name)?.to_vec());
             let series = Series::Processes(taken(record, samples));
             metrics.push(MetricSeries { metric: metric.clone(), series });
         } else if let Some(value) = record.values.iter().find(|value| value.metric == name) {

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::{BlockSlot, Context, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification};
+use crate::model::{
+    BlockSlot, Context, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification, number,
+};
 
 use super::{
     ArtifactRecord, BackendRecord, GateRecord, Number, OutcomeRecord, RunSchema, SampleMap, StageRecord,
@@ -194,7 +196,9 @@ pub struct ProcessRecord {
     pub peak_memory_bytes: Option<u64>,
     /// 1, 5 and 15 minute load averages when it began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub load_avg: Vec<Number>,
+    #[serde(with = "number::list")]
+    #[schemars(with = "Vec<Number>")]
+    pub load_avg: Vec<f64>,
     /// Path of the log, relative to the run file.
     pub log: Option<String>,
     /// Iterations in each repetition.

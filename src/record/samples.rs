@@ -8,18 +8,18 @@ use super::Number;
 
 /// By metric name, in the order of the names: one value per repetition.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct SampleMap(Vec<(String, Vec<Number>)>);
+pub struct SampleMap(Vec<(String, Vec<f64>)>);
 
 impl SampleMap {
-    pub fn get(&self, metric: &str) -> Option<&[Number]> {
+    pub fn get(&self, metric: &str) -> Option<&[f64]> {
         self.place(metric).ok().map(|at| self.0[at].1.as_slice())
     }
 
-    pub fn get_mut(&mut self, metric: &str) -> Option<&mut Vec<Number>> {
+    pub fn get_mut(&mut self, metric: &str) -> Option<&mut Vec<f64>> {
         self.place(metric).ok().map(|at| &mut self.0[at].1)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &[Number])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[f64])> {
         self.0.iter().map(|(metric, samples)| (metric.as_str(), samples.as_slice()))
     }
 
@@ -28,7 +28,7 @@ impl SampleMap {
     }
 
     /// Puts the samples of a metric there, instead of those it had.
-    pub fn insert(&mut self, metric: String, samples: Vec<Number>) {
+    pub fn insert(&mut self, metric: String, samples: Vec<f64>) {
         match self.place(&metric) {
             Ok(at) => self.0[at].1 = samples,
             Err(at) => {
@@ -43,8 +43,8 @@ impl SampleMap {
     }
 }
 
-impl FromIterator<(String, Vec<Number>)> for SampleMap {
-    fn from_iter<I: IntoIterator<Item = (String, Vec<Number>)>>(samples: I) -> Self {
+impl FromIterator<(String, Vec<f64>)> for SampleMap {
+    fn from_iter<I: IntoIterator<Item = (String, Vec<f64>)>>(samples: I) -> Self {
         let mut map = Self::default();
         samples.into_iter().for_each(|(metric, samples)| map.insert(metric, samples));
         map
@@ -53,7 +53,9 @@ impl FromIterator<(String, Vec<Number>)> for SampleMap {
 
 impl Serialize for SampleMap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
+        // NaN and the infinities are words in JSON, which `Number` writes and reads.
+        let words = |samples: &[f64]| -> Vec<Number> { samples.iter().copied().map(Number).collect() };
+        serializer.collect_map(self.iter().map(|(metric, samples)| (metric, words(samples))))
     }
 }
 
@@ -70,11 +72,12 @@ impl<'de> Deserialize<'de> for SampleMap {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SampleMap, A::Error> {
                 let mut samples = SampleMap::default();
-                while let Some((metric, mut values)) = map.next_entry::<String, Vec<Number>>()? {
+                while let Some((metric, values)) = map.next_entry::<String, Vec<Number>>()? {
                     // The second of two would silently replace the first.
                     if samples.get(&metric).is_some() {
                         return Err(A::Error::custom(format_args!("duplicate metric {metric:?}")));
                     }
+                    let mut values: Vec<f64> = values.into_iter().map(f64::from).collect();
                     values.shrink_to_fit();
                     samples.insert(metric, values);
                 }

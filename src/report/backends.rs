@@ -5,9 +5,8 @@ use std::fmt::Write;
 
 use crate::gate::Latency;
 use crate::model::{SideName, Stage, Unit, Verification};
-use crate::record::{BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus, StageStatus};
+use crate::record::{BackendRecord, BenchmarkRecord, OutcomeRecord, OutcomeStatus, StageStatus};
 
-use super::drawn::latency_of;
 use super::human::quantity;
 use super::{DrawnRun, clean};
 
@@ -139,7 +138,7 @@ fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendR
     };
     let eager = group.iter().find(same_axes).and_then(|eager| backend_latency(eager));
     let compiles = record.processes.iter().filter_map(|process| process.compile_seconds);
-    let compiles: Vec<[Number; 1]> = compiles.map(|seconds| [seconds]).collect();
+    let compiles: Vec<[f64; 1]> = compiles.map(|seconds| [seconds.0]).collect();
     BackendRow {
         model: record.model.clone(),
         backend: record.backend.clone(),
@@ -147,7 +146,7 @@ fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendR
         test: record.test.clone(),
         axes: axes(record),
         latency,
-        compile: latency_of(compiles.iter().map(<[Number; 1]>::as_slice))
+        compile: Latency::of_processes(compiles.iter().map(<[f64; 1]>::as_slice))
             .map(|it| CompileTime { seconds: it.typical, cached: false }),
         iree_is: is_same_work(record).then(|| ratio(latency, iree)).flatten(),
         over_eager: (record.backend != "eager").then(|| ratio(eager, latency)).flatten(),
@@ -171,7 +170,7 @@ fn axes(record: &BackendRecord) -> String {
 fn backend_latency(record: &BackendRecord) -> Option<Latency> {
     let worked = record.processes.iter().filter(|process| process.failure.is_none());
     let ok = record.outcome.status == OutcomeStatus::Ok;
-    latency_of(worked.map(|process| process.latency.as_slice())).filter(|_| ok)
+    Latency::of_processes(worked.map(|process| process.latency.as_slice())).filter(|_| ok)
 }
 
 fn ratio(over: Option<Latency>, under: Option<Latency>) -> Option<f64> {
@@ -303,6 +302,7 @@ pub fn backends_markdown(run: &DrawnRun) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Number;
     use crate::record::RunFile;
 
     fn sample() -> DrawnRun {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::gate::{Comparison, Latency, Typical};
 use crate::model::{Metric, SideName};
-use crate::record::{BenchmarkRecord, Number, ProcessRecord, RunFile};
+use crate::record::{BenchmarkRecord, ProcessRecord, RunFile};
 
 /// A run with the name it is shown by.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl DrawnRun {
     /// table never disagree; without a comparison the location of its processes.
     pub(super) fn latency(&self, side: SideName, benchmark: &BenchmarkRecord) -> Option<Latency> {
         let worked = benchmark.processes.iter().filter(|process| process.failure.is_none());
-        let measured = latency_of(worked.filter_map(latency_samples))?;
+        let measured = Latency::of_processes(worked.filter_map(latency_samples))?;
         let shown = self.shown.get(&benchmark.name).and_then(|shown| match side {
             SideName::Base => shown.base,
             SideName::Head => shown.head,
@@ -45,13 +45,6 @@ pub(super) fn shown_latencies(comparison: &Comparison) -> HashMap<String, Typica
     latencies.map(|row| (row.benchmark.to_string(), row.typical)).collect()
 }
 
-fn latency_samples(process: &ProcessRecord) -> Option<&[Number]> {
+fn latency_samples(process: &ProcessRecord) -> Option<&[f64]> {
     process.samples.get(Metric::LATENCY.name.as_ref())
-}
-
-/// The latency of processes, from the repetitions of each.
-pub(super) fn latency_of<'a>(processes: impl Iterator<Item = &'a [Number]>) -> Option<Latency> {
-    let processes: Vec<Vec<f64>> =
-        processes.map(|samples| samples.iter().map(|value| value.0).collect()).collect();
-    Latency::of_processes(processes.iter().map(Vec::as_slice))
 }

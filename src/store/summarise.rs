@@ -98,13 +98,12 @@ fn benchmark(
 fn process(record: &ProcessRecord, better: &BTreeMap<&str, Better>) -> BaselineProcess {
     let mut state = BTreeMap::new();
     if let Some(load) = record.load_avg.first() {
-        state.insert("load-1m".to_owned(), *load);
+        state.insert("load-1m".to_owned(), Number(*load));
     }
     let mut summaries = BTreeMap::new();
     for (metric, samples) in record.samples.iter() {
-        let samples: Vec<f64> = samples.iter().map(|sample| sample.0).collect();
         let better = better.get(metric).copied().unwrap_or(Better::Lower);
-        summaries.extend(summary(&samples, better).map(|summary| (metric.to_owned(), summary)));
+        summaries.extend(summary(samples, better).map(|summary| (metric.to_owned(), summary)));
     }
     if let Some(bytes) = record.peak_memory_bytes {
         let summary =

@@ -38,7 +38,7 @@ pub(super) fn run(day: u8, letter: char, latency: f64) -> RunFile {
     run.sides[0].benchmarks[0].artifact.as_mut().unwrap().vmfb_sha256 = letter.to_string().repeat(64);
     for process in &mut run.sides[0].benchmarks[0].processes {
         for (at, value) in process.samples.get_mut("latency").unwrap().iter_mut().enumerate() {
-            value.0 = latency + at as f64 * 0.25;
+            *value = latency + at as f64 * 0.25;
         }
     }
     run
@@ -450,7 +450,7 @@ fn invalid_values_are_quarantined_in_the_first_session() {
         let folder = tempfile::tempdir().unwrap();
         let mut files = Directory::new(folder.path());
         let mut broken = run(1, 'a', 120_000.0);
-        broken.sides[0].benchmarks[0].processes[0].samples.get_mut("latency").unwrap()[0].0 = bad;
+        broken.sides[0].benchmarks[0].processes[0].samples.get_mut("latency").unwrap()[0] = bad;
         let stored = put(&mut files, &broken).unwrap();
         assert_eq!(quarantined(&stored), [QuarantineCause::Errored], "{bad}");
     }

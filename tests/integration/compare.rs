@@ -31,9 +31,8 @@ fn paired(ratio: f64) -> RunFile {
                     let order = block * 8 + u32::from(slot) * 2 + which as u32;
                     // Between −0.4 % and +0.4 %, different in every slot.
                     let noise = f64::from((order * 7919 + 13) % 17) / 17.0 * 0.008 - 0.004;
-                    let sample = |repetition: u32| {
-                        Number(1e6 * ratio * (1.0 + noise) + f64::from(repetition % 3) * 100.0)
-                    };
+                    let sample =
+                        |repetition: u32| 1e6 * ratio * (1.0 + noise) + f64::from(repetition % 3) * 100.0;
                     ProcessRecord {
                         slot: Some(BlockSlot { block, slot }),
                         order,

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use crate::model::quantile::median;
 use crate::model::{Metric, SideName, Verification};
 use crate::record::{
-    BackendProcessRecord, BackendRecord, BenchmarkRecord, Number, OutcomeRecord, OutcomeStatus,
-    ProcessRecord, RunFile,
+    BackendProcessRecord, BackendRecord, BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord,
+    RunFile,
 };
 
 use super::collected;
@@ -99,16 +99,15 @@ fn instead(outcome: &OutcomeRecord) -> Option<&'static str> {
     }
 }
 
-fn cell(instead: Option<&str>, samples: &[Number]) -> String {
-    let samples: Vec<f64> = samples.iter().map(|value| value.0).collect();
-    match (instead, median(&samples)) {
+fn cell(instead: Option<&str>, samples: &[f64]) -> String {
+    match (instead, median(samples)) {
         (Some(word), _) => word.to_owned(),
         (None, Some(value)) => format!("{}", value * MILLISECONDS),
         (None, None) => "error".to_owned(),
     }
 }
 
-fn latency(process: &ProcessRecord) -> &[Number] {
+fn latency(process: &ProcessRecord) -> &[f64] {
     process.samples.get(Metric::LATENCY.name.as_ref()).unwrap_or_default()
 }
 
@@ -194,8 +193,8 @@ fn failed(outcome: &OutcomeRecord) -> Option<Map<String, Value>> {
     Some(metrics)
 }
 
-fn times(samples: &[Number], iterations: f64) -> Map<String, Value> {
-    let per_iteration: Vec<f64> = samples.iter().map(|value| value.0 * SECONDS).collect();
+fn times(samples: &[f64], iterations: f64) -> Map<String, Value> {
+    let per_iteration: Vec<f64> = samples.iter().map(|value| value * SECONDS).collect();
     let total: Vec<f64> = per_iteration.iter().map(|value| value * iterations).collect();
     let mut metrics = Map::new();
     metrics.insert("total_time".to_owned(), json!(total));
@@ -421,7 +420,7 @@ mod tests {
         assert_eq!(read_back.len(), record.processes.len());
         for (read, written) in read_back.iter().zip(&record.processes) {
             assert_eq!(read.samples.len(), written.latency.len());
-            assert!((read.samples[0] / written.latency[0].0 - 1.0).abs() < 1e-9);
+            assert!((read.samples[0] / written.latency[0] - 1.0).abs() < 1e-9);
         }
         for name in ["latency.csv", "iree_latency.csv"] {
             let all = appended(&file).into_iter().find(|appended| appended.name == name).unwrap();

@@ -127,7 +127,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
                 processes.push(process(*order, started.unwrap_or(created), slot));
                 *order += 1;
             }
-            processes[at].samples.insert(name.clone(), samples.into_iter().map(Number).collect());
+            processes[at].samples.insert(name.clone(), samples);
         }
     }
     let mut lints: Vec<Lint> = benchmark.lints.to_vec();

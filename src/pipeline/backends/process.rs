@@ -155,11 +155,11 @@ async fn started(
         seconds: Number(finished.wall.as_secs_f64()),
         failure,
         peak_memory_bytes: finished.peak_memory_bytes,
-        load_avg: load_avg.into_iter().map(Number).collect(),
+        load_avg: load_avg.to_vec(),
         log: Some(log.to_string_lossy().into_owned()),
         iterations: answer.iterations,
         compile_seconds: answer.compile_seconds.filter(|_| answer.cold).map(Number),
-        latency: answer.samples.iter().copied().map(Number).collect(),
+        latency: answer.samples.clone(),
         metrics: answer
             .metrics
             .iter()

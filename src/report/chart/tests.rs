@@ -157,8 +157,7 @@ fn paired(benchmarks: usize) -> RunFile {
                         process.seconds = Number(1.0);
                         process.started = format!("2026-11-20T21:{:02}:{:02}Z", number % 60, turn);
                         let latency = 1e6 * slow * (1.0 + f64::from(turn) * 0.001);
-                        process.samples =
-                            [("latency".to_owned(), vec![Number(latency); 3])].into_iter().collect();
+                        process.samples = [("latency".to_owned(), vec![latency; 3])].into_iter().collect();
                         process
                     })
                     .collect();
@@ -181,7 +180,7 @@ fn a_picture_a_page_and_a_comparison_show_the_same_numbers() {
     let mut file = paired(3);
     // The sides' own locations say something else than the pairs do.
     for process in file.sides[1].benchmarks[0].processes.iter_mut().take(5) {
-        process.samples = [("latency".to_owned(), vec![Number(2e6); 3])].into_iter().collect();
+        process.samples = [("latency".to_owned(), vec![2e6; 3])].into_iter().collect();
     }
     let run = drawn(file);
     let comparison = run.comparison.clone().unwrap();
