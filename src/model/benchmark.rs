@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::{Lint, Metric, Outcome, Profile, Series, Telemetry, Verification};
+use super::{Lint, Metric, Outcome, Profile, Series, Telemetry, Verification, excerpt};
 
 /// The name that pairs a benchmark of one run with the same benchmark of another:
 /// `model/target/function` in benchgate's own runs, the tool's own name in foreign files.
@@ -110,6 +110,19 @@ impl Benchmark {
             profile: None,
             compiler: BTreeMap::new(),
         }
+    }
+
+    /// An axis of the experiment in which the other result of this name differs, as `batch: 1 / 2`. Labels that only
+    /// describe a process, or how benchgate made a module, are not axes.
+    pub fn differing_axis(&self, other: &Self) -> Option<String> {
+        /// Characters of a value.
+        const LONGEST: usize = 80;
+        const NOT_AXES: [&str; 6] = ["timestamp", "label", "group", "lowering", "exporter", "torchbench"];
+        let mut axes = self.labels.iter().filter(|(axis, _)| !NOT_AXES.contains(&axis.as_str()));
+        axes.find_map(|(axis, one)| {
+            let two = other.labels.get(axis).filter(|two| *two != one)?;
+            Some(format!("{axis}: {} / {}", excerpt(one, LONGEST), excerpt(two, LONGEST)))
+        })
     }
 
     /// The values of the metric of this name.

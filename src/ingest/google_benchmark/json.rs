@@ -9,6 +9,7 @@ use super::super::error::{BoxedFault, fault};
 use super::super::json_scan::{Scan, Scanner};
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow, RowKind, TimeUnit};
+use super::stated::Instance;
 use super::statistic::Statistic;
 
 /// Reads the whole file into context and benchmarks.
@@ -113,17 +114,7 @@ enum Key {
 
 /// Keys that the tool writes and benchgate does not need; a user's counter can't have these names.
 fn is_bookkeeping(key: &str) -> bool {
-    matches!(
-        key,
-        "family_index"
-            | "per_family_instance_index"
-            | "threads"
-            | "aggregate_unit"
-            | "big_o"
-            | "cpu_coefficient"
-            | "real_coefficient"
-            | "rms"
-    )
+    matches!(key, "aggregate_unit" | "big_o" | "cpu_coefficient" | "real_coefficient" | "rms")
 }
 
 /// What a key of a row is to its reader.
@@ -131,6 +122,9 @@ fn is_bookkeeping(key: &str) -> bool {
 enum Meaning<'a> {
     Known(Key),
     Iterations,
+    Family,
+    InFamily,
+    Threads,
     Bookkeeping,
     Counter(Cow<'a, str>),
 }
@@ -164,6 +158,9 @@ impl<'a> KeyLayout<'a> {
         let meaning = match key.parse::<Key>() {
             Ok(known) => Meaning::Known(known),
             Err(_) if key == "iterations" => Meaning::Iterations,
+            Err(_) if key == "family_index" => Meaning::Family,
+            Err(_) if key == "per_family_instance_index" => Meaning::InFamily,
+            Err(_) if key == "threads" => Meaning::Threads,
             Err(_) if is_bookkeeping(&key) => Meaning::Bookkeeping,
             Err(_) => Meaning::Counter(key),
         };
@@ -184,6 +181,7 @@ pub(super) fn read_row<'a>(
     let start = json.at();
     row.counters.clear();
     (row.repetition, row.count, row.iterations) = (None, None, f64::NAN);
+    row.instance = Instance::UNKNOWN;
     (row.real, row.cpu) = (f64::NAN, None);
     (row.error, row.skipped, row.label, row.kind) = (None, None, None, RowKind::Unmarked);
     let (mut name, mut run_name, mut aggregate, mut unit) = (None, None, None, None);
@@ -201,6 +199,18 @@ pub(super) fn read_row<'a>(
                 // A user's counter may have the same name; then the count is unknown.
                 row.iterations = if has_iterations { f64::NAN } else { count };
                 has_iterations = true;
+                continue;
+            }
+            Meaning::Family => {
+                set(&mut row.instance.family, json)?;
+                continue;
+            }
+            Meaning::InFamily => {
+                set(&mut row.instance.in_family, json)?;
+                continue;
+            }
+            Meaning::Threads => {
+                set(&mut row.instance.threads, json)?;
                 continue;
             }
             Meaning::Bookkeeping => {
@@ -287,6 +297,16 @@ fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut GoogleBenchm
         return Err(fault(json.at(), format!("more than {MAX_COUNTERS} counters in one row")));
     }
     row.counters.push((key, value));
+    Ok(())
+}
+
+/// Takes a number of the tool's. A user's counter may have the same name; the tool's own stands first.
+fn set(place: &mut f64, json: &mut Scanner<'_>) -> Scan<()> {
+    if let Some(value) = number_or_skip(json)?
+        && place.is_nan()
+    {
+        *place = value;
+    }
     Ok(())
 }
 
