@@ -67,14 +67,14 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         if !index.contains_key(&name) && !has_room(list.len()) {
             break;
         }
-        let section = config.changed.len();
+        let section = config.changes;
         let at = *index.entry(name).or_insert_with_key(|name| {
             list.push(BenchfmtRows { name: name.clone(), section, ..BenchfmtRows::default() });
             list.len() - 1
         });
         let rows = &mut list[at];
         if rows.section < section {
-            rows.reconfigured = config.changed.last().cloned();
+            rows.reconfigured = Some(config.last_changed.clone());
         }
         match why {
             Some(why) => rows.failed = Some(why.to_owned()),
@@ -98,8 +98,9 @@ struct Configuration {
     /// Those that `go test` writes.
     go: BTreeMap<String, String>,
     own: BTreeMap<String, String>,
-    /// The keys whose value changed, in order: what follows is another experiment, as for benchstat.
-    changed: Vec<String>,
+    /// How often one of these got another value: what follows is another experiment, as for benchstat.
+    changes: usize,
+    last_changed: String,
     /// The file has results of two machines.
     machines: Option<Lint>,
 }
@@ -116,7 +117,7 @@ impl Configuration {
         let value = carried(value.trim())?;
         let known = match key {
             "goos" | "goarch" | "pkg" | "cpu" => &mut self.go,
-            _ if self.own.len() < MAX_UNITS => &mut self.own,
+            _ if self.own.len() < MAX_UNITS || self.own.contains_key(key) => &mut self.own,
             _ => return Ok(()),
         };
         let before =
@@ -129,8 +130,10 @@ impl Configuration {
                 let detail = format!("{key}: {} / {} in one file", short(&before), short(value));
                 self.machines = Some(Lint::new(LintCode::TestbedMismatch, detail));
             }
-            _ if self.changed.len() < MAX_UNITS => self.changed.push(key.to_owned()),
-            _ => {}
+            _ => {
+                self.changes += 1;
+                self.last_changed = key.to_owned();
+            }
         }
         Ok(())
     }

@@ -67,6 +67,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     }
     limit::check(run.benchmarks.len(), label)?;
     if is_log(format)
+        && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput)
         && let Some(line) = crash(text()?)
     {
         run.lints.push(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(line, 80))));

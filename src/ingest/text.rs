@@ -75,7 +75,9 @@ const SIGNALS: [&str; 9] = [
 
 /// The first line that says that the program which wrote a log crashed.
 pub(super) fn crash(text: &str) -> Option<&str> {
-    lines(text).map(|line| line.text.trim()).find(|line| is_crash(line))
+    // Rows of results are most of a large file.
+    let is_row = |line: &&str| line.starts_with('"') || line.starts_with("Benchmark");
+    lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).find(|line| is_crash(line))
 }
 
 fn is_crash(line: &str) -> bool {
@@ -85,7 +87,7 @@ fn is_crash(line: &str) -> bool {
         Some((before, _)) => before.contains(": line ") && before.ends_with(' '),
         None => false,
     };
-    SIGNALS.iter().any(|signal| ended_by(&signal))
+    SIGNALS.iter().any(ended_by)
         || CRASH_STARTS.iter().any(|start| line.starts_with(start))
         || CRASH_PARTS.iter().any(|part| line.contains(part))
         || (line.contains("Assertion ") && line.ends_with("failed."))

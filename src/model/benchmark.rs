@@ -95,6 +95,26 @@ pub struct Benchmark {
     pub compiler: BTreeMap<String, u64>,
 }
 
+/// Characters of a label in a finding.
+const LONGEST_VALUE: usize = 80;
+
+/// Whether a label tells experiments apart that have one name. Others are in the name, describe a process, or say how
+/// benchgate made a module.
+fn is_axis(label: &str) -> bool {
+    !matches!(
+        label,
+        "timestamp"
+            | "label"
+            | "group"
+            | "lowering"
+            | "exporter"
+            | "torchbench"
+            | "target"
+            | "device"
+            | "backend"
+    )
+}
+
 impl Benchmark {
     /// A measured benchmark with nothing known but its name.
     pub fn new(name: impl AsRef<str>) -> Self {
@@ -112,17 +132,20 @@ impl Benchmark {
         }
     }
 
-    /// An axis of the experiment in which the other result of this name differs, as `batch: 1 / 2`. Labels that only
-    /// describe a process, or how benchgate made a module, are not axes.
+    /// An axis of the experiment in which the other result of this name differs, as `batch: 1 / 2`.
     pub fn differing_axis(&self, other: &Self) -> Option<String> {
-        /// Characters of a value.
-        const LONGEST: usize = 80;
-        const NOT_AXES: [&str; 6] = ["timestamp", "label", "group", "lowering", "exporter", "torchbench"];
-        let mut axes = self.labels.iter().filter(|(axis, _)| !NOT_AXES.contains(&axis.as_str()));
-        axes.find_map(|(axis, one)| {
-            let two = other.labels.get(axis).filter(|two| *two != one)?;
-            Some(format!("{axis}: {} / {}", excerpt(one, LONGEST), excerpt(two, LONGEST)))
-        })
+        let axes = self.labels.iter().filter(|(axis, _)| is_axis(axis));
+        let mut differing = axes.filter_map(|(axis, one)| Some((axis, one, other.labels.get(axis)?)));
+        let (axis, one, two) = differing.find(|(_, one, two)| one != two)?;
+        Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
+    }
+
+    /// Gives it the name of another experiment, to be compared with that: where they differ is known.
+    pub fn rename(&mut self, name: BenchmarkName) {
+        if self.name != name {
+            self.labels.retain(|axis, _| !is_axis(axis));
+            self.name = name;
+        }
     }
 
     /// The values of the metric of this name.

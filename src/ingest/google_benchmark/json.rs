@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
-use crate::model::{Context, Run};
+use crate::model::{Context, Run, Testbed, excerpt};
 
+use super::super::build::testbed;
 use super::super::error::{BoxedFault, fault};
 use super::super::json_scan::{Scan, Scanner};
 use super::counters::MAX_COUNTERS;
@@ -22,7 +23,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, BoxedFault> {
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
         match key.as_ref() {
-            "context" => run.context = context(&mut json)?,
+            "context" => context(&mut json, &mut run)?,
             "benchmarks" if seen_benchmarks => return Err(second_list(&json)),
             "benchmarks" => {
                 seen_benchmarks = true;
@@ -51,7 +52,7 @@ pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
     fault(json.at(), "`benchmarks` is in it twice")
 }
 
-pub(super) fn context(json: &mut Scanner<'_>) -> Scan<Context> {
+pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<()> {
     let mut context = Context::default();
     json.begin_object()?;
     let mut first = true;
@@ -70,11 +71,45 @@ pub(super) fn context(json: &mut Scanner<'_>) -> Scan<Context> {
             "aslr_enabled" => context.aslr_enabled = Some(json.boolean()?),
             "library_build_type" => context.library_build_type = Some(json.string()?.into_owned()),
             "library_version" => context.library_version = Some(json.string()?.into_owned()),
+            "caches" => run.testbed = machine(json)?,
             "load_avg" => context.load_avg = load_averages(json)?,
             _ => json.skip()?,
         }
     }
-    Ok(context)
+    run.context = context;
+    Ok(())
+}
+
+/// The machine by the sizes of its caches: the tool states nothing else about the processor than how many there are.
+fn machine(json: &mut Scanner<'_>) -> Scan<Option<Testbed>> {
+    /// Processors have fewer.
+    const MOST: usize = 32;
+    if json.peek()? != b'[' {
+        return json.skip().map(|()| None);
+    }
+    let mut caches = Vec::new();
+    json.begin_array()?;
+    let mut first = true;
+    while json.next_item(&mut first)? {
+        let (mut level, mut kind, mut size) = (None, None, None);
+        json.begin_object()?;
+        let mut first = true;
+        while let Some(key) = json.next_key(&mut first)? {
+            match key.as_ref() {
+                "level" => level = number_or_skip(json)?,
+                "size" => size = number_or_skip(json)?,
+                "type" if json.peek()? == b'"' => kind = Some(json.string()?.into_owned()),
+                _ => json.skip()?,
+            }
+        }
+        if let (Some(level), Some(kind), Some(size)) = (level, kind, size)
+            && caches.len() < MOST
+        {
+            caches.push(format!("L{level} {} {size} bytes", excerpt(&kind, 40)));
+        }
+    }
+    let facts = (!caches.is_empty()).then(|| ("caches".to_owned(), caches.join(", ")));
+    Ok(testbed(facts.into_iter().collect()))
 }
 
 /// The kernel gives three; more would be someone else's list.

@@ -11,7 +11,7 @@ use crate::model::{Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Pro
 
 use super::super::limit::has_room;
 use super::counters::{MAX_COUNTERS, counter_metric};
-use super::stated::{Instance, Stated};
+use super::stated::{Instance, StatedRepetitions};
 use super::statistic::Statistic;
 use super::summaries::{Aggregate, summarise};
 
@@ -146,7 +146,7 @@ struct Family {
     /// Iteration rows, good or bad.
     rows: u64,
     last_repetition: Option<f64>,
-    stated: Stated,
+    stated: StatedRepetitions,
     /// Of the first repetition.
     iterations: Option<f64>,
     /// Those of a later repetition were others, or unknown.

@@ -4,7 +4,7 @@ use super::super::stated::agree;
 
 /// What the rows of one name state beyond their measurements.
 #[derive(Debug, Default)]
-pub(super) struct Stated {
+pub(super) struct StatedRepetitions {
     instance: Option<Instance>,
     other_instance: bool,
     other_threads: bool,
@@ -21,29 +21,44 @@ pub(super) struct Instance {
     pub family: f64,
     pub in_family: f64,
     pub threads: f64,
+    /// Which of several tables with a header each, as runs that were appended to one file leave them.
+    pub table: f64,
 }
 
 impl Instance {
-    pub(super) const UNKNOWN: Self = Self { family: f64::NAN, in_family: f64::NAN, threads: f64::NAN };
+    pub(super) const UNKNOWN: Self =
+        Self { family: f64::NAN, in_family: f64::NAN, threads: f64::NAN, table: f64::NAN };
+
+    /// A row of this table, in a format that tells nothing else.
+    pub(super) fn of_table(table: u32) -> Self {
+        Self { table: f64::from(table), ..Self::UNKNOWN }
+    }
 }
 
-impl Stated {
+impl StatedRepetitions {
     /// Takes one repetition; `repetitions` where the row says of how many it is one.
     pub(super) fn repetition(&mut self, instance: Instance, iterations: f64, repetitions: Option<f64>) {
         let first = *self.instance.get_or_insert(instance);
         let differ = |one: f64, two: f64| !one.is_nan() && !two.is_nan() && one != two;
-        self.other_instance |=
-            differ(first.family, instance.family) || differ(first.in_family, instance.in_family);
+        self.other_instance |= differ(first.family, instance.family)
+            || differ(first.in_family, instance.in_family)
+            || differ(first.table, instance.table);
         self.other_threads |= differ(first.threads, instance.threads);
         self.no_iterations |= iterations <= 0.0;
-        // Releases before 1.6 write 0 where the number came from the command line.
-        self.repetitions = self.repetitions.or(repetitions.filter(|count| *count > 0.0));
+        self.repetitions(repetitions);
     }
 
     /// Takes the row of the mean, whose repetitions are in the file too.
     pub(super) fn mean(&mut self, mean: f64, repetitions: Option<f64>) {
         self.mean = self.mean.or(Some(mean));
-        self.repetitions = self.repetitions.or(repetitions.filter(|count| *count > 0.0));
+        self.repetitions(repetitions);
+    }
+
+    fn repetitions(&mut self, stated: Option<f64>) {
+        // Releases before 1.6 write 0 where the number came from the command line.
+        let stated = stated.filter(|stated| *stated > 0.0);
+        self.repetitions =
+            stated.map(|stated| stated.max(self.repetitions.unwrap_or(stated))).or(self.repetitions);
     }
 
     /// Whether rows of one name are of different benchmarks of the program.

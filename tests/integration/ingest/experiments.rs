@@ -114,6 +114,17 @@ fn lines_of_one_name_below_different_configuration_are_different_experiments() {
     assert_eq!(run.lints, [Lint::new(LintCode::TestbedMismatch, "cpu: x / y in one file")]);
 }
 
+#[test]
+fn runs_that_were_appended_to_one_log_are_not_repetitions_of_one() {
+    let console = "Benchmark Time CPU Iterations\nBM_main 1.25 ns 1.25 ns 100\n";
+    let csv = "name,iterations,real_time,cpu_time,time_unit\n\"BM_main\",100,1.25,1.25,ns\n";
+    for text in [console, csv] {
+        assert_eq!(codes(benchmark(&read(text).unwrap(), "BM_main")), [LintCode::SingleRepetition]);
+        let run = read(&text.repeat(2)).unwrap();
+        assert_eq!(codes(benchmark(&run, "BM_main")), [LintCode::DuplicateName], "{text}");
+    }
+}
+
 fn lints(base: &str, head: &str) -> Vec<LintCode> {
     let options = CompareOptions { today: "2026-11-23".to_owned(), ..CompareOptions::default() };
     let comparison = compare(&read(base).unwrap(), &read(head).unwrap(), &Policy::default(), &options);
@@ -134,7 +145,9 @@ fn results_of_two_machines_are_a_testbed_mismatch_in_every_format_that_names_the
         )
     };
     let go = "cpu: MACHINE\nBenchmarkA-8 100 10 ns/op\n".to_owned();
-    let mut files = vec![nvbench.to_owned(), pytest.to_owned(), go];
+    let google = "{\"context\": {\"num_cpus\": 4, \"caches\": [{\"type\": \"MACHINE\", \"level\": 2, \"size\": 524288}]}, \
+        \"benchmarks\": [{\"name\": \"a\", \"real_time\": 1, \"time_unit\": \"ns\"}]}";
+    let mut files = vec![nvbench.to_owned(), pytest.to_owned(), go, google.to_owned()];
     files.extend(["machine", "arch", "cpu", "os", "ram"].map(asv));
     for file in files {
         let machine = |name: &str| file.replace("MACHINE", name);
