@@ -121,7 +121,7 @@ fn contend(mode: &str, files: &[PathBuf]) -> f64 {
         "join" => {
             let mut joiner = ingest::Joiner::new();
             for file in files {
-                joiner.push(read(file));
+                joiner.push(read(file)).unwrap();
             }
             joiner.finish().unwrap().benchmarks.len()
         }

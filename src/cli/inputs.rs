@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crate::gate::{Policy, SequentialPolicy};
-use crate::ingest::{self, ExportFormat, Format, Joiner};
+use crate::ingest::{self, ExportFormat, Format, Joiner, MOST_BENCHMARKS};
 use crate::model::{Run, SideName};
 use crate::pipeline::{recorded_blocks, recorded_policy};
 use crate::record::{BisectionFile, RunFile, RunSchema};
@@ -166,7 +166,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
                 first = Some(Run { benchmarks: Vec::new(), ..run.clone() });
             }
         }
-        joiner.push(run);
+        joiner.push(run).map_err(|error| unreadable(&error))?;
     }
     let Some(mut run) = joiner.finish() else {
         return Err(match inputs.first() {
@@ -363,9 +363,6 @@ fn is_record(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().first() == Some(&b'{') && bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
-/// Benchmarks of a run, over its sides. A suite of 5,000 on two sides has half of it.
-const MOST_BENCHMARKS: usize = 20_000;
-
 /// The content of a run.json. The bytes are freed before anything is made of it.
 pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     let file = RunFile::from_slice(&bytes).map_err(|error| {
@@ -440,6 +437,11 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
         ingest::IngestError::Unrecognised { .. } => {
             let known: Vec<&str> = Format::ALL.iter().map(|format| format.into_str()).collect();
             format!("benchgate reads its own run.json and {}; `--format-in` names one", known.join(", "))
+        }
+        ingest::IngestError::TooManyBenchmarks { .. } => {
+            "compare parts of it: have the tool run fewer benchmarks at a time (`--benchmark_filter` of Google Benchmark) \
+             or split the file"
+                .to_owned()
         }
         ingest::IngestError::NoResults { .. } => "an empty result would pass for the wrong reason".to_owned(),
         _ => "look at that line; if a tool wrote it, let it finish and write it again".to_owned(),

@@ -54,7 +54,7 @@ impl SelectArgs {
             && base.name != head.name
         {
             notes.push(format!("{} is compared with {}", head.name, base.name));
-            base.name = head.name.clone();
+            base.rename(head.name.clone());
         }
         if !filter.is_empty() {
             let left = keep([&mut *base, &mut *head], filter, "--filter")?;
@@ -74,7 +74,7 @@ impl SelectArgs {
                     continue;
                 }
                 if let Some(name) = renamed(benchmark.name.as_str(), from, to) {
-                    benchmark.name = BenchmarkName::new(name);
+                    benchmark.rename(BenchmarkName::new(name));
                     taken.insert(at);
                     matched = true;
                 }

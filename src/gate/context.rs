@@ -57,32 +57,12 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
     lints
 }
 
-/// Whether the two runs may be compared at all: fingerprints where both have one, else what foreign
-/// tools print about the machine.
+/// Whether the two runs may be compared at all: by fingerprints where both have one, and by what tools print about the
+/// machine.
 fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
-    if let (Some(base), Some(head)) = (&base.testbed, &head.testbed) {
-        if base.id == head.id {
-            return other_chip(base, head);
-        }
-        let differing: Vec<String> = base
-            .facts
-            .keys()
-            .chain(head.facts.keys().filter(|key| !base.facts.contains_key(*key)))
-            .filter(|key| base.facts.get(*key) != head.facts.get(*key))
-            .take(4)
-            .map(|key| {
-                let of = |facts: &std::collections::BTreeMap<String, String>| {
-                    facts.get(key).cloned().unwrap_or_else(|| "unknown".to_owned())
-                };
-                format!("{key}: {} / {}", of(&base.facts), of(&head.facts))
-            })
-            .collect();
-        let detail = if differing.is_empty() {
-            format!("testbed {} / {}", base.id, head.id)
-        } else {
-            differing.join(", ")
-        };
-        return Some(Lint::new(LintCode::TestbedMismatch, detail));
+    let fingerprints = base.testbed.as_ref().zip(head.testbed.as_ref());
+    if let Some((base, head)) = fingerprints.filter(|(base, head)| base.id != head.id) {
+        return Some(Lint::new(LintCode::TestbedMismatch, differing_facts(base, head)));
     }
     match (base.context.num_cpus, head.context.num_cpus) {
         (Some(base), Some(head)) if base != head => {
@@ -90,12 +70,26 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
         }
         _ => {}
     }
+    let chips = fingerprints.and_then(|(base, head)| other_chip(base, head));
+    // benchgate's own fingerprint is of a kind of machine; where it is complete, the host's name adds nothing.
+    let is_own = base.session.is_some() || head.session.is_some();
     match (&base.context.host_name, &head.context.host_name) {
-        (Some(base), Some(head)) if base != head => {
+        (Some(base), Some(head)) if base != head && !(is_own && fingerprints.is_some()) => {
             Some(Lint::new(LintCode::OtherHost, format!("{base} / {head}")))
         }
-        _ => None,
+        _ => chips,
     }
+}
+
+fn differing_facts(base: &Testbed, head: &Testbed) -> String {
+    let keys = base.facts.keys().chain(head.facts.keys().filter(|key| !base.facts.contains_key(*key)));
+    let differing = keys.filter(|key| base.facts.get(*key) != head.facts.get(*key)).take(4).map(|key| {
+        let fact =
+            |testbed: &Testbed| testbed.facts.get(key).cloned().unwrap_or_else(|| "unknown".to_owned());
+        format!("{key}: {} / {}", fact(base), fact(head))
+    });
+    let differing: Vec<String> = differing.collect();
+    if differing.is_empty() { format!("testbed {} / {}", base.id, head.id) } else { differing.join(", ") }
 }
 
 /// Machines of one kind are one testbed, and chips of one kind still differ by up to a tenth.

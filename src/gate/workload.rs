@@ -7,7 +7,7 @@ use crate::model::{Benchmark, Lint, LintCode, SideName, Workload};
 pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     let (base, head) = match (recorded(base), recorded(head)) {
         (Some(base), Some(head)) => (base, head),
-        (None, None) => return Vec::new(),
+        (None, None) => return other_axis(base, head).into_iter().collect(),
         (known, _) if together => {
             let side = if known.is_some() { SideName::Head } else { SideName::Base };
             let detail = format!("the result does not say what {side} was measured with");
@@ -36,6 +36,12 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Foreign results say what was measured by name and labels.
+fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
+    let axis = base.differing_axis(head)?;
+    Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
 
 /// What this side says that it was asked to do.

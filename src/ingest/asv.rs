@@ -3,14 +3,18 @@
 //!
 //! The kind of a benchmark is in another file, so it is taken from the name, as asv does: `time_…`, `mem_…`.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::model::{Benchmark, Better, Context, Metric, Outcome, Run, Stage, Summary, Unit};
+use crate::model::{Benchmark, Better, Context, Metric, Outcome, Run, Stage, Summary, Unit, quantile};
 
-use super::build::{carried, fail, own_metric, processes, summary};
+use super::build::{carried, fail, own_metric, processes, summary, testbed};
 use super::error::{LineFault, line_fault};
 use super::json::{parse_with_words, unique_entries};
+use super::limit::has_room;
+use super::stated::{agree, check_count, contradict};
 
 /// The layout of a row that is read here.
 const VERSION: u64 = 2;
@@ -31,7 +35,27 @@ struct AsvFile {
 #[derive(Default, Deserialize)]
 struct AsvMachine {
     machine: Option<String>,
+    arch: Option<String>,
+    cpu: Option<String>,
     num_cpu: Option<String>,
+    os: Option<String>,
+    /// A number where people wrote it themselves.
+    ram: Option<Value>,
+}
+
+impl AsvMachine {
+    fn facts(&self) -> BTreeMap<String, String> {
+        let ram = self.ram.as_ref().map(|ram| ram.as_str().map_or_else(|| ram.to_string(), str::to_owned));
+        let facts = [
+            ("machine", &self.machine),
+            ("arch", &self.arch),
+            ("cpu", &self.cpu),
+            ("cpus", &self.num_cpu),
+            ("os", &self.os),
+            ("ram", &ram),
+        ];
+        facts.into_iter().filter_map(|(fact, value)| Some((fact.to_owned(), value.clone()?))).collect()
+    }
 }
 
 /// Reads the whole file.
@@ -42,16 +66,20 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     }
     let mut benchmarks = Vec::new();
     for (name, row) in &file.results {
+        if !has_room(benchmarks.len()) {
+            break;
+        }
         let columns = AsvColumns { names: &file.result_columns, row };
         read_row(name, &columns, &mut benchmarks)
             .map_err(|what| line_fault(1, format!("{}: {what}", name.get(..80).unwrap_or("a benchmark"))))?;
     }
+    let testbed = testbed(file.params.facts());
     let context = Context {
         host_name: file.params.machine,
         num_cpus: file.params.num_cpu.and_then(|count| count.parse().ok()),
         ..Context::default()
     };
-    Ok(Run { benchmarks, context, commit: Some(file.commit_hash), ..Run::default() })
+    Ok(Run { benchmarks, context, testbed, commit: Some(file.commit_hash), ..Run::default() })
 }
 
 /// One row by the names of its columns.
@@ -61,10 +89,14 @@ struct AsvColumns<'a> {
 }
 
 impl<'a> AsvColumns<'a> {
+    fn entry(&self, name: &str) -> Option<&'a Value> {
+        let at = self.names.iter().position(|known| known == name)?;
+        self.row.get(at)
+    }
+
     /// A column's list; `None` where it is null or left out.
     fn list(&self, name: &str) -> Result<Option<&'a [Value]>, String> {
-        let at = self.names.iter().position(|known| known == name);
-        match at.and_then(|at| self.row.get(at)) {
+        match self.entry(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Array(values)) => Ok(Some(values)),
             Some(_) => Err(format!("`{name}` is not a list")),
@@ -97,26 +129,40 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark
     if combinations != Some(results.len()) {
         return Err(format!("{} results do not fit its parameters", results.len()));
     }
+    // The hash of the benchmark's code: results of different code are not of one experiment.
+    let version = columns.entry("version").and_then(Value::as_str);
     let samples = columns.of_combinations("samples", results.len())?;
     let repeats = columns.of_combinations("stats_repeat", results.len())?;
     let (metric, scale) = metric(name);
     for (at, result) in results.iter().enumerate() {
         let full = combination(name, &parameters, at);
         let mut benchmark = Benchmark::new(carried(&full)?);
+        if let Some(version) = version {
+            benchmark.labels.insert("version".to_owned(), carried(version)?.to_owned());
+        }
+        let repeats = repeats.and_then(|repeats| repeats[at].as_u64());
         match (number(result), samples.and_then(|samples| samples[at].as_array())) {
             (Stated::Failed, _) => fail(&mut benchmark, Stage::Benchmark, "asv kept no result"),
             (Stated::Skipped, _) => {
                 let reason = "asv skips this combination of parameters".to_owned();
                 benchmark.outcome = Outcome::Skipped { reason };
             }
-            (Stated::Number(_), Some(samples)) if !samples.is_empty() => {
-                let samples = samples.iter().map(|sample| sample.as_f64().unwrap_or(f64::NAN)).collect();
+            (Stated::Number(stated), Some(samples)) if !samples.is_empty() => {
+                let samples: Vec<f64> =
+                    samples.iter().map(|sample| sample.as_f64().unwrap_or(f64::NAN)).collect();
+                check_count(&mut benchmark, repeats, samples.len(), "samples");
+                let median = quantile::median(&samples);
+                if let Some(median) = median.filter(|median| !agree(stated, *median)) {
+                    let detail = format!(
+                        "the median of the samples is {median:.4e}, and the file states {stated:.4e}"
+                    );
+                    contradict(&mut benchmark, detail);
+                }
                 processes(&mut benchmark, metric.clone(), scale, vec![samples]);
             }
             // Without `--record-samples` only the median of a time is kept.
             (Stated::Number(median), _) if metric.name == Metric::LATENCY.name => {
-                let n = repeats.and_then(|repeats| repeats[at].as_u64());
-                let stated = Summary { n, median: Some(median), ..Summary::default() };
+                let stated = Summary { n: repeats, median: Some(median), ..Summary::default() };
                 summary(&mut benchmark, metric.clone(), scale, stated);
             }
             (Stated::Number(value), _) => processes(&mut benchmark, metric.clone(), scale, vec![vec![value]]),

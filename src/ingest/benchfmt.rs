@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Testbed, Unit};
+use crate::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Unit};
 
-use super::build::{carried, fail, own_metric, processes, time_unit};
+use super::build::{carried, fail, own_metric, processes, testbed, time_unit};
 use super::error::{LineFault, line_fault};
+use super::limit::has_room;
 use super::text::lines;
 
 /// Units beyond this in one benchmark are an attack, not a benchmark.
@@ -32,13 +33,16 @@ struct BenchfmtRows {
     units: Vec<(String, Vec<f64>)>,
     failed: Option<String>,
     cut: bool,
+    /// The key of a line of configuration whose value is another for some of the lines.
+    reconfigured: Option<String>,
+    section: usize,
 }
 
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut list: Vec<BenchfmtRows> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
-    let mut config: BTreeMap<String, String> = BTreeMap::new();
+    let mut config = Configuration::default();
     let mut broken = None;
     for line in lines(text) {
         let mut words = line.text.split_ascii_whitespace();
@@ -49,7 +53,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 Some(name) => (name, Some("the test framework says FAIL")),
                 None => {
                     broken = broken.or_else(|| is_broken(line.text).then(|| short(line.text.trim())));
-                    configure(line.text, &mut config).map_err(|what| line_fault(line.number, what))?;
+                    config.read_line(line.text).map_err(|what| line_fault(line.number, what))?;
                     continue;
                 }
             },
@@ -59,12 +63,19 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         if why.is_none() && rest.is_empty() && line.terminated {
             continue;
         }
-        let name = config.get("pkg").map_or_else(|| name.to_owned(), |pkg| format!("{pkg}/{name}"));
+        let name = config.go.get("pkg").map_or_else(|| name.to_owned(), |pkg| format!("{pkg}/{name}"));
+        if !index.contains_key(&name) && !has_room(list.len()) {
+            break;
+        }
+        let section = config.changes;
         let at = *index.entry(name).or_insert_with_key(|name| {
-            list.push(BenchfmtRows { name: name.clone(), ..BenchfmtRows::default() });
+            list.push(BenchfmtRows { name: name.clone(), section, ..BenchfmtRows::default() });
             list.len() - 1
         });
         let rows = &mut list[at];
+        if rows.section < section {
+            rows.reconfigured = Some(config.last_changed.clone());
+        }
         match why {
             Some(why) => rows.failed = Some(why.to_owned()),
             None => rows.take(&rest).map_err(|what| line_fault(line.number, what))?,
@@ -72,13 +83,60 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         rows.cut |= !line.terminated;
     }
     // Two files may be compared only where these facts are equal; the package is in the names already.
-    config.remove("pkg");
-    let id = config.values().map(String::as_str).collect::<Vec<_>>().join("/");
-    let testbed = (!config.is_empty()).then_some(Testbed { id, facts: config, notes: BTreeMap::new() });
-    let lints =
+    config.go.remove("pkg");
+    let testbed = testbed(config.go);
+    let broken =
         broken.map(|line| Lint::new(LintCode::TruncatedInput, format!("the test framework says `{line}`")));
+    let lints = broken.into_iter().chain(config.machines).collect();
     let benchmarks = list.into_iter().map(BenchfmtRows::finish).collect();
-    Ok(Run { benchmarks, testbed, lints: lints.into_iter().collect(), ..Run::default() })
+    Ok(Run { benchmarks, testbed, lints, ..Run::default() })
+}
+
+/// The lines `key: value` so far.
+#[derive(Default)]
+struct Configuration {
+    /// Those that `go test` writes.
+    go: BTreeMap<String, String>,
+    own: BTreeMap<String, String>,
+    /// How often one of these got another value: what follows is another experiment, as for benchstat.
+    changes: usize,
+    last_changed: String,
+    /// The file has results of two machines.
+    machines: Option<Lint>,
+}
+
+impl Configuration {
+    /// Takes the line if it is one of configuration.
+    fn read_line(&mut self, line: &str) -> Result<(), &'static str> {
+        let Some((key, value)) = line.split_once(':') else { return Ok(()) };
+        let is_key = key.starts_with(char::is_lowercase)
+            && !key.contains(|c: char| c.is_whitespace() || c.is_uppercase());
+        if !is_key || !(value.is_empty() || value.starts_with([' ', '\t'])) {
+            return Ok(());
+        }
+        let value = carried(value.trim())?;
+        let known = match key {
+            "goos" | "goarch" | "pkg" | "cpu" => &mut self.go,
+            _ if self.own.len() < MAX_UNITS || self.own.contains_key(key) => &mut self.own,
+            _ => return Ok(()),
+        };
+        let before =
+            known.insert(carried(key)?.to_owned(), value.to_owned()).filter(|before| before != value);
+        let Some(before) = before else { return Ok(()) };
+        match key {
+            // It is in the names.
+            "pkg" => {}
+            "goos" | "goarch" | "cpu" => {
+                let detail = format!("{key}: {} / {} in one file", short(&before), short(value));
+                self.machines = Some(Lint::new(LintCode::TestbedMismatch, detail));
+            }
+            _ => {
+                self.changes += 1;
+                self.last_changed = key.to_owned();
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The test binary did not run to its end, so any of its benchmarks may lack repetitions.
@@ -95,18 +153,10 @@ fn failure(line: &str) -> Option<&str> {
     name.starts_with("Benchmark").then_some(name)
 }
 
-/// `goos: linux`, of the keys that `go test` writes; people add others, which are theirs.
-fn configure(line: &str, config: &mut BTreeMap<String, String>) -> Result<(), &'static str> {
-    if let Some((key @ ("goos" | "goarch" | "pkg" | "cpu"), value)) = line.split_once(':') {
-        config.insert(key.to_owned(), carried(value.trim())?.to_owned());
-    }
-    Ok(())
-}
-
 impl BenchfmtRows {
     fn take(&mut self, rest: &[&str]) -> Result<(), String> {
         let [iterations, values @ ..] = rest else { return Err("a result without values".to_owned()) };
-        if iterations.parse::<u64>().is_err() {
+        if !iterations.parse::<u64>().is_ok_and(|iterations| iterations > 0) {
             return Err(format!("expected a count of iterations, found `{}`", short(iterations)));
         }
         if values.is_empty() || values.len() % 2 != 0 {
@@ -133,6 +183,10 @@ impl BenchfmtRows {
         for (unit, values) in self.units {
             let (metric, scale) = metric(&unit);
             processes(&mut benchmark, metric, scale, vec![values]);
+        }
+        if let Some(key) = self.reconfigured {
+            let detail = format!("some of its lines stand below another `{key}:`");
+            benchmark.lints.push(Lint::new(LintCode::DuplicateName, detail));
         }
         if self.cut {
             benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));

@@ -2,14 +2,16 @@
 //! measurement becomes a lint.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::model::{
     Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Process,
-    Series, Stage, Summary, Unit,
+    Series, Stage, Summary, Testbed, Unit,
 };
 
 use super::join;
+use super::limit::has_room;
+use super::stated::{contradict, is_ordered};
 
 /// Nanoseconds in each unit of time that tools print.
 pub(super) fn time_unit(name: &str) -> Option<f64> {
@@ -28,6 +30,12 @@ pub(super) fn time_unit(name: &str) -> Option<f64> {
 pub(super) fn carried(name: &str) -> Result<&str, &'static str> {
     const LONGEST: usize = 1024;
     if name.len() > LONGEST { Err("a name of more than 1024 bytes that many rows share") } else { Ok(name) }
+}
+
+/// A machine by what a foreign file states about it; `None` where it states nothing.
+pub(super) fn testbed(facts: BTreeMap<String, String>) -> Option<Testbed> {
+    let id = facts.values().map(String::as_str).collect::<Vec<_>>().join("/");
+    (!facts.is_empty()).then_some(Testbed { id, facts, notes: BTreeMap::new() })
 }
 
 /// A metric of a tool's own.
@@ -103,6 +111,12 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
             if main && summary.n == Some(1) {
                 benchmark.lints.push(Lint::new(LintCode::SingleRepetition, "one repetition"));
             }
+            if !is_ordered(&summary) {
+                contradict(
+                    benchmark,
+                    format!("{}: a mean or median is not within its extremes", metric.name),
+                );
+            }
             let series = Series::Summaries(vec![summary]);
             benchmark.metrics.push(MetricSeries { metric, series });
             return;
@@ -131,14 +145,26 @@ pub(super) struct ByName {
 }
 
 impl ByName {
+    /// For tools that add a row to their file each time they run.
     pub(super) fn push(&mut self, benchmark: Benchmark) {
         match self.index.get(&benchmark.name) {
             Some(&at) => join::merge_benchmark(&mut self.benchmarks[at], benchmark, "a later row"),
-            None => {
+            None if has_room(self.benchmarks.len()) => {
                 self.index.insert(benchmark.name.clone(), self.benchmarks.len());
                 self.benchmarks.push(benchmark);
             }
+            None => {}
         }
+    }
+
+    /// For tools that write a benchmark once: a name that comes again is another benchmark's, or another run's.
+    pub(super) fn push_once(&mut self, mut benchmark: Benchmark) {
+        if self.index.contains_key(&benchmark.name) {
+            benchmark
+                .lints
+                .push(Lint::new(LintCode::DuplicateName, "several results of one file have this name"));
+        }
+        self.push(benchmark);
     }
 
     pub(super) fn finish(mut self) -> Vec<Benchmark> {

@@ -30,6 +30,9 @@ pub enum IngestError {
     /// Well-formed, and without a single result: comparing it would pass vacuously.
     #[error("find a result in {label} (read as {format})")]
     NoResults { label: String, format: Format },
+    /// More benchmarks than can be compared in the memory of most machines.
+    #[error("read {label}: it has more than {limit} benchmarks")]
+    TooManyBenchmarks { label: String, limit: usize },
     /// benchgate's own file holds several sides and the caller wanted one.
     #[error("choose a side of {label}: it holds {sides}")]
     SeveralSides { label: String, sides: String },

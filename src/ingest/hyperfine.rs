@@ -7,6 +7,7 @@ use crate::model::{Benchmark, Metric, Run, Stage, Summary};
 use super::build::{ByName, fail, processes, summary};
 use super::error::LineFault;
 use super::json::{Value, parse};
+use super::stated::{check_count, check_mean};
 
 #[derive(Deserialize)]
 struct HyperfineFile {
@@ -37,16 +38,23 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: HyperfineFile = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
-    file.results.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push(benchmark));
+    file.results.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
 fn benchmark(command: HyperfineCommand) -> Benchmark {
-    let mut benchmark = Benchmark::new(&command.command);
-    for (name, value) in &command.parameters {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        benchmark.labels.insert(name.clone(), value);
+    let parameters = || {
+        let text =
+            |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        command.parameters.iter().map(move |(name, value)| (name.clone(), text(value)))
+    };
+    let mut name = command.command.clone();
+    // With `-n`, one name may stand for several values of a parameter.
+    for (parameter, value) in parameters().filter(|(_, value)| !has_word(&command.command, value)) {
+        name.push_str(&format!("/{parameter}={value}"));
     }
+    let mut benchmark = Benchmark::new(name);
+    benchmark.labels.extend(parameters());
     // `--ignore-failure` keeps the times of runs that failed.
     let failed = command.exit_codes.iter().filter(|code| **code != Some(0)).count();
     if failed > 0 {
@@ -56,7 +64,12 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
     }
     match command.times.filter(|times| !times.is_empty()) {
         Some(times) => {
-            let each = times.into_iter().map(|time| vec![time.unwrap_or(f64::NAN)]).collect();
+            let times: Vec<f64> = times.into_iter().map(|time| time.unwrap_or(f64::NAN)).collect();
+            check_mean(&mut benchmark, Some(command.mean.0), &times);
+            // Old releases keep no exit codes.
+            let codes = Some(command.exit_codes.len() as u64).filter(|codes| *codes > 0);
+            check_count(&mut benchmark, codes, times.len(), "times");
+            let each = times.into_iter().map(|time| vec![time]).collect();
             processes(&mut benchmark, Metric::LATENCY, 1e9, each);
         }
         None => {
@@ -80,4 +93,14 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
         processes(&mut benchmark, Metric::PEAK_HOST_MEMORY, 1.0, each);
     }
     benchmark
+}
+
+/// Whether a parameter's value stands in the command as a word: `8` in `conv --threads 8`, not in `resnet18`.
+fn has_word(command: &str, value: &str) -> bool {
+    let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '.' | '_'));
+    !value.is_empty()
+        && command.match_indices(value).any(|(at, _)| {
+            let (before, after) = (&command[..at], &command[at + value.len()..]);
+            is_end(before.chars().next_back()) && is_end(after.chars().next())
+        })
 }

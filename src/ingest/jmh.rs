@@ -9,11 +9,16 @@ use crate::model::{Benchmark, Lint, LintCode, Metric, Run, Stage, Summary, Unit}
 use super::build::{ByName, fail, own_metric, processes, summary, time_unit};
 use super::error::LineFault;
 use super::json::{Value, parse};
+use super::stated::{check_count, check_mean};
 
 #[derive(Deserialize)]
 struct JmhEntry {
     benchmark: String,
     mode: String,
+    threads: Option<u64>,
+    forks: Option<u64>,
+    #[serde(rename = "measurementIterations")]
+    iterations: Option<u64>,
     params: Option<BTreeMap<String, String>>,
     #[serde(rename = "primaryMetric")]
     primary: Primary,
@@ -34,7 +39,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: Vec<JmhEntry> = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
-    file.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push(benchmark));
+    file.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
@@ -42,6 +47,10 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     let mut name = format!("{}/{}", entry.benchmark, entry.mode);
     for (param, value) in entry.params.iter().flatten() {
         name.push_str(&format!("/{param}={value}"));
+    }
+    // JMH's own default goes without saying.
+    if let Some(threads) = entry.threads.filter(|threads| *threads != 1) {
+        name.push_str(&format!("/threads={threads}"));
     }
     let mut benchmark = Benchmark::new(name);
     benchmark.labels.insert("mode".to_owned(), entry.mode);
@@ -59,6 +68,13 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         .map(|fork| fork.iter().map(|score| score.unwrap_or(f64::NAN)).collect())
         .collect();
     if !forks.is_empty() {
+        // Zero forks measure in JMH's own process, once.
+        check_count(&mut benchmark, entry.forks.map(|forks| forks.max(1)), forks.len(), "forks");
+        let short = forks.iter().map(Vec::len).find(|length| Some(*length as u64) != entry.iterations);
+        if let Some(short) = short {
+            check_count(&mut benchmark, entry.iterations, short, "iterations of a fork");
+        }
+        check_mean(&mut benchmark, Some(entry.primary.score.0), &forks.concat());
         processes(&mut benchmark, metric, scale, forks);
     } else if entry.primary.score.0.is_nan() {
         fail(&mut benchmark, Stage::Benchmark, "the score is NaN and no iteration was kept");

@@ -7,6 +7,8 @@ use crate::model::{
     Verification, VerifyCode, quantile,
 };
 
+use super::{IngestError, limit};
+
 /// Joins runs one at a time, so that only samples are held and never a second file's bytes.
 #[derive(Debug, Default)]
 pub struct Joiner {
@@ -23,7 +25,10 @@ impl Joiner {
     }
 
     /// Adds one more file as one more process (or several, where the file knows them).
-    pub fn push(&mut self, run: Run) {
+    ///
+    /// # Errors
+    /// More benchmarks than a result may have.
+    pub fn push(&mut self, run: Run) -> Result<(), IngestError> {
         self.files += 1;
         let label = run.origin.label.clone();
         let Some(joined) = &mut self.joined else {
@@ -31,7 +36,7 @@ impl Joiner {
             self.index = names.map(|(at, benchmark)| (benchmark.name.clone(), at)).collect();
             self.seen_in = vec![1; run.benchmarks.len()];
             self.joined = Some(run);
-            return;
+            return Ok(());
         };
         merge_run(joined, &run);
         for benchmark in run.benchmarks {
@@ -41,12 +46,14 @@ impl Joiner {
                     merge_benchmark(&mut joined.benchmarks[at], benchmark, &label);
                 }
                 None => {
+                    limit::check(joined.benchmarks.len() + 1, &label)?;
                     self.index.insert(benchmark.name.clone(), joined.benchmarks.len());
                     self.seen_in.push(1);
                     joined.benchmarks.push(benchmark);
                 }
             }
         }
+        Ok(())
     }
 
     /// The joined run; `None` when no file was added.
@@ -65,12 +72,15 @@ impl Joiner {
 }
 
 /// Joins the files of one side as its processes; `None` for no files.
-pub fn join(runs: impl IntoIterator<Item = Run>) -> Option<Run> {
+///
+/// # Errors
+/// More benchmarks than a result may have.
+pub fn join(runs: impl IntoIterator<Item = Run>) -> Result<Option<Run>, IngestError> {
     let mut joiner = Joiner::new();
     for run in runs {
-        joiner.push(run);
+        joiner.push(run)?;
     }
-    joiner.finish()
+    Ok(joiner.finish())
 }
 
 fn processes(benchmark: &Benchmark) -> usize {
@@ -106,6 +116,12 @@ fn merge_run(joined: &mut Run, next: &Run) {
         }
     }
     kept.cpu_scaling_enabled = kept.cpu_scaling_enabled.max(other.cpu_scaling_enabled);
+    if let (Some(one), Some(two)) = (kept.num_cpus, other.num_cpus)
+        && one != two
+    {
+        let detail = format!("files of one side come from machines of {one} and {two} processors");
+        add_lint(&mut joined.lints, Lint::new(LintCode::TestbedMismatch, detail));
+    }
     kept.num_cpus = match (kept.num_cpus, other.num_cpus) {
         (Some(one), Some(two)) => Some(one.min(two)),
         (one, two) => one.or(two),
@@ -125,6 +141,9 @@ fn add_lint(lints: &mut Vec<Lint>, lint: Lint) {
 }
 
 pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str) {
+    if let Some(axis) = kept.differing_axis(&next) {
+        add_lint(&mut kept.lints, Lint::new(LintCode::DuplicateName, axis));
+    }
     for lint in next.lints {
         add_lint(&mut kept.lints, lint);
     }

@@ -1,5 +1,6 @@
 //! The suites' own `latency.csv` and `iree_latency.csv`: `timestamp, model, device or target, time`.
 //!
+//! Other columns are axes of the experiment (`batch`), unless they number the rows or measure something else.
 //! The time is in milliseconds unless the header says otherwise; instead of it stands `error` or
 //! `unsupported`. Runs append, so every row of a name is one more process.
 
@@ -9,8 +10,9 @@ use crate::model::{
     Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Stage,
 };
 
-use super::build::{fail, time_unit};
+use super::build::{carried, fail, time_unit};
 use super::error::{LineFault, line_fault};
+use super::limit::has_room;
 use super::text::lines;
 
 /// What one name's rows hold together.
@@ -24,12 +26,13 @@ struct LatencyRows {
     not_finite: u64,
 }
 
-/// Where the four columns stand.
-#[derive(Clone, Copy)]
+/// Where the columns stand.
 struct LatencyColumns {
     model: usize,
     target: usize,
     time: usize,
+    /// By their names; their values are part of a benchmark's name.
+    axes: Vec<(usize, String)>,
     count: usize,
     /// Nanoseconds in the unit of the time column.
     scale: f64,
@@ -58,10 +61,14 @@ fn header(line: &str) -> Option<LatencyColumns> {
         cells.iter().enumerate().find_map(|(at, cell)| Some((at, scale(&header_words(cell))?)))
     };
     let (time, scale) = named(time_scale).or_else(|| named(milliseconds))?;
+    let (model, target) = (find(&["model"])?, find(&["device", "target", "backend"])?);
+    let axes = cells.iter().enumerate();
+    let axes = axes.filter(|(at, cell)| ![model, target, time].contains(at) && is_axis(&header_words(cell)));
     Some(LatencyColumns {
-        model: find(&["model"])?,
-        target: find(&["device", "target", "backend"])?,
+        model,
+        target,
         time,
+        axes: axes.map(|(at, cell)| (at, cell.clone())).collect(),
         count: cells.len(),
         scale,
     })
@@ -90,9 +97,77 @@ fn milliseconds(words: &[&str]) -> Option<f64> {
     }
 }
 
+/// Columns that number or date the rows of one experiment.
+const BOOKKEEPING: [&str; 24] = [
+    "timestamp",
+    "date",
+    "datetime",
+    "run",
+    "runs",
+    "iteration",
+    "iterations",
+    "iter",
+    "repetition",
+    "repeat",
+    "rep",
+    "trial",
+    "round",
+    "sample",
+    "index",
+    "idx",
+    "id",
+    "pid",
+    "commit",
+    "sha",
+    "host",
+    "hostname",
+    "note",
+    "notes",
+];
+
+/// Words that end or begin the names of columns with other measurements.
+const MEASURED: [&str; 26] = [
+    "mean",
+    "avg",
+    "average",
+    "median",
+    "std",
+    "stddev",
+    "p50",
+    "p90",
+    "p95",
+    "p99",
+    "mb",
+    "mib",
+    "gb",
+    "gib",
+    "kb",
+    "bytes",
+    "percent",
+    "pct",
+    "fps",
+    "qps",
+    "throughput",
+    "tflops",
+    "gflops",
+    "speedup",
+    "loss",
+    "accuracy",
+];
+
+/// Whether a column says what was measured, so that rows that differ in it are of different experiments. A column that
+/// is not known counts as one: its benchmarks then pair with nothing, where reading them as one would hide a change.
+fn is_axis(words: &[&str]) -> bool {
+    let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
+    let is_measured = |word: &str| MEASURED.contains(&word);
+    let numbers_rows = words.len() == 1 && BOOKKEEPING.contains(first);
+    let timed = matches!(*first, "time" | "latency") || time_unit(last).is_some();
+    !(numbers_rows || timed || is_measured(first) || is_measured(last))
+}
+
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut columns = LatencyColumns { model: 1, target: 2, time: 3, count: 4, scale: 1e6 };
+    let mut columns = LatencyColumns { model: 1, target: 2, time: 3, axes: Vec::new(), count: 4, scale: 1e6 };
     let mut list: Vec<LatencyRows> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
     for line in lines(text) {
@@ -101,6 +176,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         if let Some(found) = header(line.text) {
             columns = found;
+            for (_, axis) in &columns.axes {
+                carried(axis).map_err(|what| line_fault(line.number, what))?;
+            }
             continue;
         }
         let cells: Vec<&str> =
@@ -113,9 +191,18 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         if model.is_empty() || target.is_empty() {
             return Err(line_fault(line.number, "a row without a model or a device"));
         }
-        let name = format!("{model}/{target}");
+        let axes = || columns.axes.iter().map(|(at, axis)| (axis, cells[*at]));
+        let mut name = format!("{model}/{target}");
+        for (axis, value) in axes() {
+            name.push_str(&format!("/{axis}={value}"));
+        }
+        if !index.contains_key(&name) && !has_room(list.len()) {
+            break;
+        }
         let at = *index.entry(name).or_insert_with_key(|name| {
-            list.push(LatencyRows::new(name, model, target));
+            let mut rows = LatencyRows::new(name, model, target);
+            rows.benchmark.labels.extend(axes().map(|(axis, value)| (axis.clone(), value.to_owned())));
+            list.push(rows);
             list.len() - 1
         });
         let rows = &mut list[at];

@@ -25,10 +25,12 @@ mod join;
 mod json;
 mod json_scan;
 mod latency_csv;
+mod limit;
 mod nvbench;
 mod pytest_benchmark;
 mod read;
 mod run_json;
+mod stated;
 mod text;
 mod torchbench;
 
@@ -39,4 +41,5 @@ pub use export::{Appended, ExportFormat, ExportedRun, appended, export};
 pub use format::Format;
 pub use iree_profile::kernels;
 pub use join::{Joiner, join};
+pub use limit::MOST_BENCHMARKS;
 pub use read::{read, read_detected, read_in_pieces, read_sides};

@@ -1,13 +1,13 @@
 //! NVIDIA nvbench's `--json`: every state of every benchmark with summaries by tag. Its samples are in
 //! binary files next to the JSON, so only summaries are read. Numbers are written as strings.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Deserialize;
 
 use crate::model::{Benchmark, Better, Metric, Outcome, Run, Stage, Summary, Unit};
 
-use super::build::{ByName, carried, fail, own_metric, summary};
+use super::build::{ByName, carried, fail, own_metric, summary, testbed};
 use super::error::{LineFault, line_fault};
 use super::json::{Value, parse};
 
@@ -40,6 +40,9 @@ impl<T> Default for NullableList<T> {
 struct Device {
     id: i64,
     name: String,
+    /// Parts of one GPU have its name and fewer multiprocessors.
+    number_of_sms: Option<u64>,
+    ecc_state: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -91,10 +94,24 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     for entry in &file.benchmarks.0 {
         let name = carried(&entry.name).map_err(|what| line_fault(1, what))?;
         for state in &entry.states.0 {
-            benchmarks.push(benchmark(name, state, &devices));
+            benchmarks.push_once(benchmark(name, state, &devices));
         }
     }
-    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+    let testbed = testbed(facts(&file));
+    Ok(Run { benchmarks: benchmarks.finish(), testbed, ..Run::default() })
+}
+
+/// The devices that were measured: the file lists all that the program saw.
+fn facts(file: &NvbenchFile) -> BTreeMap<String, String> {
+    let states = file.benchmarks.0.iter().flat_map(|entry| &entry.states.0);
+    let used: BTreeSet<i64> = states.filter_map(|state| state.device).collect();
+    let fact = |device: &Device| {
+        let multiprocessors = device.number_of_sms.map(|count| format!(", {count} multiprocessors"));
+        let ecc = device.ecc_state.map(|on| if on { ", ECC" } else { ", no ECC" });
+        let text = [Some(device.name.as_str()), multiprocessors.as_deref(), ecc];
+        (format!("device {}", device.id), text.into_iter().flatten().collect())
+    };
+    file.devices.0.iter().filter(|device| used.contains(&device.id)).map(fact).collect()
 }
 
 fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchmark {

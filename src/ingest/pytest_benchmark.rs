@@ -1,13 +1,16 @@
 //! pytest-benchmark's JSON (`--benchmark-json`, `--benchmark-save`): rounds of one Python process, in
 //! seconds, with `data` or only their statistics.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::model::{Benchmark, Context, Metric, Run, Stage, Summary};
 
-use super::build::{ByName, fail, processes, summary};
+use super::build::{ByName, fail, processes, summary, testbed};
 use super::error::LineFault;
 use super::json::parse;
+use super::stated::{check_count, check_mean};
 
 #[derive(Deserialize)]
 struct PytestBenchmarkFile {
@@ -20,7 +23,32 @@ struct PytestBenchmarkFile {
 #[derive(Deserialize)]
 struct PytestMachine {
     node: Option<String>,
+    machine: Option<String>,
+    system: Option<String>,
+    release: Option<String>,
     cpu: Option<serde_json::Value>,
+}
+
+impl PytestMachine {
+    fn cpu(&self, key: &str) -> Option<&serde_json::Value> {
+        self.cpu.as_ref()?.get(key)
+    }
+
+    fn cpu_count(&self) -> Option<u32> {
+        self.cpu("count")?.as_u64()?.try_into().ok()
+    }
+
+    fn facts(&self) -> BTreeMap<String, String> {
+        let brand = self.cpu("brand_raw").or(self.cpu("brand")).and_then(serde_json::Value::as_str);
+        let facts = [
+            ("cpu", brand.map(str::to_owned)),
+            ("cpus", self.cpu_count().map(|count| count.to_string())),
+            ("arch", self.machine.clone()),
+            ("os", self.system.clone()),
+            ("kernel", self.release.clone()),
+        ];
+        facts.into_iter().filter_map(|(fact, value)| Some((fact.to_owned(), value?))).collect()
+    }
 }
 
 #[derive(Deserialize)]
@@ -53,19 +81,17 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: PytestBenchmarkFile = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
-    file.benchmarks.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push(benchmark));
-    let cpus = |machine: &PytestMachine| {
-        let count = machine.cpu.as_ref()?.get("count")?.as_u64()?;
-        u32::try_from(count).ok()
-    };
+    file.benchmarks.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
+    let machine = file.machine_info;
+    let testbed = machine.as_ref().and_then(|machine| testbed(machine.facts()));
     let context = Context {
         date: file.datetime,
-        num_cpus: file.machine_info.as_ref().and_then(cpus),
-        host_name: file.machine_info.and_then(|machine| machine.node),
+        num_cpus: machine.as_ref().and_then(PytestMachine::cpu_count),
+        host_name: machine.and_then(|machine| machine.node),
         ..Context::default()
     };
     let commit = file.commit_info.and_then(|commit| commit.id);
-    Ok(Run { benchmarks: benchmarks.finish(), context, commit, ..Run::default() })
+    Ok(Run { benchmarks: benchmarks.finish(), context, testbed, commit, ..Run::default() })
 }
 
 fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
@@ -82,7 +108,9 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
     };
     match stats.data.filter(|data| !data.is_empty()) {
         Some(data) => {
-            let samples = data.into_iter().map(|round| round.unwrap_or(f64::NAN)).collect();
+            let samples: Vec<f64> = data.into_iter().map(|round| round.unwrap_or(f64::NAN)).collect();
+            check_count(&mut benchmark, stats.rounds, samples.len(), "rounds");
+            check_mean(&mut benchmark, stats.mean, &samples);
             processes(&mut benchmark, Metric::LATENCY, 1e9, vec![samples]);
         }
         None if stats.mean.is_none() && stats.median.is_none() => {

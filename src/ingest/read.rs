@@ -2,13 +2,14 @@
 
 use std::io::Read;
 
-use crate::model::{Origin, Run, SideName, excerpt};
+use crate::model::{Lint, LintCode, Origin, Run, SideName, excerpt};
 
 use super::error::{LineFault, line_of};
-use super::text::utf8;
+use super::limit::MOST_BENCHMARKS;
+use super::text::{crash, utf8};
 use super::{
     Format, IngestError, asv, benchfmt, compile_benchmark, conv_library, criterion, detect, google_benchmark,
-    hyperfine, iree_run_module, jmh, latency_csv, nvbench, pytest_benchmark, run_json, torchbench,
+    hyperfine, iree_run_module, jmh, latency_csv, limit, nvbench, pytest_benchmark, run_json, torchbench,
 };
 
 /// Bytes that show a file's format.
@@ -25,6 +26,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         Format::RunJson => {
             let mut sides = run_json::read(bytes, label)?;
             let (_, run) = sides.pop().ok_or_else(no_results)?;
+            limit::check(run.benchmarks.len(), label)?;
             if sides.is_empty() {
                 return Ok(run);
             }
@@ -63,8 +65,27 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     if run.benchmarks.is_empty() {
         return Err(no_results());
     }
+    limit::check(run.benchmarks.len(), label)?;
+    if is_log(format)
+        && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput)
+        && let Some(line) = crash(text()?)
+    {
+        run.lints.push(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(line, 80))));
+    }
     run.origin = Origin { format: format.to_string(), label: label.to_owned() };
     Ok(run)
+}
+
+/// Whether a format is what a program prints while it runs, where the last thing it prints may be that it crashed.
+fn is_log(format: Format) -> bool {
+    matches!(
+        format,
+        Format::GoogleBenchmarkConsole
+            | Format::GoogleBenchmarkCsv
+            | Format::IreeRunModule
+            | Format::ConvLibrary
+            | Format::Benchfmt
+    )
 }
 
 /// Reads a large file without holding all of it in memory. `None` where its format is not one that is read in pieces, or
@@ -78,7 +99,7 @@ pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
     }
     let mut run = google_benchmark::read_pieces(head, &mut source)?;
     run.origin = Origin { format: format.to_string(), label: label.to_owned() };
-    (!run.benchmarks.is_empty()).then_some(run)
+    (!run.benchmarks.is_empty() && run.benchmarks.len() <= MOST_BENCHMARKS).then_some(run)
 }
 
 /// As [`read`], in the format that the content shows.
@@ -96,6 +117,7 @@ pub fn read_sides(
         return Ok(vec![(None, read(bytes, format, label)?)]);
     }
     let sides = run_json::read(bytes, label)?;
+    limit::check(sides.iter().map(|(_, run)| run.benchmarks.len()).sum(), label)?;
     Ok(sides.into_iter().map(|(side, run)| (Some(side), run)).collect())
 }
 

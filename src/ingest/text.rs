@@ -1,4 +1,4 @@
-//! Bytes to text: UTF-8 checked once, the byte-order mark taken off, lines numbered.
+//! Bytes to text: UTF-8 checked once, the byte-order mark taken off, lines numbered; and the lines that a crash leaves.
 
 use super::IngestError;
 use super::error::line_of;
@@ -29,4 +29,93 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
         let text = raw.strip_suffix('\n').unwrap_or(raw);
         Line { number, text: text.strip_suffix('\r').unwrap_or(text), terminated }
     })
+}
+
+/// How lines begin that runtimes and shells print of a program that crashed.
+const CRASH_STARTS: [&str; 15] = [
+    "terminate called ",
+    "terminating due to ",
+    "libc++abi: ",
+    "double free or corruption",
+    "free(): ",
+    "malloc(): ",
+    "munmap_chunk(): ",
+    "corrupted size vs. prev_size",
+    "*** stack smashing detected",
+    "*** buffer overflow detected",
+    "fatal error: ",
+    "Fatal Python error: ",
+    "Traceback (most recent call last)",
+    "PLEASE submit a bug report to ",
+    "zsh: ",
+];
+
+/// What lines contain that the runtimes of C, C++ and Rust and sanitizers print of a crash.
+const CRASH_PARTS: [&str; 6] = [
+    "(core dumped)",
+    "Sanitizer: ",
+    "Sanitizer:DEADLYSIGNAL",
+    ": runtime error: ",
+    " panicked at ",
+    " Check failed: ",
+];
+
+/// The names of the signals that end a program, as a shell prints them.
+const SIGNALS: [&str; 9] = [
+    "Segmentation fault",
+    "Aborted",
+    "Killed",
+    "Bus error",
+    "Illegal instruction",
+    "Floating point exception",
+    "Trace/breakpoint trap",
+    "Terminated",
+    "Bad system call",
+];
+
+/// The first line that says that the program which wrote a log crashed.
+pub(super) fn crash(text: &str) -> Option<&str> {
+    // Rows of results are most of a large file.
+    let is_row = |line: &&str| line.starts_with('"') || line.starts_with("Benchmark");
+    lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).find(|line| is_crash(line))
+}
+
+fn is_crash(line: &str) -> bool {
+    // `Killed`, `Aborted (core dumped)`, `run.sh: line 3:  4711 Killed   ./bench`
+    let ended_by = |signal: &&str| match line.split_once(*signal) {
+        Some(("", rest)) => rest.is_empty() || rest.starts_with([' ', ':']),
+        Some((before, _)) => before.contains(": line ") && before.ends_with(' '),
+        None => false,
+    };
+    SIGNALS.iter().any(ended_by)
+        || CRASH_STARTS.iter().any(|start| line.starts_with(start))
+        || CRASH_PARTS.iter().any(|part| line.contains(part))
+        || (line.contains("Assertion ") && line.ends_with("failed."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_a_crash_leaves_are_found() {
+        for line in [
+            "Segmentation fault",
+            "Segmentation fault (core dumped)",
+            "run.sh: line 3:  4711 Killed                  ./bench",
+            "Aborted",
+            "zsh: segmentation fault  ./bench",
+            "terminate called after throwing an instance of 'std::bad_alloc'",
+            "==4711==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010",
+            "bench: bench.cc:12: int main(): Assertion `n > 0' failed.",
+            "thread 'main' panicked at src/main.rs:2:5:",
+        ] {
+            assert_eq!(crash(&format!("BM_a 1 ns 1 ns 1\n{line}\n")), Some(line));
+        }
+        for line in
+            ["BM_Aborted 1 ns 1 ns 1", "0 jobs were Killed", "Running ./bench", "PASS", "ok  a/b 1.2s"]
+        {
+            assert_eq!(crash(line), None, "{line}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ use crate::model::{
 use super::build::{ByName, fail, own_metric, processes};
 use super::error::LineFault;
 use super::json::{parse_stream, unique_map};
+use super::stated::{agree, check_count, contradict};
 
 /// Repetitions that compile and warm up.
 const WARMUP: usize = 3;
@@ -131,11 +132,33 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
         }
         None => {}
     }
+    check_totals(&mut benchmark, &line);
     add_metrics(&mut benchmark, &line.metrics, line.warmup_repetitions.unwrap_or(WARMUP));
     if benchmark.metric(&Metric::LATENCY.name).is_none() && benchmark.lints.is_empty() {
         fail(&mut benchmark, Stage::Benchmark, "no `per_iter_time` and no `total_time`");
     }
     Ok(benchmark)
+}
+
+/// The runner divides each total by the iterations of a run.
+fn check_totals(benchmark: &mut Benchmark, line: &TorchbenchLine) {
+    let list = |name: &str| match line.metrics.get(name) {
+        Some(TorchbenchMetric::Many(values)) => Some(values),
+        _ => None,
+    };
+    let (Some(totals), Some(each), Some(iterations)) =
+        (list("total_time"), list("per_iter_time"), line.iterations_per_run)
+    else {
+        return;
+    };
+    check_count(benchmark, Some(totals.len() as u64), each.len(), "values of `per_iter_time`");
+    let fits = |(total, each): (&Option<f64>, &Option<f64>)| match (total, each) {
+        (Some(total), Some(each)) => agree(*total, each * iterations as f64),
+        _ => true,
+    };
+    if !totals.iter().zip(each).all(fits) {
+        contradict(benchmark, format!("`total_time` is not `per_iter_time` times {iterations} iterations"));
+    }
 }
 
 fn verify(benchmark: &mut Benchmark, code: Option<&str>) -> Result<(), String> {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::{Lint, Metric, Outcome, Profile, Series, Telemetry, Verification};
+use super::{Lint, Metric, Outcome, Profile, Series, Telemetry, Verification, excerpt};
 
 /// The name that pairs a benchmark of one run with the same benchmark of another:
 /// `model/target/function` in benchgate's own runs, the tool's own name in foreign files.
@@ -95,6 +95,26 @@ pub struct Benchmark {
     pub compiler: BTreeMap<String, u64>,
 }
 
+/// Characters of a label in a finding.
+const LONGEST_VALUE: usize = 80;
+
+/// Whether a label tells experiments apart that have one name. Others are in the name, describe a process, or say how
+/// benchgate made a module.
+fn is_axis(label: &str) -> bool {
+    !matches!(
+        label,
+        "timestamp"
+            | "label"
+            | "group"
+            | "lowering"
+            | "exporter"
+            | "torchbench"
+            | "target"
+            | "device"
+            | "backend"
+    )
+}
+
 impl Benchmark {
     /// A measured benchmark with nothing known but its name.
     pub fn new(name: impl AsRef<str>) -> Self {
@@ -109,6 +129,22 @@ impl Benchmark {
             telemetry: Vec::new(),
             profile: None,
             compiler: BTreeMap::new(),
+        }
+    }
+
+    /// An axis of the experiment in which the other result of this name differs, as `batch: 1 / 2`.
+    pub fn differing_axis(&self, other: &Self) -> Option<String> {
+        let axes = self.labels.iter().filter(|(axis, _)| is_axis(axis));
+        let mut differing = axes.filter_map(|(axis, one)| Some((axis, one, other.labels.get(axis)?)));
+        let (axis, one, two) = differing.find(|(_, one, two)| one != two)?;
+        Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
+    }
+
+    /// Gives it the name of another experiment, to be compared with that: where they differ is known.
+    pub fn rename(&mut self, name: BenchmarkName) {
+        if self.name != name {
+            self.labels.retain(|axis, _| !is_axis(axis));
+            self.name = name;
         }
     }
 

@@ -119,13 +119,13 @@ lint_codes! {
         "Read the error message in that row; a wrong input shape is the usual cause.";
     Contradictory "contradictory" Error,
         "The numbers contradict what else is known about the row, so at least one of the two is wrong.",
-        "Measure both sides again; if it stays, compare the recorded artifact hashes and units with what really ran.";
+        "Measure both sides again without editing or cutting the tool's files; if it stays, compare the recorded artifact hashes and units with what really ran.";
     SkippedRow "skipped-row" Inconclusive,
         "The tool skipped some of this row's repetitions, and what it skipped may be what is slow.",
         "Read the tool's message; measure again once nothing is skipped.";
-    DuplicateName "duplicate-name" Note,
-        "Several rows of one file carry the same name and are read as repetitions of one process.",
-        "Give every benchmark a unique name.";
+    DuplicateName "duplicate-name" Inconclusive,
+        "Results of one side carry the same name and come from different benchmarks, or may do so: what one of them lost, another can hide.",
+        "Give every benchmark a unique name. Compare several runs of one benchmark as several files: `benchgate compare 'base-*.json' 'head-*.json'`.";
     RepeatedSamples "repeated-samples" Error,
         "Two benchmarks of one run carry the same samples to the last bit, so at least one was not measured.",
         "Measure again; make sure that two jobs do not share a work folder.";
@@ -151,8 +151,8 @@ lint_codes! {
         "The spread between processes was not measured; a declared or default value was used.",
         "Measure several processes a side, or run `benchgate noise`.";
     TruncatedInput "truncated-input" Inconclusive,
-        "The file ends without the end of this line, so its last number may be cut.",
-        "Let the tool finish writing, or end the last line with a newline.";
+        "The result is not complete: the file ends in the middle of a line, so its last number may be cut, or the program that wrote it crashed, failed or was interrupted.",
+        "Read the tool's log for a crash or a failed test and measure again; where nothing is missing, end the last line with a newline.";
     DroppedMetric "dropped-metric" Note,
         "A side metric of this row holds values that are not measurements, and was left out.",
         "Nothing to do where only the latency matters; otherwise look at the tool's log.";

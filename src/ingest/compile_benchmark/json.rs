@@ -8,6 +8,7 @@ use crate::model::{Benchmark, Metric, Run, Stage, Summary};
 use super::super::build::{ByName, carried, fail, processes, summary};
 use super::super::error::{LineFault, line_fault};
 use super::super::json::parse;
+use super::super::stated::check_mean;
 use super::named;
 
 #[derive(Deserialize)]
@@ -46,7 +47,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     }
     let mut benchmarks = ByName::default();
     for entry in &file.results {
-        benchmarks.push(benchmark(entry, &file));
+        benchmarks.push_once(benchmark(entry, &file));
     }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
@@ -60,7 +61,8 @@ fn benchmark(entry: &CompileBenchmarkEntry, file: &CompileBenchmarkFile) -> Benc
     }
     match (&entry.latencies_ms, entry.mean_latency_ms.or(entry.median_latency_ms)) {
         (Some(times), _) if !times.is_empty() => {
-            let samples = times.iter().map(|time| time.unwrap_or(f64::NAN)).collect();
+            let samples: Vec<f64> = times.iter().map(|time| time.unwrap_or(f64::NAN)).collect();
+            check_mean(&mut benchmark, entry.mean_latency_ms, &samples);
             processes(&mut benchmark, Metric::LATENCY, 1e6, vec![samples]);
         }
         (_, Some(_)) => {

@@ -78,7 +78,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
                     model = Some(named.to_owned());
                 }
                 let read = benchmark(row, columns, model.as_deref(), device.as_deref());
-                benchmarks.push(read.map_err(|what| line_fault(line.number, what))?);
+                benchmarks.push_once(read.map_err(|what| line_fault(line.number, what))?);
             }
         } else if table.is_some() && line.text.trim_start().starts_with('|') {
             return Err(line_fault(line.number, "a row of a table that does not end"));

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::{Benchmark, Context, Metric, MetricSeries, Outcome, Run, Series, Summary};
+use crate::model::{Benchmark, Consequence, Context, Metric, MetricSeries, Outcome, Run, Series, Summary};
 
 use super::{ExportedRun, count_benchmarks, several_processes};
 
 pub(super) fn write(run: &Run) -> ExportedRun {
     let mut rows = Vec::new();
     for (benchmark, family) in run.benchmarks.iter().zip(0u64..) {
-        push_rows(benchmark, family, &mut rows);
+        push_rows(run, benchmark, family, &mut rows);
     }
     let file = json!({ "context": context(&run.context), "benchmarks": rows });
     let mut bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
@@ -22,6 +22,9 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     }
     if run.benchmarks.iter().any(|benchmark| benchmark.verification.is_some()) {
         lost.push("the format has no place for verification".to_owned());
+    }
+    if run.testbed.is_some() {
+        lost.push("the format has no place for what identifies a machine".to_owned());
     }
     ExportedRun { bytes, lost }
 }
@@ -90,7 +93,7 @@ fn key(metric: &Metric) -> String {
     }
 }
 
-fn push_rows(benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
+fn push_rows(run: &Run, benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
     let marked = |flag: &str, message: &str, why: &str| {
         let mut row = head(benchmark, family, "", "iteration");
         row.insert(flag.to_owned(), true.into());
@@ -107,6 +110,14 @@ fn push_rows(benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
         Outcome::Skipped { reason } | Outcome::Unsupported { reason } => {
             return rows.push(marked("skipped", "skip_message", reason));
         }
+    }
+    let withheld = super::withheld(run, benchmark);
+    let why = withheld.map(|lint| format!("{}: {}", lint.code, lint.detail)).unwrap_or_default();
+    if withheld.is_some_and(|lint| lint.code.consequence() == Consequence::Error) {
+        return rows.push(marked("error_occurred", "error_message", &why));
+    }
+    if withheld.is_some() {
+        rows.push(marked("skipped", "skip_message", &why));
     }
     match benchmark.metric(&Metric::LATENCY.name).map(|latency| &latency.series) {
         Some(Series::Processes(_)) => samples(benchmark, family, rows),

@@ -9,7 +9,7 @@ mod run_json;
 
 pub use appended::{Appended, appended};
 
-use crate::model::{Benchmark, Run, Series};
+use crate::model::{Benchmark, Consequence, Lint, LintCode, Run, Series};
 
 /// A format that runs are written in, by the names that `--to` takes.
 #[derive(
@@ -52,6 +52,16 @@ fn why_unmeasured(benchmark: &Benchmark) -> String {
         || "no latency was measured".to_owned(),
         |lint| format!("{}: {}", lint.code, lint.detail),
     )
+}
+
+/// The finding that keeps a benchmark from passing, where a format of measurements alone would lose it. That something
+/// was measured once shows in any format.
+fn withheld<'a>(run: &'a Run, benchmark: &'a Benchmark) -> Option<&'a Lint> {
+    let lints =
+        benchmark.lints.iter().chain(&run.lints).filter(|lint| lint.code != LintCode::SingleRepetition);
+    lints
+        .max_by_key(|lint| lint.code.consequence())
+        .filter(|lint| lint.code.consequence() != Consequence::Note)
 }
 
 /// `3 benchmarks` and their first name, for a sentence about what was lost.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::{Benchmark, Metric, Outcome, Process, Run, Series};
+use crate::model::{Benchmark, Consequence, Metric, Outcome, Process, Run, Series};
 
 use super::{ExportedRun, count_benchmarks, only_summaries};
 
@@ -25,6 +25,9 @@ pub(super) fn write(run: &Run) -> ExportedRun {
             "the format keeps repetitions: {count} benchmarks (the first is {first}) have summaries only, of which the mean is kept"
         ));
     }
+    if run.testbed.is_some() {
+        lost.push("the format has no place for what identifies a machine".to_owned());
+    }
     ExportedRun { bytes, lost }
 }
 
@@ -37,6 +40,10 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
         }
         Outcome::Ok => None,
     };
+    let withheld = super::withheld(run, benchmark);
+    let is_error = withheld.is_some_and(|lint| lint.code.consequence() == Consequence::Error);
+    let error =
+        error.or_else(|| withheld.filter(|_| is_error).map(|lint| format!("{}: {}", lint.code, lint.detail)));
     if let Some(error) = error {
         return vec![line(run, benchmark, 0, json!({ "error": error }))];
     }
@@ -46,39 +53,38 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
         Series::Summaries(summaries) => summaries.len(),
         Series::Exact(_) => 1,
     });
-    (0..rounds)
-        .map(|at| {
-            let mut metrics = Map::new();
-            let mut repeat = 0;
-            for series in &benchmark.metrics {
-                let values: Vec<f64> = match &series.series {
-                    Series::Processes(processes) => processes.get(at).map_or(&[][..], samples).to_vec(),
-                    Series::Summaries(summaries) => {
-                        summaries.get(at).and_then(|s| s.mean.or(s.median)).into_iter().collect()
-                    }
-                    Series::Exact(value) => vec![*value],
-                };
-                let metric = series.metric.name.as_ref();
-                let seconds = series.metric.unit.as_str() == "ns";
-                let values: Vec<f64> = values
-                    .into_iter()
-                    .map(|value| if seconds { value / NANOSECONDS } else { value })
-                    .collect();
-                if metric == Metric::LATENCY.name {
-                    repeat = values.len();
-                    let total: Vec<f64> = values.iter().map(|value| value * f64::from(iterations)).collect();
-                    metrics.insert("total_time".to_owned(), json!(total));
-                    metrics.insert("per_iter_time".to_owned(), json!(values));
-                } else if metric != "total-time" {
-                    let suffix = if seconds && !metric.ends_with("-time") { "_time_s" } else { "" };
-                    // A key called `error` would turn the line into a failure.
-                    let prefix = if metric == "error" { "metric_" } else { "" };
-                    metrics.insert(format!("{prefix}{}{suffix}", metric.replace('-', "_")), json!(values));
+    // One process that was skipped keeps the others from passing, as the finding does.
+    let skipped = withheld.map(|_| line(run, benchmark, 0, json!({ "error": "SKIP" })));
+    let measured = (0..rounds).map(|at| {
+        let mut metrics = Map::new();
+        let mut repeat = 0;
+        for series in &benchmark.metrics {
+            let values: Vec<f64> = match &series.series {
+                Series::Processes(processes) => processes.get(at).map_or(&[][..], samples).to_vec(),
+                Series::Summaries(summaries) => {
+                    summaries.get(at).and_then(|s| s.mean.or(s.median)).into_iter().collect()
                 }
+                Series::Exact(value) => vec![*value],
+            };
+            let metric = series.metric.name.as_ref();
+            let seconds = series.metric.unit.as_str() == "ns";
+            let values: Vec<f64> =
+                values.into_iter().map(|value| if seconds { value / NANOSECONDS } else { value }).collect();
+            if metric == Metric::LATENCY.name {
+                repeat = values.len();
+                let total: Vec<f64> = values.iter().map(|value| value * f64::from(iterations)).collect();
+                metrics.insert("total_time".to_owned(), json!(total));
+                metrics.insert("per_iter_time".to_owned(), json!(values));
+            } else if metric != "total-time" {
+                let suffix = if seconds && !metric.ends_with("-time") { "_time_s" } else { "" };
+                // A key called `error` would turn the line into a failure.
+                let prefix = if metric == "error" { "metric_" } else { "" };
+                metrics.insert(format!("{prefix}{}{suffix}", metric.replace('-', "_")), json!(values));
             }
-            line(run, benchmark, repeat, Value::Object(metrics))
-        })
-        .collect()
+        }
+        line(run, benchmark, repeat, Value::Object(metrics))
+    });
+    measured.chain(skipped).collect()
 }
 
 /// Iterations of one repetition, where the file that was read said so.

@@ -13,6 +13,7 @@ use super::super::text::{Line, lines};
 use super::counters::{Counters, TableHeader};
 use super::preamble;
 use super::rows::{Families, GoogleBenchmarkRow, TimeUnit};
+use super::stated::Instance;
 
 /// Half a unit in the last printed place, as a share of the value, beyond which rounding alone is as large
 /// as half of the default floor of 1 %.
@@ -33,11 +34,11 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     let mut families = Families::default();
     let mut unread: Option<(u64, u64)> = None;
     let mut table: Option<TableHeader> = None;
-    let mut any_table = false;
+    let mut tables = 0;
     for line in lines(text) {
         let plain = without_colours(line.text);
         if is_header(&plain) {
-            any_table = true;
+            tables += 1;
             table = Some(TableHeader::parse(&plain));
             continue;
         }
@@ -50,6 +51,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
             table = None;
         } else if trimmed.bytes().all(|byte| byte == b'-') {
         } else if let Some(mut row) = read_row(trimmed, header) {
+            row.instance = Instance::of_table(tables);
             families.push(&mut row);
             if !line.terminated {
                 families.mark_last_as_cut();
@@ -61,7 +63,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
             unread = Some((unread.map_or(line.number, |(first, _)| first), count + 1));
         }
     }
-    if !any_table {
+    if tables == 0 {
         return Err(line_fault(1, "no table of Google Benchmark's"));
     }
     if let Some((first, count)) = unread {

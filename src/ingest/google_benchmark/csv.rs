@@ -11,6 +11,7 @@ use super::super::text::lines;
 use super::counters::MAX_COUNTERS;
 use super::preamble;
 use super::rows::{Families, GoogleBenchmarkRow, TimeUnit};
+use super::stated::Instance;
 use super::statistic::Statistic;
 
 /// How the header of every release begins.
@@ -51,6 +52,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(table.as_bytes());
     let mut columns: Vec<CsvColumn> = Vec::new();
     let mut families = Families::default();
+    let mut tables = 0;
     let mut record = csv::StringRecord::new();
     loop {
         let more = reader.read_record(&mut record).map_err(|error| {
@@ -69,9 +71,13 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
         } else if record.len() != columns.len() && !is_without_counters(&record, &columns) {
             let what = format!("{} fields where the header has {}", record.len(), columns.len());
             return Err(line_fault(line, what));
-        } else if record.get(0) != Some("name") {
+        } else if record.get(0) == Some("name") {
             // Files that were appended to repeat the header.
-            families.push(&mut read_row(&record, &columns, line)?);
+            tables += 1;
+        } else {
+            let mut row = read_row(&record, &columns, line)?;
+            row.instance = Instance::of_table(tables);
+            families.push(&mut row);
         }
     }
     // A cut inside a quoted last field parses as if the quote were closed; the newline proves the row whole.

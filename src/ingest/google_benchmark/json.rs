@@ -3,12 +3,14 @@
 
 use std::borrow::Cow;
 
-use crate::model::{Context, Run};
+use crate::model::{Context, Run, Testbed, excerpt};
 
+use super::super::build::testbed;
 use super::super::error::{BoxedFault, fault};
 use super::super::json_scan::{Scan, Scanner};
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow, RowKind, TimeUnit};
+use super::stated::Instance;
 use super::statistic::Statistic;
 
 /// Reads the whole file into context and benchmarks.
@@ -21,7 +23,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, BoxedFault> {
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
         match key.as_ref() {
-            "context" => run.context = context(&mut json)?,
+            "context" => context(&mut json, &mut run)?,
             "benchmarks" if seen_benchmarks => return Err(second_list(&json)),
             "benchmarks" => {
                 seen_benchmarks = true;
@@ -50,7 +52,7 @@ pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
     fault(json.at(), "`benchmarks` is in it twice")
 }
 
-pub(super) fn context(json: &mut Scanner<'_>) -> Scan<Context> {
+pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<()> {
     let mut context = Context::default();
     json.begin_object()?;
     let mut first = true;
@@ -69,11 +71,45 @@ pub(super) fn context(json: &mut Scanner<'_>) -> Scan<Context> {
             "aslr_enabled" => context.aslr_enabled = Some(json.boolean()?),
             "library_build_type" => context.library_build_type = Some(json.string()?.into_owned()),
             "library_version" => context.library_version = Some(json.string()?.into_owned()),
+            "caches" => run.testbed = machine(json)?,
             "load_avg" => context.load_avg = load_averages(json)?,
             _ => json.skip()?,
         }
     }
-    Ok(context)
+    run.context = context;
+    Ok(())
+}
+
+/// The machine by the sizes of its caches: the tool states nothing else about the processor than how many there are.
+fn machine(json: &mut Scanner<'_>) -> Scan<Option<Testbed>> {
+    /// Processors have fewer.
+    const MOST: usize = 32;
+    if json.peek()? != b'[' {
+        return json.skip().map(|()| None);
+    }
+    let mut caches = Vec::new();
+    json.begin_array()?;
+    let mut first = true;
+    while json.next_item(&mut first)? {
+        let (mut level, mut kind, mut size) = (None, None, None);
+        json.begin_object()?;
+        let mut first = true;
+        while let Some(key) = json.next_key(&mut first)? {
+            match key.as_ref() {
+                "level" => level = number_or_skip(json)?,
+                "size" => size = number_or_skip(json)?,
+                "type" if json.peek()? == b'"' => kind = Some(json.string()?.into_owned()),
+                _ => json.skip()?,
+            }
+        }
+        if let (Some(level), Some(kind), Some(size)) = (level, kind, size)
+            && caches.len() < MOST
+        {
+            caches.push(format!("L{level} {} {size} bytes", excerpt(&kind, 40)));
+        }
+    }
+    let facts = (!caches.is_empty()).then(|| ("caches".to_owned(), caches.join(", ")));
+    Ok(testbed(facts.into_iter().collect()))
 }
 
 /// The kernel gives three; more would be someone else's list.
@@ -113,17 +149,7 @@ enum Key {
 
 /// Keys that the tool writes and benchgate does not need; a user's counter can't have these names.
 fn is_bookkeeping(key: &str) -> bool {
-    matches!(
-        key,
-        "family_index"
-            | "per_family_instance_index"
-            | "threads"
-            | "aggregate_unit"
-            | "big_o"
-            | "cpu_coefficient"
-            | "real_coefficient"
-            | "rms"
-    )
+    matches!(key, "aggregate_unit" | "big_o" | "cpu_coefficient" | "real_coefficient" | "rms")
 }
 
 /// What a key of a row is to its reader.
@@ -131,6 +157,9 @@ fn is_bookkeeping(key: &str) -> bool {
 enum Meaning<'a> {
     Known(Key),
     Iterations,
+    Family,
+    InFamily,
+    Threads,
     Bookkeeping,
     Counter(Cow<'a, str>),
 }
@@ -164,6 +193,9 @@ impl<'a> KeyLayout<'a> {
         let meaning = match key.parse::<Key>() {
             Ok(known) => Meaning::Known(known),
             Err(_) if key == "iterations" => Meaning::Iterations,
+            Err(_) if key == "family_index" => Meaning::Family,
+            Err(_) if key == "per_family_instance_index" => Meaning::InFamily,
+            Err(_) if key == "threads" => Meaning::Threads,
             Err(_) if is_bookkeeping(&key) => Meaning::Bookkeeping,
             Err(_) => Meaning::Counter(key),
         };
@@ -184,6 +216,7 @@ pub(super) fn read_row<'a>(
     let start = json.at();
     row.counters.clear();
     (row.repetition, row.count, row.iterations) = (None, None, f64::NAN);
+    row.instance = Instance::UNKNOWN;
     (row.real, row.cpu) = (f64::NAN, None);
     (row.error, row.skipped, row.label, row.kind) = (None, None, None, RowKind::Unmarked);
     let (mut name, mut run_name, mut aggregate, mut unit) = (None, None, None, None);
@@ -201,6 +234,18 @@ pub(super) fn read_row<'a>(
                 // A user's counter may have the same name; then the count is unknown.
                 row.iterations = if has_iterations { f64::NAN } else { count };
                 has_iterations = true;
+                continue;
+            }
+            Meaning::Family => {
+                set(&mut row.instance.family, json)?;
+                continue;
+            }
+            Meaning::InFamily => {
+                set(&mut row.instance.in_family, json)?;
+                continue;
+            }
+            Meaning::Threads => {
+                set(&mut row.instance.threads, json)?;
                 continue;
             }
             Meaning::Bookkeeping => {
@@ -287,6 +332,16 @@ fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut GoogleBenchm
         return Err(fault(json.at(), format!("more than {MAX_COUNTERS} counters in one row")));
     }
     row.counters.push((key, value));
+    Ok(())
+}
+
+/// Takes a number of the tool's. A user's counter may have the same name; the tool's own stands first.
+fn set(place: &mut f64, json: &mut Scanner<'_>) -> Scan<()> {
+    if let Some(value) = number_or_skip(json)?
+        && place.is_nan()
+    {
+        *place = value;
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod json;
 mod pieces;
 mod preamble;
 mod rows;
+mod stated;
 mod statistic;
 mod summaries;
 

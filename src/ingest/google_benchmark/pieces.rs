@@ -159,7 +159,7 @@ impl Reader {
                 }
                 Some(key) => {
                     if key == "context" {
-                        self.run.context = context(json)?;
+                        context(json, &mut self.run)?;
                     } else {
                         json.skip()?;
                     }

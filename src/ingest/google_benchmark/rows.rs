@@ -9,7 +9,9 @@ use std::collections::HashMap;
 
 use crate::model::{Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Series, Stage};
 
+use super::super::limit::has_room;
 use super::counters::{MAX_COUNTERS, counter_metric};
+use super::stated::{Instance, StatedRepetitions};
 use super::statistic::Statistic;
 use super::summaries::{Aggregate, summarise};
 
@@ -58,6 +60,7 @@ pub(super) struct GoogleBenchmarkRow<'a> {
     pub count: Option<f64>,
     /// Of a repetition; NaN where it is unknown.
     pub iterations: f64,
+    pub instance: Instance,
     pub real: f64,
     pub cpu: Option<f64>,
     pub unit: TimeUnit<'a>,
@@ -77,6 +80,7 @@ impl Default for GoogleBenchmarkRow<'_> {
             repetition: None,
             count: None,
             iterations: f64::NAN,
+            instance: Instance::UNKNOWN,
             real: f64::NAN,
             cpu: None,
             unit: TimeUnit::Known(1.0),
@@ -142,6 +146,7 @@ struct Family {
     /// Iteration rows, good or bad.
     rows: u64,
     last_repetition: Option<f64>,
+    stated: StatedRepetitions,
     /// Of the first repetition.
     iterations: Option<f64>,
     /// Those of a later repetition were others, or unknown.
@@ -188,6 +193,9 @@ impl Families {
         }
         if let Some(&at) = self.index.get(name) {
             return at;
+        }
+        if !has_room(self.list.len()) {
+            return self.list.len() - 1;
         }
         self.list.push(Family { name: name.to_owned(), ..Family::default() });
         self.index.insert(name.to_owned(), self.list.len() - 1);
@@ -277,6 +285,9 @@ impl Families {
         };
         family.mixed_units |= *family.factor.get_or_insert(factor) != factor;
         family.coarse |= row.coarse;
+        // Only where repetitions are numbered, the other count is that of all.
+        let repetitions = row.count.filter(|_| row.repetition.is_some());
+        family.stated.repetition(row.instance, row.iterations, repetitions);
         let iterations = *family.iterations.get_or_insert(row.iterations);
         family.iterations_differ |= iterations != row.iterations;
         let real = row.real * factor;
@@ -326,8 +337,14 @@ impl Families {
         }
         self.last = at;
         let family = &mut self.list[at];
-        // The repetitions themselves are there; their summary adds nothing.
+        // The repetitions themselves are there; their summary must agree with them.
         if family.rows > 0 {
+            if let (TimeUnit::Known(factor), Statistic::Mean) = (&row.unit, statistic) {
+                // Few digits, or whole nanoseconds of old releases, say little about it.
+                let rounded = row.coarse || row.real < 100.0 && row.real.fract() == 0.0;
+                let mean = if rounded { f64::NAN } else { row.real * factor };
+                family.stated.mean(mean, row.count);
+            }
             return;
         }
         let factor = match (&row.unit, statistic) {
@@ -478,7 +495,15 @@ impl Family {
             // The tool prints all repetitions of a benchmark in its one unit.
             lint(LintCode::UnitMismatch, "the repetitions are in different units of time".to_owned());
         }
-        if self.duplicated {
+        let duplicated = self.duplicated || self.stated.has_several_benchmarks();
+        if !duplicated && self.errored + self.skipped == 0 {
+            // The tool divides the mean by the iterations of the first repetition.
+            let comparable = !self.iterations_differ && !self.coarse && self.real.len() as u64 == rows;
+            if let Some(detail) = self.stated.contradiction(rows, comparable.then_some(&self.real)) {
+                lint(LintCode::Contradictory, detail);
+            }
+        }
+        if duplicated {
             lint(LintCode::DuplicateName, format!("{rows} rows from several benchmarks of one name"));
         }
         if self.cpu_unusable {

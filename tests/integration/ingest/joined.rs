@@ -15,7 +15,7 @@ fn file(rows: &[(&str, f64)]) -> Run {
 
 #[test]
 fn every_file_of_a_side_is_one_more_process() {
-    let run = join([file(&[("a", 1.0)]), file(&[("a", 2.0)]), file(&[("a", 3.0)])]).unwrap();
+    let run = join([file(&[("a", 1.0)]), file(&[("a", 2.0)]), file(&[("a", 3.0)])]).unwrap().unwrap();
     let Series::Processes(processes) = &benchmark(&run, "a").metric("latency").unwrap().series else {
         panic!()
     };
@@ -29,7 +29,7 @@ fn one_failed_process_among_good_ones_fails_the_benchmark() {
     let failed = "{\"context\": {}, \"benchmarks\": [{\"name\": \"a\", \"run_type\": \"iteration\", \"error_occurred\": true, \"error_message\": \"no\"}]}";
     for order in [[0, 1], [1, 0]] {
         let files = [file(&[("a", 1.0)]), read(failed).unwrap()];
-        let run = join(order.map(|at| files[at].clone())).unwrap();
+        let run = join(order.map(|at| files[at].clone())).unwrap().unwrap();
         assert!(matches!(benchmark(&run, "a").outcome, Outcome::Failed { .. }));
         assert!(benchmark(&run, "a").metrics.is_empty());
     }
@@ -38,6 +38,7 @@ fn one_failed_process_among_good_ones_fails_the_benchmark() {
 #[test]
 fn a_benchmark_missing_from_some_files_is_said() {
     let run = join([file(&[("a", 1.0), ("b", 1.0)]), file(&[("a", 2.0)]), file(&[("a", 2.0), ("b", 1.0)])])
+        .unwrap()
         .unwrap();
     assert_eq!(codes(benchmark(&run, "b")), [LintCode::IncompleteJoin]);
     assert_eq!(codes(benchmark(&run, "a")), []);
@@ -52,7 +53,7 @@ fn one_wrong_output_among_right_ones_is_kept_in_any_order() {
     };
     for order in [[0, 1, 2], [1, 0, 2], [2, 1, 0]] {
         let files = [with(VerifyCode::Fail), with(VerifyCode::Pass), file(&[("a", 1.0)])];
-        let run = join(order.map(|at| files[at].clone())).unwrap();
+        let run = join(order.map(|at| files[at].clone())).unwrap().unwrap();
         assert_eq!(benchmark(&run, "a").verification.as_ref().unwrap().code, VerifyCode::Fail);
     }
 }
@@ -62,7 +63,7 @@ fn a_process_that_skipped_among_measured_ones_forbids_a_verdict() {
     let skipped = "{\"context\": {}, \"benchmarks\": [{\"name\": \"a\", \"run_type\": \"iteration\", \"skipped\": true, \"skip_message\": \"no\"}]}";
     for order in [[0, 1], [1, 0]] {
         let files = [file(&[("a", 1.0)]), read(skipped).unwrap()];
-        let run = join(order.map(|at| files[at].clone())).unwrap();
+        let run = join(order.map(|at| files[at].clone())).unwrap().unwrap();
         assert_eq!(benchmark(&run, "a").outcome, Outcome::Ok);
         assert!(codes(benchmark(&run, "a")).contains(&LintCode::SkippedRow), "{order:?}");
     }

@@ -1,11 +1,13 @@
 //! Every foreign format, read through the public seam from captured tool output.
 
 mod converted;
+mod experiments;
 mod fixtures;
 mod foreign;
 mod google_benchmark;
 mod hostile;
 mod joined;
+mod stated;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -60,6 +62,9 @@ fn describe(run: &Run) -> String {
         context.load_avg
     )
     .unwrap();
+    if let Some(testbed) = &run.testbed {
+        writeln!(out, "testbed {:?}", testbed.facts).unwrap();
+    }
     for lint in &run.lints {
         writeln!(out, "lint {}: {}", lint.code, lint.detail).unwrap();
     }

@@ -386,6 +386,13 @@ fn no_pair_of_foreign_files_that_lacks_something_is_green() {
         ("a row's time is infinite", google(&[&row("BM_a", "10.0", ""), &row("BM_b", "Infinity", "")])),
         ("a row's time is null", google(&[&row("BM_a", "10.0", ""), &row("BM_b", "null", "")])),
         ("a row is in another unit", honest.replacen(r#""time_unit": "ms""#, r#""time_unit": "s""#, 1)),
+        ("a row is of no iterations", honest.replacen(r#""iterations": 10"#, r#""iterations": 0"#, 1)),
+        ("a repetition is missing", honest.replacen(r#""repetitions": 3"#, r#""repetitions": 4"#, 1)),
+        ("rows of one name have other threads", honest.replacen(r#""threads": 1"#, r#""threads": 2"#, 1)),
+        (
+            "two benchmarks have one name",
+            google(&[&row("BM_a", "9.6", ""), &row("BM_a", "10.4", ""), &row("BM_b", "20.0", "")]),
+        ),
         ("head is a picture", "\u{89}PNG\r\n".to_owned()),
     ];
     let mut greens = Greens::default();
@@ -402,5 +409,5 @@ fn no_pair_of_foreign_files_that_lacks_something_is_green() {
     world
         .run(["compare", "base.json", "head.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
         .expect_code(0);
-    greens.none(15);
+    greens.none(19);
 }

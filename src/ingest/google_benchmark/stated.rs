@@ -1,0 +1,86 @@
+//! What a file states about the repetitions of a benchmark, against the repetitions in it.
+
+use super::super::stated::agree;
+
+/// What the rows of one name state beyond their measurements.
+#[derive(Debug, Default)]
+pub(super) struct StatedRepetitions {
+    instance: Option<Instance>,
+    other_instance: bool,
+    other_threads: bool,
+    /// A row of no iterations, or fewer.
+    no_iterations: bool,
+    /// How many repetitions the rows, or the row of their mean, say that there are.
+    repetitions: Option<f64>,
+    mean: Option<f64>,
+}
+
+/// Which benchmark of its program a row is; NaN where the format does not tell.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Instance {
+    pub family: f64,
+    pub in_family: f64,
+    pub threads: f64,
+    /// Which of several tables with a header each, as runs that were appended to one file leave them.
+    pub table: f64,
+}
+
+impl Instance {
+    pub(super) const UNKNOWN: Self =
+        Self { family: f64::NAN, in_family: f64::NAN, threads: f64::NAN, table: f64::NAN };
+
+    /// A row of this table, in a format that tells nothing else.
+    pub(super) fn of_table(table: u32) -> Self {
+        Self { table: f64::from(table), ..Self::UNKNOWN }
+    }
+}
+
+impl StatedRepetitions {
+    /// Takes one repetition; `repetitions` where the row says of how many it is one.
+    pub(super) fn repetition(&mut self, instance: Instance, iterations: f64, repetitions: Option<f64>) {
+        let first = *self.instance.get_or_insert(instance);
+        let differ = |one: f64, two: f64| !one.is_nan() && !two.is_nan() && one != two;
+        self.other_instance |= differ(first.family, instance.family)
+            || differ(first.in_family, instance.in_family)
+            || differ(first.table, instance.table);
+        self.other_threads |= differ(first.threads, instance.threads);
+        self.no_iterations |= iterations <= 0.0;
+        self.repetitions(repetitions);
+    }
+
+    /// Takes the row of the mean, whose repetitions are in the file too.
+    pub(super) fn mean(&mut self, mean: f64, repetitions: Option<f64>) {
+        self.mean = self.mean.or(Some(mean));
+        self.repetitions(repetitions);
+    }
+
+    fn repetitions(&mut self, stated: Option<f64>) {
+        // Releases before 1.6 write 0 where the number came from the command line.
+        let stated = stated.filter(|stated| *stated > 0.0);
+        self.repetitions =
+            stated.map(|stated| stated.max(self.repetitions.unwrap_or(stated))).or(self.repetitions);
+    }
+
+    /// Whether rows of one name are of different benchmarks of the program.
+    pub(super) fn has_several_benchmarks(&self) -> bool {
+        self.other_instance
+    }
+
+    /// What contradicts itself in rows that are all of one benchmark and were all measured. `times` is `None` where
+    /// they are not to be compared with their mean.
+    pub(super) fn contradiction(&self, rows: u64, times: Option<&[f64]>) -> Option<String> {
+        if self.no_iterations {
+            return Some("a time of no iterations".to_owned());
+        }
+        if self.other_threads {
+            return Some("rows of one name with different numbers of threads".to_owned());
+        }
+        if let Some(stated) = self.repetitions.filter(|stated| *stated != rows as f64) {
+            return Some(format!("{rows} repetitions where the file states {stated}"));
+        }
+        let times = times?;
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let stated = self.mean.filter(|stated| !agree(*stated, mean))?;
+        Some(format!("the mean of the repetitions is {mean:.4e} ns, and the file states {stated:.4e} ns"))
+    }
+}

@@ -1,0 +1,122 @@
+//! A file that contradicts itself can't be judged, and none of the tools' real files does.
+
+use benchgate::model::LintCode;
+
+use super::fixtures::readable_fixtures;
+use super::{codes, read};
+
+fn contradicts(text: &str) -> bool {
+    let run = read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    codes(&run.benchmarks[0]).contains(&LintCode::Contradictory)
+}
+
+/// The text is sound as it is, and contradicts itself with each replacement.
+fn check(text: &str, replacements: &[(&str, &str)]) {
+    assert!(!contradicts(text), "{text}");
+    for (from, to) in replacements {
+        assert!(text.contains(from), "{from}");
+        assert!(contradicts(&text.replacen(from, to, 1)), "{from} to {to}");
+    }
+}
+
+#[test]
+fn no_file_of_a_real_tool_contradicts_itself() {
+    for (name, run) in readable_fixtures() {
+        for benchmark in &run.benchmarks {
+            assert!(!codes(benchmark).contains(&LintCode::Contradictory), "{name}: {:?}", benchmark.lints);
+        }
+    }
+}
+
+#[test]
+fn google_benchmark_states_iterations_repetitions_threads_and_the_mean() {
+    let row = |index: u32, time: &str| {
+        format!(
+            "{{\"name\": \"a\", \"run_type\": \"iteration\", \"repetitions\": 3, \"repetition_index\": {index}, \
+             \"threads\": 1, \"iterations\": 10, \"real_time\": {time}, \"time_unit\": \"ns\"}}"
+        )
+    };
+    let mean = "{\"name\": \"a_mean\", \"run_name\": \"a\", \"run_type\": \"aggregate\", \"aggregate_name\": \"mean\", \
+        \"repetitions\": 3, \"iterations\": 3, \"real_time\": 100.5, \"time_unit\": \"ns\"}";
+    let rows = [row(0, "100.1"), row(1, "100.4"), row(2, "101.0"), mean.to_owned()].join(", ");
+    check(
+        &format!("{{\"benchmarks\": [{rows}]}}"),
+        &[
+            ("\"iterations\": 10", "\"iterations\": 0"),
+            ("\"iterations\": 10", "\"iterations\": -1"),
+            ("\"threads\": 1", "\"threads\": 2"),
+            ("\"repetitions\": 3", "\"repetitions\": 5"),
+            (&row(1, "100.4"), &row(1, "400.4")),
+            (&format!("{}, ", row(2, "101.0")), ""),
+            ("100.5", "200.5"),
+        ],
+    );
+    let csv = "name,iterations,real_time,cpu_time,time_unit\n\"a\",10,100.1,1,ns\n\"a\",10,100.4,1,ns\n\"a\",10,101,1,ns\n\
+        \"a_mean\",3,100.5,1,ns\n\"a_median\",3,100.4,1,ns\n\"a_stddev\",3,0.4,0,ns\n\"a_cv\",3,0.01,0,\n";
+    check(csv, &[("\"a\",10,101,1,ns\n", ""), ("\"a\",10", "\"a\",0"), ("100.5", "200.5")]);
+}
+
+#[test]
+fn hyperfine_states_the_mean_and_an_exit_code_for_each_time() {
+    let text =
+        "{\"results\": [{\"command\": \"a\", \"mean\": 2, \"times\": [1, 2, 3], \"exit_codes\": [0, 0, 0]}]}";
+    check(text, &[("\"mean\": 2", "\"mean\": 4"), ("[0, 0, 0]", "[0]"), ("[1, 2, 3]", "[2, 2]")]);
+}
+
+#[test]
+fn jmh_states_the_score_forks_and_iterations() {
+    let text = "[{\"jmhVersion\": \"1.37\", \"benchmark\": \"a\", \"mode\": \"avgt\", \"threads\": 1, \"forks\": 2, \
+        \"measurementIterations\": 3, \"primaryMetric\": {\"score\": 2, \"scoreUnit\": \"us/op\", \
+        \"rawData\": [[1, 2, 3], [1, 2, 3]]}}]";
+    check(
+        text,
+        &[
+            ("\"score\": 2", "\"score\": 3"),
+            ("[[1, 2, 3], ", "["),
+            ("[[1, 2, 3]", "[[2]"),
+            ("[[1, 2, 3]", "[[]"),
+        ],
+    );
+    assert!(!contradicts(&text.replacen("\"forks\": 2", "\"forks\": 0", 1).replacen("[[1, 2, 3], ", "[", 1)));
+}
+
+#[test]
+fn asv_states_the_median_and_how_many_samples_there_are() {
+    let text = "{\"version\": 2, \"commit_hash\": \"1\", \"result_columns\": [\"result\", \"stats_repeat\", \"samples\"], \
+        \"results\": {\"t.time_a\": [[0.02], [3], [[0.01, 0.02, 0.04]]]}}";
+    check(text, &[("[0.02]", "[0.03]"), ("[3]", "[4]"), ("[0.01, ", "[")]);
+}
+
+#[test]
+fn torchbench_states_totals_of_its_iterations() {
+    let text = "{\"model\": {\"model_name\": \"m\"}, \"experiment\": {}, \"iterations_per_run\": 2, \"metrics\": \
+        {\"total_time\": [2, 2, 2, 2, 2], \"per_iter_time\": [1, 1, 1, 1, 1]}}\n";
+    check(
+        text,
+        &[
+            ("\"iterations_per_run\": 2", "\"iterations_per_run\": 1"),
+            ("[2, 2, ", "[2, 9, "),
+            ("[2, 2, ", "[2, "),
+        ],
+    );
+}
+
+#[test]
+fn pytest_benchmark_states_rounds_and_their_mean() {
+    let text = "{\"machine_info\": {}, \"benchmarks\": [{\"name\": \"a\", \"stats\": {\"rounds\": 3, \"mean\": 2, \"data\": [1, 2, 3]}}]}";
+    check(
+        text,
+        &[("\"rounds\": 3", "\"rounds\": 5"), ("\"mean\": 2", "\"mean\": 4"), ("[1, 2, 3]", "[2, 2]")],
+    );
+}
+
+#[test]
+fn a_mean_is_within_the_extremes() {
+    let text = "{\"machine_info\": {}, \"benchmarks\": [{\"name\": \"a\", \"stats\": {\"mean\": 2, \"min\": 1, \"max\": 3}}]}";
+    check(text, &[("\"mean\": 2", "\"mean\": 4"), ("\"min\": 1", "\"min\": 2.5")]);
+}
+
+#[test]
+fn go_never_runs_a_benchmark_for_no_iterations() {
+    assert!(read("BenchmarkA-8 0 10 ns/op\nBenchmarkB-8 1 10 ns/op\n").is_err());
+}
