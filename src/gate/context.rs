@@ -60,9 +60,16 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
 /// Whether the two runs may be compared at all: fingerprints where both have one, else what foreign
 /// tools print about the machine.
 fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
+    // The fingerprint of a converted file is its host's name, and a name says nothing about processors.
+    let processors = base
+        .context
+        .num_cpus
+        .zip(head.context.num_cpus)
+        .filter(|(base, head)| base != head)
+        .map(|(base, head)| Lint::new(LintCode::TestbedMismatch, format!("{base} / {head} processors")));
     if let (Some(base), Some(head)) = (&base.testbed, &head.testbed) {
         if base.id == head.id {
-            return other_chip(base, head);
+            return processors.or_else(|| other_chip(base, head));
         }
         let differing: Vec<String> = base
             .facts
@@ -84,18 +91,12 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
         };
         return Some(Lint::new(LintCode::TestbedMismatch, detail));
     }
-    match (base.context.num_cpus, head.context.num_cpus) {
-        (Some(base), Some(head)) if base != head => {
-            return Some(Lint::new(LintCode::TestbedMismatch, format!("{base} / {head} processors")));
-        }
-        _ => {}
-    }
-    match (&base.context.host_name, &head.context.host_name) {
+    processors.or_else(|| match (&base.context.host_name, &head.context.host_name) {
         (Some(base), Some(head)) if base != head => {
             Some(Lint::new(LintCode::OtherHost, format!("{base} / {head}")))
         }
         _ => None,
-    }
+    })
 }
 
 /// Machines of one kind are one testbed, and chips of one kind still differ by up to a tenth.

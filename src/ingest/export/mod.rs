@@ -3,11 +3,14 @@
 mod appended;
 mod collected;
 mod csv;
+mod evidence;
 mod google_benchmark;
 mod results_jsonl;
 mod run_json;
 
 pub use appended::{Appended, appended};
+
+use std::collections::BTreeSet;
 
 use crate::model::{Benchmark, Run, Series};
 
@@ -33,6 +36,8 @@ pub struct ExportedRun {
     pub bytes: Vec<u8>,
     /// What the format could not hold, in sentences; empty when nothing was lost.
     pub lost: Vec<String>,
+    /// The part of it without which a comparison of the written file can pass where one of the run does not.
+    pub evidence_lost: Vec<&'static str>,
 }
 
 /// Writes a run. `now` (RFC 3339) stands in where the run does not know when it was measured.
@@ -72,4 +77,10 @@ fn several_processes(benchmark: &Benchmark) -> bool {
         Series::Exact(_) => 1,
     };
     benchmark.metrics.iter().any(|metric| count(&metric.series) > 1)
+}
+
+/// Says which metrics are not in a file, once.
+fn left_out(names: &BTreeSet<&str>) -> Option<String> {
+    let names = names.iter().copied().collect::<Vec<_>>().join(", ");
+    (!names.is_empty()).then(|| format!("the format can't hold these metrics: {names}"))
 }

@@ -1,10 +1,13 @@
 //! results.jsonl of the torchbench runner: one line for each process of each benchmark.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
-use crate::model::{Benchmark, Metric, Outcome, Process, Run, Series};
+use crate::model::{Benchmark, Better, Metric, Outcome, Process, Run, Series, Verification, VerifyCode};
 
-use super::{ExportedRun, count_benchmarks, only_summaries};
+use super::evidence::{Mark, mark, only_in_run_json, spread_of_summaries};
+use super::{ExportedRun, count_benchmarks, left_out, only_summaries};
 
 /// Labels that are not axes of the experiment.
 const NOT_AXES: [&str; 6] = ["model", "suite", "target", "iterations_per_run", "timestamp", "label"];
@@ -25,21 +28,42 @@ pub(super) fn write(run: &Run) -> ExportedRun {
             "the format keeps repetitions: {count} benchmarks (the first is {first}) have summaries only, of which the mean is kept"
         ));
     }
-    ExportedRun { bytes, lost }
+    let metrics = run.benchmarks.iter().flat_map(|benchmark| &benchmark.metrics).map(|series| &series.metric);
+    let rates: BTreeSet<&str> =
+        metrics.filter(|metric| !is_written(metric)).map(|metric| metric.name.as_ref()).collect();
+    lost.extend(left_out(&rates));
+    let mut evidence_lost = only_in_run_json(run);
+    evidence_lost.extend(spread_of_summaries(run));
+    ExportedRun { bytes, lost, evidence_lost }
+}
+
+/// Readers take less of any metric for better, so a rate would turn a regression into an improvement.
+fn is_written(metric: &Metric) -> bool {
+    metric.better == Better::Lower
 }
 
 fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
-    let error = match &benchmark.outcome {
-        Outcome::Failed { stage, why } => Some(format!("{stage}: {why}")),
-        Outcome::Skipped { .. } | Outcome::Unsupported { .. } => Some("SKIP".to_owned()),
+    // The runner's own word for what it does not run.
+    let skipped = |why: &str| line(run, benchmark, 0, json!({ "error": "SKIP", "reason": why }));
+    let failed = |why: String| line(run, benchmark, 0, json!({ "error": why }));
+    match &benchmark.outcome {
+        Outcome::Failed { stage, why } => return vec![failed(format!("{stage}: {why}"))],
+        Outcome::Skipped { reason } | Outcome::Unsupported { reason } => return vec![skipped(reason)],
         Outcome::Ok if benchmark.metric(&Metric::LATENCY.name).is_none() => {
-            Some(super::why_unmeasured(benchmark))
+            return vec![failed(super::why_unmeasured(benchmark))];
         }
-        Outcome::Ok => None,
-    };
-    if let Some(error) = error {
-        return vec![line(run, benchmark, 0, json!({ "error": error }))];
+        Outcome::Ok => {}
     }
+    let mut lines = processes(run, benchmark);
+    lines.extend(mark(run, benchmark).map(|mark| match mark {
+        Mark::Failed(why) => failed(why),
+        Mark::Skipped(why) => skipped(&why),
+    }));
+    lines
+}
+
+/// One line for each process.
+fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
     let iterations = iterations(benchmark);
     let rounds = benchmark.metric(&Metric::LATENCY.name).map_or(0, |latency| match &latency.series {
         Series::Processes(processes) => processes.len(),
@@ -50,7 +74,7 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
         .map(|at| {
             let mut metrics = Map::new();
             let mut repeat = 0;
-            for series in &benchmark.metrics {
+            for series in benchmark.metrics.iter().filter(|series| is_written(&series.metric)) {
                 let values: Vec<f64> = match &series.series {
                     Series::Processes(processes) => processes.get(at).map_or(&[][..], samples).to_vec(),
                     Series::Summaries(summaries) => {
@@ -109,6 +133,16 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Value) -> Valu
         "warmup_repetitions": 0,
         "metrics": metrics,
         "timestamp": run.context.date,
-        "verification_code": benchmark.verification.as_ref().map_or("VERIFIER_SKIPPED", |v| v.code.as_str()),
+        "verification_code": benchmark.verification.as_ref().map_or(VerifyCode::VerifierSkipped, code).as_str(),
+        // The runner's own tools skip what they do not know.
+        "benchgate": { "context": run.context, "testbed": run.testbed },
     })
+}
+
+/// The outputs themselves are not written, so the code says all that is known of them.
+fn code(verification: &Verification) -> VerifyCode {
+    match verification.supported_code() {
+        VerifyCode::VerifierSkipped if verification.differs_from_base() => VerifyCode::Fail,
+        code => code,
+    }
 }

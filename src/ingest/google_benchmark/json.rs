@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::model::{Context, Run};
+use crate::model::{Context, Run, Testbed};
 
 use super::super::error::{BoxedFault, fault};
 use super::super::json_scan::{Scan, Scanner};
@@ -21,7 +21,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, BoxedFault> {
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
         match key.as_ref() {
-            "context" => run.context = context(&mut json)?,
+            "context" => (run.context, run.testbed) = context(&mut json)?,
             "benchmarks" if seen_benchmarks => return Err(second_list(&json)),
             "benchmarks" => {
                 seen_benchmarks = true;
@@ -50,8 +50,11 @@ pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
     fault(json.at(), "`benchmarks` is in it twice")
 }
 
-pub(super) fn context(json: &mut Scanner<'_>) -> Scan<Context> {
-    let mut context = Context::default();
+/// Under this key, a file that benchgate wrote names its machine: a text that holds a testbed as JSON.
+pub(in crate::ingest) const TESTBED: &str = "benchgate_testbed";
+
+pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>)> {
+    let (mut context, mut testbed) = (Context::default(), None);
     json.begin_object()?;
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
@@ -70,10 +73,15 @@ pub(super) fn context(json: &mut Scanner<'_>) -> Scan<Context> {
             "library_build_type" => context.library_build_type = Some(json.string()?.into_owned()),
             "library_version" => context.library_version = Some(json.string()?.into_owned()),
             "load_avg" => context.load_avg = load_averages(json)?,
+            TESTBED => {
+                let text = json.string()?;
+                let read = serde_json::from_str(&text);
+                testbed = Some(read.map_err(|error| fault(json.at(), format!("`{TESTBED}`: {error}")))?);
+            }
             _ => json.skip()?,
         }
     }
-    Ok(context)
+    Ok((context, testbed))
 }
 
 /// The kernel gives three; more would be someone else's list.

@@ -159,7 +159,7 @@ impl Reader {
                 }
                 Some(key) => {
                     if key == "context" {
-                        self.run.context = context(json)?;
+                        (self.run.context, self.run.testbed) = context(json)?;
                     } else {
                         json.skip()?;
                     }

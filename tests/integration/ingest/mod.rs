@@ -1,7 +1,7 @@
 //! Every foreign format, read through the public seam from captured tool output.
 
 mod converted;
-mod fixtures;
+pub(crate) mod fixtures;
 mod foreign;
 mod google_benchmark;
 mod hostile;
