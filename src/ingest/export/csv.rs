@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::model::{Benchmark, Outcome, Run, Series};
 
 use super::ExportedRun;
-use super::evidence::{Mark, mark};
+use super::evidence::{RowMark, mark};
 
 const HEADER: [&str; 9] =
     ["benchmark", "outcome", "why", "metric", "unit", "statistic", "process", "repetition", "value"];
@@ -38,7 +38,7 @@ fn rows(run: &Run, benchmark: &Benchmark, put: &mut impl FnMut([&str; 9])) {
         // Measured, and a finding says why its values prove nothing.
         Outcome::Ok => match mark(run, benchmark) {
             None => ("ok", String::new()),
-            Some(Mark::Failed(why) | Mark::Skipped(why)) => ("ok", why),
+            Some(RowMark::Failed(why) | RowMark::Skipped(why)) => ("ok", why),
         },
         Outcome::Unsupported { reason } => ("unsupported", reason.clone()),
         Outcome::Skipped { reason } => ("skipped", reason.clone()),

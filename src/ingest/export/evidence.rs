@@ -8,7 +8,7 @@ use super::only_summaries;
 
 /// A finding that withholds green, as the row that stands for it in formats without findings.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum RowMark {
     /// The benchmark can't be judged: a failed row.
     Failed(String),
     /// It can't be green or red: a skipped row among those that were measured.
@@ -16,22 +16,25 @@ pub(super) enum Mark {
 }
 
 /// The worst finding about a benchmark or its whole run. Readers find by themselves that a process measured only once.
-pub(super) fn mark(run: &Run, benchmark: &Benchmark) -> Option<Mark> {
+pub(super) fn mark(run: &Run, benchmark: &Benchmark) -> Option<RowMark> {
     let single = samples(benchmark, &Metric::LATENCY.name) == 1;
     let lints = benchmark.lints.iter().chain(&run.lints);
-    let lints: Vec<&Lint> =
-        lints.filter(|lint| !(single && lint.code == LintCode::SingleRepetition)).collect();
+    worst(lints.filter(|lint| !(single && lint.code == LintCode::SingleRepetition)))
+}
+
+/// The worst of these findings, where one of them withholds green.
+pub(super) fn worst<'a>(lints: impl Iterator<Item = &'a Lint> + Clone) -> Option<RowMark> {
     let worst = |consequence| {
-        let found = lints.iter().find(|lint| lint.code.consequence() == consequence)?;
+        let found = lints.clone().find(|lint| lint.code.consequence() == consequence)?;
         Some(format!("{}: {}", found.code, found.detail))
     };
     worst(Consequence::Error)
-        .map(Mark::Failed)
-        .or_else(|| worst(Consequence::Inconclusive).map(Mark::Skipped))
+        .map(RowMark::Failed)
+        .or_else(|| worst(Consequence::Inconclusive).map(RowMark::Skipped))
 }
 
 /// A verification that fails its benchmark, where the format has no code for it.
-pub(super) fn wrong_output(benchmark: &Benchmark) -> Option<Mark> {
+pub(super) fn wrong_output(benchmark: &Benchmark) -> Option<RowMark> {
     let verification = benchmark.verification.as_ref()?;
     let code = verification.supported_code();
     let wrong = match code {
@@ -43,7 +46,7 @@ pub(super) fn wrong_output(benchmark: &Benchmark) -> Option<Mark> {
         | VerifyCode::VerifierDidntRun => true,
     };
     let why = verification.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    wrong.then(|| Mark::Failed(format!("verification {code}{why}")))
+    wrong.then(|| RowMark::Failed(format!("verification {code}{why}")))
 }
 
 /// What only run.json holds and a verdict may rest on.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{Benchmark, Metric, MetricSeries, Outcome, Run, Series, Summary};
 
 use super::super::google_benchmark::{TESTBED, counter_metric};
-use super::evidence::{Mark, is_verified, mark, only_in_run_json, wrong_output};
+use super::evidence::{RowMark, is_verified, mark, only_in_run_json, wrong_output};
 use super::{ExportedRun, count_benchmarks, left_out, several_processes};
 
 pub(super) fn write(run: &Run) -> ExportedRun {
@@ -122,7 +122,7 @@ fn is_written(benchmark: &Benchmark, series: &MetricSeries) -> bool {
     shaped && counter_metric(&key(&series.metric)).better == series.metric.better
 }
 
-fn push_rows(benchmark: &Benchmark, mark: Option<Mark>, family: u64, rows: &mut Vec<Value>) {
+fn push_rows(benchmark: &Benchmark, mark: Option<RowMark>, family: u64, rows: &mut Vec<Value>) {
     let marked = |flag: &str, message: &str, why: &str| {
         let mut row = head(benchmark, family, "", "iteration");
         row.insert(flag.to_owned(), true.into());
@@ -145,8 +145,8 @@ fn push_rows(benchmark: &Benchmark, mark: Option<Mark>, family: u64, rows: &mut 
             samples(benchmark, family, rows);
             match mark {
                 None => {}
-                Some(Mark::Failed(why)) => rows.push(marked("error_occurred", "error_message", &why)),
-                Some(Mark::Skipped(why)) => rows.push(marked("skipped", "skip_message", &why)),
+                Some(RowMark::Failed(why)) => rows.push(marked("error_occurred", "error_message", &why)),
+                Some(RowMark::Skipped(why)) => rows.push(marked("skipped", "skip_message", &why)),
             }
         }
         Some(Series::Summaries(summaries)) => {
@@ -154,7 +154,7 @@ fn push_rows(benchmark: &Benchmark, mark: Option<Mark>, family: u64, rows: &mut 
                 aggregates(benchmark, family, at, summary, rows);
             }
             // A summary has no repetitions of which one could have been skipped.
-            if let Some(Mark::Failed(why) | Mark::Skipped(why)) = mark {
+            if let Some(RowMark::Failed(why) | RowMark::Skipped(why)) = mark {
                 rows.push(marked("error_occurred", "error_message", &why));
             }
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::{Benchmark, Better, Metric, Outcome, Process, Run, Series, Verification, VerifyCode};
 
-use super::evidence::{Mark, mark, only_in_run_json, spread_of_summaries};
+use super::evidence::{RowMark, mark, only_in_run_json, spread_of_summaries};
 use super::{ExportedRun, count_benchmarks, left_out, only_summaries};
 
 /// Labels that are not axes of the experiment.
@@ -43,23 +43,32 @@ fn is_written(metric: &Metric) -> bool {
 }
 
 fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
-    // The runner's own word for what it does not run.
-    let skipped = |why: &str| line(run, benchmark, 0, json!({ "error": "SKIP", "reason": why }));
-    let failed = |why: String| line(run, benchmark, 0, json!({ "error": why }));
-    match &benchmark.outcome {
-        Outcome::Failed { stage, why } => return vec![failed(format!("{stage}: {why}"))],
-        Outcome::Skipped { reason } | Outcome::Unsupported { reason } => return vec![skipped(reason)],
-        Outcome::Ok if benchmark.metric(&Metric::LATENCY.name).is_none() => {
-            return vec![failed(super::why_unmeasured(benchmark))];
+    let instead = match &benchmark.outcome {
+        Outcome::Failed { stage, why } => Some(RowMark::Failed(format!("{stage}: {why}"))),
+        Outcome::Skipped { reason } | Outcome::Unsupported { reason } => {
+            Some(RowMark::Skipped(reason.clone()))
         }
-        Outcome::Ok => {}
+        Outcome::Ok if benchmark.metric(&Metric::LATENCY.name).is_none() => {
+            Some(RowMark::Failed(super::why_unmeasured(benchmark)))
+        }
+        Outcome::Ok => None,
+    };
+    if let Some(mark) = instead {
+        return vec![line(run, benchmark, 0, unmeasured(mark))];
     }
     let mut lines = processes(run, benchmark);
-    lines.extend(mark(run, benchmark).map(|mark| match mark {
-        Mark::Failed(why) => failed(why),
-        Mark::Skipped(why) => skipped(&why),
-    }));
+    lines.extend(mark(run, benchmark).map(|mark| line(run, benchmark, 0, unmeasured(mark))));
     lines
+}
+
+/// What stands in a line in place of times.
+pub(super) fn unmeasured(mark: RowMark) -> Map<String, Value> {
+    let fields = match mark {
+        RowMark::Failed(why) => vec![("error", why)],
+        // The runner's own word for what it does not run.
+        RowMark::Skipped(why) => vec![("error", "SKIP".to_owned()), ("reason", why)],
+    };
+    fields.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect()
 }
 
 /// One line for each process.
@@ -100,7 +109,7 @@ fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
                     metrics.insert(format!("{prefix}{}{suffix}", metric.replace('-', "_")), json!(values));
                 }
             }
-            line(run, benchmark, repeat, Value::Object(metrics))
+            line(run, benchmark, repeat, metrics)
         })
         .collect()
 }
@@ -114,7 +123,7 @@ fn samples(process: &Process) -> &[f64] {
     &process.samples
 }
 
-fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Value) -> Value {
+fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Map<String, Value>) -> Value {
     let label = |name: &str| benchmark.labels.get(name).map(String::as_str);
     let suite = label("suite").or(run.suite.as_deref());
     let mut experiment = Map::new();
@@ -140,7 +149,7 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Value) -> Valu
 }
 
 /// The outputs themselves are not written, so the code says all that is known of them.
-fn code(verification: &Verification) -> VerifyCode {
+pub(super) fn code(verification: &Verification) -> VerifyCode {
     match verification.supported_code() {
         VerifyCode::VerifierSkipped if verification.differs_from_base() => VerifyCode::Fail,
         code => code,

@@ -124,7 +124,7 @@ fn testbed(id: &str) -> Option<Testbed> {
 }
 
 /// Every way in which a run can say that it proves nothing, each with its name.
-fn confessions() -> Vec<(String, Run)> {
+fn weak_runs() -> Vec<(String, Run)> {
     let mut all = Vec::new();
     let mut add = |name: String, change: &dyn Fn(&mut Run)| {
         let mut run = measured();
@@ -170,7 +170,7 @@ fn what_a_run_says_against_itself_survives_every_conversion() {
     let mut cases = 0;
     for format in FORMATS {
         assert_eq!(converted_greens(&control, format), Some(vec![true]), "{format}");
-        for (name, mut bad) in confessions() {
+        for (name, mut bad) in weak_runs() {
             bad.testbed = bad.testbed.or_else(|| testbed("a"));
             for side in [0, 1] {
                 let mut changed = control.clone();
@@ -205,7 +205,7 @@ fn files_of_one_name_are_not_converted_to_one_session() {
 }
 
 #[test]
-fn a_metric_that_a_format_would_turn_round_is_left_out_and_named() {
+fn a_metric_that_a_format_would_read_in_the_wrong_direction_is_left_out_and_named() {
     let mut run = measured();
     let series = run.benchmarks[0].metrics[0].series.clone();
     run.benchmarks[0].metrics.push(MetricSeries { metric: Metric::THROUGHPUT, series });
