@@ -6,6 +6,7 @@ use strum::VariantArray;
 
 use crate::exit_code::ExitCode;
 use crate::files;
+use crate::gate;
 use crate::ingest::{self, ExportFormat, Format, IngestError};
 use crate::model::{Run, SideName, counted};
 
@@ -36,6 +37,9 @@ pub struct ConvertArgs {
     /// Only this side; needed for a run.json with two
     #[arg(long, value_name = "SIDE", value_parser = choices::named(&SideName::BOTH, SideName::as_str))]
     side: Option<SideName>,
+    /// Write a format that can't hold all evidence: comparing its files may pass where comparing the input does not
+    #[arg(long)]
+    lossy: bool,
 }
 
 pub fn run(args: &ConvertArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -49,9 +53,22 @@ pub fn run(args: &ConvertArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let label = if is_dash(&args.input) { "-".to_owned() } else { args.input.display().to_string() };
     let bytes = inputs::read(&label)?;
     let bytes = inputs::contents(&bytes, &label)?;
-    let run = pick_side(&bytes, args, &label)?;
+    let mut run = pick_side(&bytes, args, &label)?;
+    gate::record_unfit(&mut run);
     let now = jiff::Timestamp::now().to_string();
     let exported = ingest::export(&run, to, &now);
+    if !args.lossy && !exported.evidence_lost.is_empty() {
+        let lost = exported.evidence_lost.join(", ");
+        let keeps = |format: &ExportFormat| ingest::export(&run, *format, &now).evidence_lost.is_empty();
+        let readable = [ExportFormat::RunJson, ExportFormat::GoogleBenchmark, ExportFormat::ResultsJsonl];
+        let better = readable.into_iter().find(keeps).map(|format| format!("`--to {format}` keeps it; "));
+        return Err(CliError::usage(format!("failed to write {label} as {to}: the format can't hold {lost}")).hint(
+            format!(
+                "{}`--lossy` leaves it out, and comparing such files may pass where comparing the originals does not",
+                better.unwrap_or_default()
+            ),
+        ));
+    }
     write_output(&args.output, &exported.bytes, terminal)?;
     for sentence in &exported.lost {
         terminal.note(&format!("note: {sentence}"));

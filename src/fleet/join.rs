@@ -96,18 +96,25 @@ fn time(text: &str) -> Option<jiff::Timestamp> {
     text.parse().ok()
 }
 
-/// Numbers all processes by the time they were started. False where one has no such time.
+/// Numbers all processes by the time they were started. False where one has no such time. A shard's own order stays,
+/// also where its clock was set back: slots are paired by it.
 fn chronological(files: &mut [RunFile]) -> bool {
-    let mut processes: Vec<_> = (0_usize..)
-        .zip(files.iter_mut())
-        .flat_map(|(shard, file)| {
-            let benchmarks = file.sides.iter_mut().flat_map(|side| &mut side.benchmarks);
-            let processes = benchmarks.flat_map(|benchmark| &mut benchmark.processes);
-            processes.map(move |process| (time(&process.started), shard, process.order, process))
-        })
-        .collect();
-    let known = processes.iter().all(|(started, ..)| started.is_some());
-    processes.sort_by_key(|(started, shard, order, _)| (*started, *shard, *order));
+    let mut processes = Vec::new();
+    let mut known = true;
+    for (shard, file) in (0_usize..).zip(files.iter_mut()) {
+        let benchmarks = file.sides.iter_mut().flat_map(|side| &mut side.benchmarks);
+        let mut own: Vec<_> = benchmarks.flat_map(|benchmark| &mut benchmark.processes).collect();
+        own.sort_by_key(|process| process.order);
+        let mut latest = None;
+        for process in own {
+            let started = time(&process.started);
+            known &= started.is_some();
+            latest = latest.max(started);
+            processes.push((latest, shard, process));
+        }
+    }
+    // Stable, so that processes of one time keep the order of their shard.
+    processes.sort_by_key(|(started, shard, _)| (*started, *shard));
     for (order, (.., process)) in (0..).zip(processes) {
         process.order = order;
     }

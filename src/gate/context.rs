@@ -6,8 +6,9 @@ use crate::model::{Context, Lint, LintCode, Run, SideName, Testbed};
 /// host counts as overloaded. At three quarters the scheduler has stopped finding idle cores quickly.
 const BUSY_SHARE: f64 = 0.75;
 
-/// Findings that say "measure more".
-pub const ABOUT_LITTLE_DATA: [LintCode; 2] = [LintCode::SingleRepetition, LintCode::AssumedSpread];
+/// Findings that say "measure more". Of a metric that decides nothing they are not said.
+pub const ABOUT_LITTLE_DATA: [LintCode; 3] =
+    [LintCode::SingleRepetition, LintCode::AssumedSpread, LintCode::AggregatesOnly];
 
 /// Findings from the context of one side.
 pub fn of_context(context: &Context) -> Vec<Lint> {

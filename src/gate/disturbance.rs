@@ -3,7 +3,7 @@
 use crate::model::{Benchmark, BenchmarkName, Consequence, Lint, LintCode, Run, SideName, Telemetry};
 use crate::stats::diagnose::lopsided;
 
-use super::{context, series};
+use super::{context, repeated, series};
 
 /// Share of a side's processes that may be disturbed, beyond the other side's, before its result counts as
 /// moved: the location of a row is robust, and bears a quarter of bad values.
@@ -27,9 +27,11 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
     let whole = context::of_context(&run.context).into_iter().chain(run.lints.iter().cloned());
     let mut found: Vec<(Option<BenchmarkName>, Lint)> =
         whole.filter(|lint| forbids(lint)).map(|lint| (None, lint)).collect();
+    let repeated = repeated::repeated(run);
     for benchmark in &run.benchmarks {
         // Nothing shared what disturbed this run.
         let alone = of_row(&Benchmark::new(benchmark.name.as_str()), benchmark, false);
+        let alone = alone.into_iter().chain(repeated::lint(&benchmark.name, &repeated));
         let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
         found.extend(lints.map(|lint| (Some(benchmark.name.clone()), lint)));
         // A record that can't be read can't be compared.
@@ -37,6 +39,17 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
         found.extend(unusable.map(|lint| (Some(benchmark.name.clone()), lint)));
     }
     found
+}
+
+/// Records on each benchmark what forbids a verdict about it and only its telemetry and samples show, for formats that
+/// hold neither as they were.
+pub fn record_unfit(run: &mut Run) {
+    for (name, lint) in unfit(run) {
+        let found = run.benchmarks.iter_mut().find(|benchmark| Some(&benchmark.name) == name.as_ref());
+        if let Some(benchmark) = found.filter(|benchmark| !benchmark.lints.contains(&lint)) {
+            benchmark.lints.push(lint);
+        }
+    }
 }
 
 /// Findings about one row. `together`: both sides were measured in one session, process by process.

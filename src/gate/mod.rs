@@ -43,7 +43,7 @@ pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
     Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, Typical, WaiverUse,
 };
-pub use disturbance::unfit;
+pub use disturbance::{record_unfit, unfit};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;

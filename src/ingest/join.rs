@@ -101,12 +101,18 @@ pub(super) fn settle(benchmark: &mut Benchmark) {
 }
 
 /// Keeps of two contexts the worse one: a finding about any process is a finding about the run.
-fn merge_run(joined: &mut Run, next: &Run) {
+pub(super) fn merge_run(joined: &mut Run, next: &Run) {
     let (kept, other) = (&mut joined.context, &next.context);
     if let (Some(one), Some(two)) = (&kept.host_name, &other.host_name)
         && one != two
     {
         let detail = format!("files of one side come from `{one}` and `{two}`");
+        add_lint(&mut joined.lints, Lint::new(LintCode::TestbedMismatch, detail));
+    }
+    if let (Some(one), Some(two)) = (&joined.testbed, &next.testbed)
+        && one.id != two.id
+    {
+        let detail = format!("files of one side come from the testbeds `{}` and `{}`", one.id, two.id);
         add_lint(&mut joined.lints, Lint::new(LintCode::TestbedMismatch, detail));
     }
     for (place, load) in other.load_avg.iter().enumerate() {

@@ -10,11 +10,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::model::{
-    Benchmark, Better, Lint, LintCode, Metric, Outcome, Run, Stage, Unit, Verification, VerifyCode,
+    Benchmark, Better, Context, Lint, LintCode, Metric, Outcome, Run, Stage, Testbed, Unit, Verification,
+    VerifyCode,
 };
 
 use super::build::{ByName, fail, own_metric, processes};
 use super::error::LineFault;
+use super::join::merge_run;
 use super::json::{parse_stream, unique_map};
 use super::stated::{agree, check_count, contradict};
 
@@ -33,6 +35,14 @@ struct TorchbenchLine {
     warmup_repetitions: Option<usize>,
     timestamp: Option<serde_json::Value>,
     verification_code: Option<String>,
+    benchgate: Option<MeasuredOn>,
+}
+
+/// Written by benchgate: where a line was measured, for which the runner has no field.
+#[derive(Deserialize)]
+struct MeasuredOn {
+    context: Context,
+    testbed: Option<Testbed>,
 }
 
 #[derive(Deserialize)]
@@ -64,11 +74,20 @@ impl TorchbenchMetric {
 /// Reads the whole file; a repeated experiment is one more process.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
-    parse_stream(text, |line: TorchbenchLine| {
+    let mut place: Option<Run> = None;
+    parse_stream(text, |mut line: TorchbenchLine| {
+        if let Some(MeasuredOn { context, testbed }) = line.benchgate.take() {
+            let here = Run { context, testbed, ..Run::default() };
+            match &mut place {
+                None => place = Some(here),
+                Some(place) if place.context == here.context && place.testbed == here.testbed => {}
+                Some(place) => merge_run(place, &here),
+            }
+        }
         benchmarks.push(benchmark(line)?);
         Ok(())
     })?;
-    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+    Ok(Run { benchmarks: benchmarks.finish(), ..place.unwrap_or_default() })
 }
 
 fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {

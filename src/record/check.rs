@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::model::{Metric, is_date};
 
-use super::RecordError;
 use super::error::wrong;
+use super::{Number, RecordError};
 
 /// The names of the metrics that a file describes. A file that calls latency a throughput would turn a
 /// regression into an improvement.
@@ -36,10 +36,16 @@ pub(super) fn known_metric(at: &str, name: &str, metrics: &BTreeSet<&str>) -> Re
     }
 }
 
-pub(super) fn timestamp(at: &str, text: &str) -> Result<(), RecordError> {
-    match text.parse::<jiff::Timestamp>() {
-        Ok(_) => Ok(()),
-        Err(_) => Err(wrong(at, format!("expected an RFC 3339 time, found {text:?}"))),
+pub(super) fn timestamp(at: &str, text: &str) -> Result<jiff::Timestamp, RecordError> {
+    text.parse().map_err(|_| wrong(at, format!("expected an RFC 3339 time, found {text:?}")))
+}
+
+/// A duration that a clock can have measured.
+pub(super) fn duration(at: &str, Number(seconds): Number) -> Result<(), RecordError> {
+    if seconds.is_finite() && seconds >= 0.0 {
+        Ok(())
+    } else {
+        Err(wrong(at, format!("expected a duration, found {seconds} seconds")))
     }
 }
 

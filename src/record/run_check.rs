@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::model::SideName;
 
-use super::check::{described, known_metric, timestamp};
+use super::check::{described, duration, known_metric, timestamp};
 use super::error::wrong;
 use super::{
-    BackendRecord, BenchmarkRecord, OutcomeStatus, ProcessRecord, RecordError, RunFile, RunSchema, schema,
-    weight,
+    BackendRecord, BenchmarkRecord, OutcomeStatus, ProcessRecord, RecordError, RunFile, RunSchema,
+    StageStatus, schema, weight,
 };
 
 impl RunFile {
@@ -21,10 +23,20 @@ impl RunFile {
 
 /// Slots of a block.
 const SLOTS: u8 = 4;
+/// A clock that is set back while a block is measured puts that one block out of order. Two of a benchmark, by more than
+/// this, were not measured as their slots say.
+const CLOCK_SET_BACK: SignedDuration = SignedDuration::from_secs(60);
+
+/// Of one benchmark: position and start of the process in each slot, on either side.
+type TakenSlots = BTreeMap<(u32, u8), (u32, Timestamp)>;
 
 /// Refuses a file that contradicts itself; the first contradiction is named.
 fn consistent(file: &RunFile) -> Result<(), RecordError> {
     timestamp("created", &file.created)?;
+    if file.session.trim().is_empty() {
+        // Files of one session count as measured together.
+        return Err(wrong("session", "expected a name, found none"));
+    }
     let metrics = described(&file.metrics)?;
     match file.sides.iter().map(|side| side.name).collect::<Vec<_>>().as_slice() {
         [_] | [SideName::Base, SideName::Head] => {}
@@ -39,7 +51,7 @@ fn consistent(file: &RunFile) -> Result<(), RecordError> {
         check_backend(&format!("backends[{at}]"), backend)?;
     }
     // A slot is one process: no two processes of a benchmark, on either side, have the same slot.
-    let mut slots: BTreeMap<&str, BTreeSet<(u32, u8)>> = BTreeMap::new();
+    let mut slots: BTreeMap<&str, TakenSlots> = BTreeMap::new();
     for (side_at, side) in file.sides.iter().enumerate() {
         let mut names = BTreeSet::new();
         for (at, benchmark) in side.benchmarks.iter().enumerate() {
@@ -51,14 +63,39 @@ fn consistent(file: &RunFile) -> Result<(), RecordError> {
             let taken = slots.entry(&benchmark.name).or_default();
             for (process_at, process) in benchmark.processes.iter().enumerate() {
                 let at = format!("{at}.processes[{process_at}]");
-                check_process(&at, process, &metrics)?;
+                let started = check_process(&at, process, &metrics)?;
                 if let Some(slot) = process.slot
-                    && !taken.insert((slot.block, slot.slot))
+                    && taken.insert((slot.block, slot.slot), (process.order, started)).is_some()
                 {
                     let what = format!("block {} already has a process in slot {}", slot.block, slot.slot);
                     return Err(wrong(format!("{at}.slot"), what));
                 }
             }
+        }
+    }
+    slots.iter().try_for_each(|(name, taken)| interleaved(name, taken))
+}
+
+/// The processes of a block are paired because they ran one after another, in the order of their slots. Blocks may have
+/// any order: one that was cut is measured again.
+fn interleaved(benchmark: &str, taken: &TakenSlots) -> Result<(), RecordError> {
+    let mut set_back = BTreeSet::new();
+    for ((&(block, before), &(first, began)), (&(next, after), &(second, then))) in
+        taken.iter().zip(taken.iter().skip(1))
+    {
+        if block != next {
+            continue;
+        }
+        let contradicted = |field: &str| {
+            let what =
+                format!("block {block} has slot {before} before slot {after}, and `{field}` contradicts it");
+            Err(wrong(format!("processes of {benchmark:?}"), what))
+        };
+        if first >= second {
+            return contradicted("order");
+        }
+        if began.duration_since(then) > CLOCK_SET_BACK && set_back.insert(block) && set_back.len() > 1 {
+            return contradicted("started");
         }
     }
     Ok(())
@@ -69,6 +106,7 @@ fn check_backend(at: &str, backend: &BackendRecord) -> Result<(), RecordError> {
     for (process_at, process) in backend.processes.iter().enumerate() {
         let at = format!("{at}.processes[{process_at}]");
         timestamp(&format!("{at}.started"), &process.started)?;
+        duration(&format!("{at}.seconds"), process.seconds)?;
         if backend.outcome.status == OutcomeStatus::Ok && process.failure.is_some() {
             return Err(wrong(at, "the outcome is ok although this process failed"));
         }
@@ -87,6 +125,14 @@ fn check_benchmark(
         let what = format!("the outcome is ok although a process failed: {failure}");
         return Err(wrong(format!("{at}.outcome"), what));
     }
+    for stage in &benchmark.stages {
+        let at = format!("{at}.stages.{}", stage.stage);
+        duration(&at, stage.seconds)?;
+        stage.made_in_seconds.map_or(Ok(()), |seconds| duration(&at, seconds))?;
+        if benchmark.outcome.status == OutcomeStatus::Ok && stage.status == StageStatus::Failed {
+            return Err(wrong(at, "the outcome is ok although this stage failed"));
+        }
+    }
     let mut single = BTreeSet::new();
     for value in &benchmark.values {
         let at = format!("{at}.values");
@@ -99,12 +145,22 @@ fn check_benchmark(
     Ok(())
 }
 
-fn check_process(at: &str, process: &ProcessRecord, metrics: &BTreeSet<&str>) -> Result<(), RecordError> {
-    timestamp(&format!("{at}.started"), &process.started)?;
+/// When the process began.
+fn check_process(
+    at: &str,
+    process: &ProcessRecord,
+    metrics: &BTreeSet<&str>,
+) -> Result<Timestamp, RecordError> {
+    let started = timestamp(&format!("{at}.started"), &process.started)?;
+    duration(&format!("{at}.seconds"), process.seconds)?;
+    if process.iterations == Some(0) {
+        return Err(wrong(format!("{at}.iterations"), "expected at least 1 iteration, found 0"));
+    }
     if let Some(slot) = process.slot
         && slot.slot >= SLOTS
     {
         return Err(wrong(format!("{at}.slot"), format!("slot {} of a block of four", slot.slot)));
     }
-    process.samples.iter().try_for_each(|(name, _)| known_metric(&format!("{at}.samples"), name, metrics))
+    process.samples.iter().try_for_each(|(name, _)| known_metric(&format!("{at}.samples"), name, metrics))?;
+    Ok(started)
 }

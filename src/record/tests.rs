@@ -127,6 +127,15 @@ fn a_file_that_contradicts_itself_is_refused() {
         ("\"2026-11-20T21:00:06Z\"", "\"yesterday\"", "expected an RFC 3339 time"),
         ("\"name\": \"head\"", "\"name\": \"base\"", "base followed by head"),
         (
+            "\"status\": \"ok\",\n              \"seconds\": 1.25",
+            "\"status\": \"failed\",\n              \"seconds\": 1.25",
+            "the outcome is ok although this stage failed",
+        ),
+        ("\"seconds\": 1.25", "\"seconds\": -1.25", "expected a duration, found -1.25 seconds"),
+        ("\"seconds\": 0.31", "\"seconds\": -0.31", "expected a duration, found -0.31 seconds"),
+        ("\"seconds\": 0.31", "\"seconds\": \"NaN\"", "expected a duration, found NaN seconds"),
+        ("\"iterations\": 412", "\"iterations\": 0", "expected at least 1 iteration, found 0"),
+        (
             "\"seconds\": 0.31,",
             "\"seconds\": 0.31, \"failure\": \"ended with signal 9\",",
             "the outcome is ok although a process failed",

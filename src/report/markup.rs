@@ -1,7 +1,9 @@
 //! Text inside HTML, SVG, XML and JSON, and the beginning of a long one.
 
-/// Text for an element or a quoted attribute of HTML, SVG or XML: never markup, and without characters that XML 1.0
-/// can't hold.
+use crate::model::is_hidden;
+
+/// Text for an element or a quoted attribute of HTML, SVG or XML: never markup, and without characters that a reader
+/// can't see or XML 1.0 can't hold.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -16,7 +18,7 @@ pub(super) fn escape(text: &str) -> String {
             // GitHub Actions obeys `##[` in a log.
             '#' => escaped.push_str("&#35;"),
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            letter if letter.is_control() => escaped.push('\u{fffd}'),
+            letter if is_hidden(letter) => escaped.push('\u{fffd}'),
             letter => escaped.push(letter),
         }
     }

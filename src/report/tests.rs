@@ -218,10 +218,12 @@ fn every_verdict_starts_the_report_with_its_word() {
     });
     let new = Row { fatal: false, ..bare("d", Verdict::Missing, Reason::OnlyOn(SideName::Head)) };
     let good = measured("e", Verdict::Pass, Reason::WithinTolerance, 1e6, 1.0);
-    let excused = of_rows(Verdict::Pass, vec![excused, new, good]);
+    let mut reported = measured("f", Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.1);
+    reported.fatal = false;
+    let excused = of_rows(Verdict::Pass, vec![excused, new, good, reported]);
     assert_eq!(
         View::new(&excused, None).headline,
-        "Pass: 1 of 3 benchmarks passed, 1 is waived, 1 was not compared."
+        "Pass: 1 of 4 benchmarks passed, 1 is waived, 1 was not compared, 1 has no metric that decides."
     );
     let nothing = of_rows(Verdict::Error, Vec::new());
     assert_eq!(View::new(&nothing, None).headline, "Error: nothing was compared.");
@@ -299,4 +301,12 @@ fn a_message_keeps_its_lines_and_no_command() {
 #[test]
 fn cleaned_text_moves_no_cursor() {
     assert_eq!(clean("a\u{1b}[2Jb\r\nc\u{202e}"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd}");
+}
+
+#[test]
+fn a_reader_of_junit_sees_every_character_of_a_name() {
+    let comparison = hostile();
+    let text = junit(&View::new(&comparison, None));
+    let hidden = text.chars().find(|letter| *letter != '\n' && crate::model::is_hidden(*letter));
+    assert_eq!(hidden, None, "{text}");
 }

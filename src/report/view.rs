@@ -225,7 +225,9 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
 /// What a benchmark counts as in the headline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum HeadlineStanding {
-    /// Reported, not judged: new, repaired, or of metrics that don't decide.
+    /// Compared, and none of its metrics decides.
+    Reported,
+    /// New, repaired or not measured on one side.
     NotCompared,
     /// Its worst deciding row; the higher the precedence, the worse.
     Judged(u8),
@@ -241,6 +243,7 @@ fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<HeadlineStandin
         let standing = match (row.fatal || !some_decide, waived) {
             (true, _) => HeadlineStanding::Judged(row.verdict.precedence()),
             (false, true) => HeadlineStanding::Waived,
+            (false, false) if row.metric.is_some() => HeadlineStanding::Reported,
             (false, false) => HeadlineStanding::NotCompared,
         };
         let known = worst.entry(row.benchmark.as_str()).or_insert(standing);
@@ -284,16 +287,20 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
             let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.precedence() == *precedence)?;
             Some((happened(verdict, *count), *count))
         }
-        HeadlineStanding::Waived | HeadlineStanding::NotCompared => None,
+        HeadlineStanding::Waived | HeadlineStanding::NotCompared | HeadlineStanding::Reported => None,
     });
     let count_of = |standing: HeadlineStanding| counts.get(&standing).copied().filter(|count| *count > 0);
     let waived = count_of(HeadlineStanding::Waived)
         .map(|count| (if count == 1 { "is waived" } else { "are waived" }, count));
     let not_compared = count_of(HeadlineStanding::NotCompared)
         .map(|count| (if count == 1 { "was not compared" } else { "were not compared" }, count));
+    let reported = count_of(HeadlineStanding::Reported).map(|count| {
+        (if count == 1 { "has no metric that decides" } else { "have no metric that decides" }, count)
+    });
     let parts: Vec<String> = judged
         .chain(waived)
         .chain(not_compared)
+        .chain(reported)
         .enumerate()
         .map(|(at, (what, count))| {
             if at == 0 {

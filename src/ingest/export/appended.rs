@@ -4,13 +4,15 @@
 use serde_json::{Map, Value, json};
 
 use crate::model::quantile::median;
-use crate::model::{Metric, SideName, Verification};
+use crate::model::{Metric, SideName, Verification, VerifyCode};
 use crate::record::{
     BackendProcessRecord, BackendRecord, BenchmarkRecord, OutcomeRecord, OutcomeStatus, ProcessRecord,
     RunFile,
 };
 
 use super::collected;
+use super::evidence::{RowMark, worst};
+use super::results_jsonl::{code, unmeasured};
 
 const SECONDS: f64 = 1e-9;
 const MILLISECONDS: f64 = 1e-6;
@@ -165,7 +167,7 @@ impl AppendedLine<'_> {
             "warmup_repetitions": 0,
             "metrics": self.metrics,
             "timestamp": seconds,
-            "verification_code": self.verification.map_or("VERIFIER_SKIPPED", |v| v.code.as_str()),
+            "verification_code": self.verification.map_or(VerifyCode::VerifierSkipped, code).as_str(),
         })
     }
 }
@@ -179,18 +181,13 @@ fn accelerator_model(file: &RunFile, accelerator: &str) -> Option<String> {
 }
 
 fn failed(outcome: &OutcomeRecord) -> Option<Map<String, Value>> {
-    let mut metrics = Map::new();
     let why = outcome.why.clone().unwrap_or_default();
-    match outcome.status {
+    let mark = match outcome.status {
         OutcomeStatus::Ok => return None,
-        OutcomeStatus::Failed => metrics.insert("error".to_owned(), json!(why)),
-        OutcomeStatus::Unsupported | OutcomeStatus::Skipped => {
-            // The runner's own word for what it does not run.
-            metrics.insert("error".to_owned(), json!("SKIP"));
-            metrics.insert("reason".to_owned(), json!(why))
-        }
+        OutcomeStatus::Failed => RowMark::Failed(why),
+        OutcomeStatus::Unsupported | OutcomeStatus::Skipped => RowMark::Skipped(why),
     };
-    Some(metrics)
+    Some(unmeasured(mark))
 }
 
 fn times(samples: &[f64], iterations: f64) -> Map<String, Value> {
@@ -230,6 +227,9 @@ fn iree_lines(file: &RunFile, benchmark: &BenchmarkRecord, lines: &mut Vec<Value
         let iterations = process.iterations.unwrap_or(1);
         lines.push(line(samples.len(), iterations, times(samples, float(iterations)), &process.started));
     }
+    // A finding that withholds green is one more line, as in a converted file.
+    let mark = worst(benchmark.lints.iter().chain(&file.lints));
+    lines.extend(mark.map(|mark| line(0, 1, unmeasured(mark), &file.created)));
 }
 
 fn backend_lines(file: &RunFile, record: &BackendRecord, lines: &mut Vec<Value>) {
@@ -294,7 +294,7 @@ fn float(count: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::ingest::{Format, read};
-    use crate::model::{Benchmark, Process, Series};
+    use crate::model::{Benchmark, Lint, LintCode, Process, Series};
 
     fn sample() -> RunFile {
         let text = include_str!("../../../tests/fixtures/record/backends-v1.json");
@@ -386,6 +386,23 @@ mod tests {
         };
         assert_eq!(found("tensorrt")["metrics"]["error"], "SKIP");
         assert!(found("onnxruntime")["metrics"]["error"].as_str().unwrap().contains("1 inputs"));
+    }
+
+    #[test]
+    fn a_finding_that_withholds_green_is_appended_with_the_times() {
+        let mut file = sample();
+        let lint = Lint::new(LintCode::VacuousReference, "a constant would pass");
+        file.lints.push(lint);
+        let text = lines_of(&file, "results.jsonl");
+        let run = read(text.as_bytes(), Format::ResultsJsonl, "results.jsonl").unwrap();
+        let iree =
+            |benchmark: &&Benchmark| benchmark.labels.get("backend").is_some_and(|name| name == "iree");
+        let measured: Vec<&Benchmark> =
+            run.benchmarks.iter().filter(iree).filter(|benchmark| benchmark.outcome.is_ok()).collect();
+        assert!(!measured.is_empty(), "{text}");
+        for benchmark in measured {
+            assert!(benchmark.lints.iter().any(|lint| lint.code == LintCode::SkippedRow), "{benchmark:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::io::Write;
 use crate::model::{Benchmark, Outcome, Run, Series};
 
 use super::ExportedRun;
+use super::evidence::{RowMark, mark};
 
 const HEADER: [&str; 9] =
     ["benchmark", "outcome", "why", "metric", "unit", "statistic", "process", "repetition", "value"];
@@ -16,11 +17,11 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     let mut put = |row: [&str; 9]| drop(out.write_record(row.map(inert)));
     put(HEADER);
     for benchmark in &run.benchmarks {
-        rows(benchmark, &mut put);
+        rows(run, benchmark, &mut put);
     }
     let mut bytes = out.into_inner().unwrap_or_default();
     drop(bytes.flush());
-    ExportedRun { bytes, lost: Vec::new() }
+    ExportedRun { bytes, lost: Vec::new(), evidence_lost: Vec::new() }
 }
 
 /// Text that a spreadsheet would run as a formula, with an apostrophe in front; numbers stay numbers.
@@ -31,10 +32,14 @@ fn inert(cell: &str) -> Cow<'_, [u8]> {
     Cow::Borrowed(cell.as_bytes())
 }
 
-fn rows(benchmark: &Benchmark, put: &mut impl FnMut([&str; 9])) {
+fn rows(run: &Run, benchmark: &Benchmark, put: &mut impl FnMut([&str; 9])) {
     let name = benchmark.name.as_str();
     let (outcome, why) = match &benchmark.outcome {
-        Outcome::Ok => ("ok", String::new()),
+        // Measured, and a finding says why its values prove nothing.
+        Outcome::Ok => match mark(run, benchmark) {
+            None => ("ok", String::new()),
+            Some(RowMark::Failed(why) | RowMark::Skipped(why)) => ("ok", why),
+        },
         Outcome::Unsupported { reason } => ("unsupported", reason.clone()),
         Outcome::Skipped { reason } => ("skipped", reason.clone()),
         Outcome::Failed { stage, why } => ("failed", format!("{stage}: {why}")),

@@ -1,17 +1,25 @@
 //! Google Benchmark JSON, as its own tools and benchgate read it.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
-use crate::model::{Benchmark, Consequence, Context, Metric, MetricSeries, Outcome, Run, Series, Summary};
+use crate::model::{Benchmark, Metric, MetricSeries, Outcome, Run, Series, Summary};
 
-use super::{ExportedRun, count_benchmarks, several_processes};
+use super::super::google_benchmark::{TESTBED, counter_metric};
+use super::evidence::{RowMark, is_verified, mark, only_in_run_json, wrong_output};
+use super::{ExportedRun, count_benchmarks, left_out, several_processes};
 
 pub(super) fn write(run: &Run) -> ExportedRun {
     let mut rows = Vec::new();
+    let mut unwritten = BTreeSet::new();
     for (benchmark, family) in run.benchmarks.iter().zip(0u64..) {
-        push_rows(run, benchmark, family, &mut rows);
+        let mark = wrong_output(benchmark).or_else(|| mark(run, benchmark));
+        push_rows(benchmark, mark, family, &mut rows);
+        let lost = benchmark.metrics.iter().filter(|series| !is_written(benchmark, series));
+        unwritten.extend(lost.map(|series| series.metric.name.as_ref()));
     }
-    let file = json!({ "context": context(&run.context), "benchmarks": rows });
+    let file = json!({ "context": context(run), "benchmarks": rows });
     let mut bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
     bytes.push(b'\n');
     let mut lost = Vec::new();
@@ -23,13 +31,16 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     if run.benchmarks.iter().any(|benchmark| benchmark.verification.is_some()) {
         lost.push("the format has no place for verification".to_owned());
     }
-    if run.testbed.is_some() {
-        lost.push("the format has no place for what identifies a machine".to_owned());
+    lost.extend(left_out(&unwritten));
+    let mut evidence_lost = only_in_run_json(run);
+    if run.benchmarks.iter().any(is_verified) {
+        evidence_lost.push("which outputs were verified");
     }
-    ExportedRun { bytes, lost }
+    ExportedRun { bytes, lost, evidence_lost }
 }
 
-fn context(context: &Context) -> Value {
+fn context(run: &Run) -> Value {
+    let context = &run.context;
     let mut object = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -47,6 +58,8 @@ fn context(context: &Context) -> Value {
     put("library_version", context.library_version.as_deref().map(Value::from));
     put("library_build_type", context.library_build_type.as_deref().map(Value::from));
     put("json_schema_version", Some(Value::from(1)));
+    // Text, as all of a user's own context is.
+    put(TESTBED, run.testbed.as_ref().map(|testbed| json!(testbed).to_string().into()));
     Value::Object(object)
 }
 
@@ -93,7 +106,23 @@ fn key(metric: &Metric) -> String {
     }
 }
 
-fn push_rows(run: &Run, benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
+/// Whether the rows of a benchmark hold a metric, and a reader takes a fall of it for what it is.
+fn is_written(benchmark: &Benchmark, series: &MetricSeries) -> bool {
+    if [Metric::LATENCY, Metric::CPU_TIME].contains(&series.metric) || benchmark.metrics.is_empty() {
+        return true;
+    }
+    let latency = benchmark.metric(&Metric::LATENCY.name).map(|latency| &latency.series);
+    let shaped = match (latency, &series.series) {
+        (Some(Series::Processes(_)), Series::Processes(_) | Series::Exact(_)) => {
+            latency.map(values).map(|latency| latency.len()) == Some(values(&series.series).len())
+        }
+        (Some(Series::Summaries(_)), Series::Summaries(_)) => true,
+        _ => false,
+    };
+    shaped && counter_metric(&key(&series.metric)).better == series.metric.better
+}
+
+fn push_rows(benchmark: &Benchmark, mark: Option<RowMark>, family: u64, rows: &mut Vec<Value>) {
     let marked = |flag: &str, message: &str, why: &str| {
         let mut row = head(benchmark, family, "", "iteration");
         row.insert(flag.to_owned(), true.into());
@@ -111,19 +140,22 @@ fn push_rows(run: &Run, benchmark: &Benchmark, family: u64, rows: &mut Vec<Value
             return rows.push(marked("skipped", "skip_message", reason));
         }
     }
-    let withheld = super::withheld(run, benchmark);
-    let why = withheld.map(|lint| format!("{}: {}", lint.code, lint.detail)).unwrap_or_default();
-    if withheld.is_some_and(|lint| lint.code.consequence() == Consequence::Error) {
-        return rows.push(marked("error_occurred", "error_message", &why));
-    }
-    if withheld.is_some() {
-        rows.push(marked("skipped", "skip_message", &why));
-    }
     match benchmark.metric(&Metric::LATENCY.name).map(|latency| &latency.series) {
-        Some(Series::Processes(_)) => samples(benchmark, family, rows),
+        Some(Series::Processes(_)) => {
+            samples(benchmark, family, rows);
+            match mark {
+                None => {}
+                Some(RowMark::Failed(why)) => rows.push(marked("error_occurred", "error_message", &why)),
+                Some(RowMark::Skipped(why)) => rows.push(marked("skipped", "skip_message", &why)),
+            }
+        }
         Some(Series::Summaries(summaries)) => {
             for (at, summary) in summaries.iter().enumerate() {
                 aggregates(benchmark, family, at, summary, rows);
+            }
+            // A summary has no repetitions of which one could have been skipped.
+            if let Some(RowMark::Failed(why) | RowMark::Skipped(why)) = mark {
+                rows.push(marked("error_occurred", "error_message", &why));
             }
         }
         Some(Series::Exact(_)) | None => {
@@ -132,19 +164,23 @@ fn push_rows(run: &Run, benchmark: &Benchmark, family: u64, rows: &mut Vec<Value
     }
 }
 
-fn samples(benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
-    let all = |series: &MetricSeries| -> Vec<f64> {
-        match &series.series {
-            Series::Processes(processes) => {
-                processes.iter().flat_map(|process| &process.samples).copied().collect()
-            }
-            Series::Exact(value) => vec![*value],
-            Series::Summaries(_) => Vec::new(),
+/// The values of all repetitions, process by process.
+fn values(series: &Series) -> Vec<f64> {
+    match series {
+        Series::Processes(processes) => {
+            processes.iter().flat_map(|process| &process.samples).copied().collect()
         }
-    };
+        Series::Exact(value) => vec![*value],
+        Series::Summaries(_) => Vec::new(),
+    }
+}
+
+fn samples(benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
+    let written = benchmark.metrics.iter().filter(|series| is_written(benchmark, series));
     let columns: Vec<(String, Vec<f64>)> =
-        benchmark.metrics.iter().map(|series| (key(&series.metric), all(series))).collect();
-    let count = benchmark.metric(&Metric::LATENCY.name).map_or(0, |latency| all(latency).len());
+        written.map(|series| (key(&series.metric), values(&series.series))).collect();
+    let latency = benchmark.metric(&Metric::LATENCY.name);
+    let count = latency.map_or(0, |latency| values(&latency.series).len());
     for repetition in 0..count {
         let mut row = head(benchmark, family, "", "iteration");
         row.insert("repetitions".to_owned(), count.into());
@@ -181,7 +217,8 @@ fn aggregates(benchmark: &Benchmark, family: u64, at: usize, latency: &Summary, 
         row.insert("aggregate_name".to_owned(), statistic.into());
         row.insert("aggregate_unit".to_owned(), "time".into());
         row.insert("real_time".to_owned(), real.into());
-        for series in benchmark.metrics.iter().filter(|series| series.metric.name != Metric::LATENCY.name) {
+        let others = benchmark.metrics.iter().filter(|series| series.metric.name != Metric::LATENCY.name);
+        for series in others.filter(|series| is_written(benchmark, series)) {
             if let Series::Summaries(summaries) = &series.series
                 && let Some(value) = summaries.get(at).and_then(|summary| of(summary, statistic))
             {

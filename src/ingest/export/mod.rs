@@ -3,13 +3,16 @@
 mod appended;
 mod collected;
 mod csv;
+mod evidence;
 mod google_benchmark;
 mod results_jsonl;
 mod run_json;
 
 pub use appended::{Appended, appended};
 
-use crate::model::{Benchmark, Consequence, Lint, LintCode, Run, Series};
+use std::collections::BTreeSet;
+
+use crate::model::{Benchmark, Run, Series};
 
 /// A format that runs are written in, by the names that `--to` takes.
 #[derive(
@@ -33,6 +36,8 @@ pub struct ExportedRun {
     pub bytes: Vec<u8>,
     /// What the format could not hold, in sentences; empty when nothing was lost.
     pub lost: Vec<String>,
+    /// The part of it without which a comparison of the written file can pass where one of the run does not.
+    pub evidence_lost: Vec<&'static str>,
 }
 
 /// Writes a run. `now` (RFC 3339) stands in where the run does not know when it was measured.
@@ -54,16 +59,6 @@ fn why_unmeasured(benchmark: &Benchmark) -> String {
     )
 }
 
-/// The finding that keeps a benchmark from passing, where a format of measurements alone would lose it. That something
-/// was measured once shows in any format.
-fn withheld<'a>(run: &'a Run, benchmark: &'a Benchmark) -> Option<&'a Lint> {
-    let lints =
-        benchmark.lints.iter().chain(&run.lints).filter(|lint| lint.code != LintCode::SingleRepetition);
-    lints
-        .max_by_key(|lint| lint.code.consequence())
-        .filter(|lint| lint.code.consequence() != Consequence::Note)
-}
-
 /// `3 benchmarks` and their first name, for a sentence about what was lost.
 fn count_benchmarks(run: &Run, lossy: impl Fn(&Benchmark) -> bool) -> Option<(usize, &str)> {
     let mut hit = run.benchmarks.iter().filter(|benchmark| lossy(benchmark));
@@ -82,4 +77,10 @@ fn several_processes(benchmark: &Benchmark) -> bool {
         Series::Exact(_) => 1,
     };
     benchmark.metrics.iter().any(|metric| count(&metric.series) > 1)
+}
+
+/// Says which metrics are not in a file, once.
+fn left_out(names: &BTreeSet<&str>) -> Option<String> {
+    let names = names.iter().copied().collect::<Vec<_>>().join(", ");
+    (!names.is_empty()).then(|| format!("the format can't hold these metrics: {names}"))
 }

@@ -1,10 +1,13 @@
 //! results.jsonl of the torchbench runner: one line for each process of each benchmark.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
-use crate::model::{Benchmark, Consequence, Metric, Outcome, Process, Run, Series};
+use crate::model::{Benchmark, Better, Metric, Outcome, Process, Run, Series, Verification, VerifyCode};
 
-use super::{ExportedRun, count_benchmarks, only_summaries};
+use super::evidence::{RowMark, mark, only_in_run_json, spread_of_summaries};
+use super::{ExportedRun, count_benchmarks, left_out, only_summaries};
 
 /// Labels that are not axes of the experiment.
 const NOT_AXES: [&str; 6] = ["model", "suite", "target", "iterations_per_run", "timestamp", "label"];
@@ -25,66 +28,90 @@ pub(super) fn write(run: &Run) -> ExportedRun {
             "the format keeps repetitions: {count} benchmarks (the first is {first}) have summaries only, of which the mean is kept"
         ));
     }
-    if run.testbed.is_some() {
-        lost.push("the format has no place for what identifies a machine".to_owned());
-    }
-    ExportedRun { bytes, lost }
+    let metrics = run.benchmarks.iter().flat_map(|benchmark| &benchmark.metrics).map(|series| &series.metric);
+    let rates: BTreeSet<&str> =
+        metrics.filter(|metric| !is_written(metric)).map(|metric| metric.name.as_ref()).collect();
+    lost.extend(left_out(&rates));
+    let mut evidence_lost = only_in_run_json(run);
+    evidence_lost.extend(spread_of_summaries(run));
+    ExportedRun { bytes, lost, evidence_lost }
+}
+
+/// Readers take less of any metric for better, so a rate would turn a regression into an improvement.
+fn is_written(metric: &Metric) -> bool {
+    metric.better == Better::Lower
 }
 
 fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
-    let error = match &benchmark.outcome {
-        Outcome::Failed { stage, why } => Some(format!("{stage}: {why}")),
-        Outcome::Skipped { .. } | Outcome::Unsupported { .. } => Some("SKIP".to_owned()),
+    let instead = match &benchmark.outcome {
+        Outcome::Failed { stage, why } => Some(RowMark::Failed(format!("{stage}: {why}"))),
+        Outcome::Skipped { reason } | Outcome::Unsupported { reason } => {
+            Some(RowMark::Skipped(reason.clone()))
+        }
         Outcome::Ok if benchmark.metric(&Metric::LATENCY.name).is_none() => {
-            Some(super::why_unmeasured(benchmark))
+            Some(RowMark::Failed(super::why_unmeasured(benchmark)))
         }
         Outcome::Ok => None,
     };
-    let withheld = super::withheld(run, benchmark);
-    let is_error = withheld.is_some_and(|lint| lint.code.consequence() == Consequence::Error);
-    let error =
-        error.or_else(|| withheld.filter(|_| is_error).map(|lint| format!("{}: {}", lint.code, lint.detail)));
-    if let Some(error) = error {
-        return vec![line(run, benchmark, 0, json!({ "error": error }))];
+    if let Some(mark) = instead {
+        return vec![line(run, benchmark, 0, unmeasured(mark))];
     }
+    let mut lines = processes(run, benchmark);
+    lines.extend(mark(run, benchmark).map(|mark| line(run, benchmark, 0, unmeasured(mark))));
+    lines
+}
+
+/// What stands in a line in place of times.
+pub(super) fn unmeasured(mark: RowMark) -> Map<String, Value> {
+    let fields = match mark {
+        RowMark::Failed(why) => vec![("error", why)],
+        // The runner's own word for what it does not run.
+        RowMark::Skipped(why) => vec![("error", "SKIP".to_owned()), ("reason", why)],
+    };
+    fields.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect()
+}
+
+/// One line for each process.
+fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
     let iterations = iterations(benchmark);
     let rounds = benchmark.metric(&Metric::LATENCY.name).map_or(0, |latency| match &latency.series {
         Series::Processes(processes) => processes.len(),
         Series::Summaries(summaries) => summaries.len(),
         Series::Exact(_) => 1,
     });
-    // One process that was skipped keeps the others from passing, as the finding does.
-    let skipped = withheld.map(|_| line(run, benchmark, 0, json!({ "error": "SKIP" })));
-    let measured = (0..rounds).map(|at| {
-        let mut metrics = Map::new();
-        let mut repeat = 0;
-        for series in &benchmark.metrics {
-            let values: Vec<f64> = match &series.series {
-                Series::Processes(processes) => processes.get(at).map_or(&[][..], samples).to_vec(),
-                Series::Summaries(summaries) => {
-                    summaries.get(at).and_then(|s| s.mean.or(s.median)).into_iter().collect()
+    (0..rounds)
+        .map(|at| {
+            let mut metrics = Map::new();
+            let mut repeat = 0;
+            for series in benchmark.metrics.iter().filter(|series| is_written(&series.metric)) {
+                let values: Vec<f64> = match &series.series {
+                    Series::Processes(processes) => processes.get(at).map_or(&[][..], samples).to_vec(),
+                    Series::Summaries(summaries) => {
+                        summaries.get(at).and_then(|s| s.mean.or(s.median)).into_iter().collect()
+                    }
+                    Series::Exact(value) => vec![*value],
+                };
+                let metric = series.metric.name.as_ref();
+                let seconds = series.metric.unit.as_str() == "ns";
+                let values: Vec<f64> = values
+                    .into_iter()
+                    .map(|value| if seconds { value / NANOSECONDS } else { value })
+                    .collect();
+                if metric == Metric::LATENCY.name {
+                    repeat = values.len();
+                    let total: Vec<f64> = values.iter().map(|value| value * f64::from(iterations)).collect();
+                    metrics.insert("total_time".to_owned(), json!(total));
+                    metrics.insert("per_iter_time".to_owned(), json!(values));
+                } else if metric != "total-time" {
+                    let suffix = if seconds && !metric.ends_with("-time") { "_time_s" } else { "" };
+                    // A key called `error` would turn the line into a failure.
+                    let prefix = if metric == "error" { "metric_" } else { "" };
+                    metrics.insert(format!("{prefix}{}{suffix}", metric.replace('-', "_")), json!(values));
                 }
-                Series::Exact(value) => vec![*value],
-            };
-            let metric = series.metric.name.as_ref();
-            let seconds = series.metric.unit.as_str() == "ns";
-            let values: Vec<f64> =
-                values.into_iter().map(|value| if seconds { value / NANOSECONDS } else { value }).collect();
-            if metric == Metric::LATENCY.name {
-                repeat = values.len();
-                let total: Vec<f64> = values.iter().map(|value| value * f64::from(iterations)).collect();
-                metrics.insert("total_time".to_owned(), json!(total));
-                metrics.insert("per_iter_time".to_owned(), json!(values));
-            } else if metric != "total-time" {
-                let suffix = if seconds && !metric.ends_with("-time") { "_time_s" } else { "" };
-                // A key called `error` would turn the line into a failure.
-                let prefix = if metric == "error" { "metric_" } else { "" };
-                metrics.insert(format!("{prefix}{}{suffix}", metric.replace('-', "_")), json!(values));
             }
-        }
-        line(run, benchmark, repeat, Value::Object(metrics))
-    });
-    measured.chain(skipped).collect()
+            line(run, benchmark, repeat, metrics)
+        })
+        .collect()
 }
 
 /// Iterations of one repetition, where the file that was read said so.
@@ -96,7 +123,7 @@ fn samples(process: &Process) -> &[f64] {
     &process.samples
 }
 
-fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Value) -> Value {
+fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Map<String, Value>) -> Value {
     let label = |name: &str| benchmark.labels.get(name).map(String::as_str);
     let suite = label("suite").or(run.suite.as_deref());
     let mut experiment = Map::new();
@@ -115,6 +142,16 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Value) -> Valu
         "warmup_repetitions": 0,
         "metrics": metrics,
         "timestamp": run.context.date,
-        "verification_code": benchmark.verification.as_ref().map_or("VERIFIER_SKIPPED", |v| v.code.as_str()),
+        "verification_code": benchmark.verification.as_ref().map_or(VerifyCode::VerifierSkipped, code).as_str(),
+        // The runner's own tools skip what they do not know.
+        "benchgate": { "context": run.context, "testbed": run.testbed },
     })
+}
+
+/// The outputs themselves are not written, so the code says all that is known of them.
+pub(super) fn code(verification: &Verification) -> VerifyCode {
+    match verification.supported_code() {
+        VerifyCode::VerifierSkipped if verification.differs_from_base() => VerifyCode::Fail,
+        code => code,
+    }
 }

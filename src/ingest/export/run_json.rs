@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use sha2::{Digest, Sha256};
+
 use crate::model::{
-    Benchmark, BlockSlot, Lint, LintCode, Metric, MetricKind, Run, Series, SideName, Testbed,
+    Benchmark, BlockSlot, Lint, LintCode, Metric, MetricKind, Run, Series, SideName, Testbed, hex,
 };
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
     ProcessRecord, RunFile, RunSchema, SampleMap, SideRecord, ValueRecord,
 };
 
+use super::evidence::spread_of_summaries;
 use super::{ExportedRun, count_benchmarks, only_summaries};
 
 pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
@@ -31,11 +34,11 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
     let repetitions =
         benchmarks.iter().flat_map(|benchmark| &benchmark.processes).flat_map(|p| p.samples.iter());
     let repetitions = repetitions.map(|(_, samples)| samples.len()).max().unwrap_or(0);
-    let file = RunFile {
+    let mut file = RunFile {
         schema: RunSchema,
         benchgate: env!("CARGO_PKG_VERSION").to_owned(),
         suite: run.suite.clone().unwrap_or_else(|| "converted".to_owned()),
-        session: run.session.clone().unwrap_or_else(|| format!("converted from {}", run.origin.label)),
+        session: run.session.clone().unwrap_or_default(),
         created: created.clone(),
         complete: run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput),
         design: Design::Single,
@@ -71,13 +74,18 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
         calibration: run.calibration.as_ref().map(CalibrationRecord::from),
         lints: run.lints.to_vec(),
     };
+    if run.session.is_none() {
+        // Files of one name are not one session, whose sides would count as measured together.
+        let content = hex(&Sha256::digest(file.to_json())[..8]);
+        file.session = format!("converted from {} ({content})", run.origin.label);
+    }
     let mut lost = Vec::new();
     if let Some((count, first)) = count_benchmarks(run, only_summaries) {
         lost.push(format!(
             "run.json keeps repetitions: {count} benchmarks (the first is {first}) have summaries only, of which the mean is kept"
         ));
     }
-    ExportedRun { bytes: file.to_json(), lost }
+    ExportedRun { bytes: file.to_json(), lost, evidence_lost: spread_of_summaries(run).into_iter().collect() }
 }
 
 /// When the tool says it ran, where that is a time `record` accepts.

@@ -120,7 +120,7 @@ fn scaled(name: &str, word: &str) -> Option<f64> {
 }
 
 /// What a counter is called in benchgate's words, and which way it should go.
-pub(super) fn counter_metric(name: &str) -> Metric {
+pub(in crate::ingest) fn counter_metric(name: &str) -> Metric {
     match name {
         "items_per_second" => Metric::THROUGHPUT,
         _ => Metric {

@@ -23,7 +23,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, BoxedFault> {
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
         match key.as_ref() {
-            "context" => context(&mut json, &mut run)?,
+            "context" => (run.context, run.testbed) = context(&mut json)?,
             "benchmarks" if seen_benchmarks => return Err(second_list(&json)),
             "benchmarks" => {
                 seen_benchmarks = true;
@@ -52,8 +52,11 @@ pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
     fault(json.at(), "`benchmarks` is in it twice")
 }
 
-pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<()> {
-    let mut context = Context::default();
+/// Under this key, a file that benchgate wrote names its machine: a text that holds a testbed as JSON.
+pub(in crate::ingest) const TESTBED: &str = "benchgate_testbed";
+
+pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>)> {
+    let (mut context, mut named, mut caches) = (Context::default(), None, None);
     json.begin_object()?;
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
@@ -71,13 +74,17 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<()> {
             "aslr_enabled" => context.aslr_enabled = Some(json.boolean()?),
             "library_build_type" => context.library_build_type = Some(json.string()?.into_owned()),
             "library_version" => context.library_version = Some(json.string()?.into_owned()),
-            "caches" => run.testbed = machine(json)?,
+            "caches" => caches = machine(json)?,
             "load_avg" => context.load_avg = load_averages(json)?,
+            TESTBED => {
+                let text = json.string()?;
+                let read = serde_json::from_str(&text);
+                named = Some(read.map_err(|error| fault(json.at(), format!("`{TESTBED}`: {error}")))?);
+            }
             _ => json.skip()?,
         }
     }
-    run.context = context;
-    Ok(())
+    Ok((context, named.or(caches)))
 }
 
 /// The machine by the sizes of its caches: the tool states nothing else about the processor than how many there are.

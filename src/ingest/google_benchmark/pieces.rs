@@ -159,7 +159,7 @@ impl Reader {
                 }
                 Some(key) => {
                     if key == "context" {
-                        context(json, &mut self.run)?;
+                        (self.run.context, self.run.testbed) = context(json)?;
                     } else {
                         json.skip()?;
                     }

@@ -19,7 +19,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Every fixture that is meant to be readable, read.
-pub(super) fn readable_fixtures() -> Vec<(String, Run)> {
+pub(crate) fn readable_fixtures() -> Vec<(String, Run)> {
     let root = fixture_path("");
     let mut found = Vec::new();
     files(&root, &mut found);

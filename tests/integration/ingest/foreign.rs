@@ -1,5 +1,6 @@
 //! What the real tools write and a reader could get wrong. The recipes are in the fixtures' READMEs.
 
+use benchgate::gate::{self, CompareOptions, Policy, Row};
 use benchgate::model::{LintCode, Outcome, Run, Series};
 
 use super::{benchmark, codes, fixture, read, samples};
@@ -153,4 +154,15 @@ fn a_column_in_an_unknown_unit_is_not_read_as_milliseconds() {
     let run =
         read("timestamp,model,device,timeout_s,latency_ms\n2026-11-20 10:00:00,a,cpu,300,10.0\n").unwrap();
     assert_eq!(samples(&run, "a/cpu", "latency"), [1e7]);
+}
+
+#[test]
+fn times_of_every_run_are_not_called_summaries_because_of_a_metric_that_does_not_decide() {
+    let run = fixture("hyperfine/two-commands.json");
+    let compared = gate::compare(&run, &run, &Policy::default(), &CompareOptions::default());
+    let named = |row: &Row| row.metric.as_ref().is_some_and(|metric| metric.name == "cpu-time");
+    assert!(compared.rows.iter().any(named), "the file has no cpu-time");
+    for row in compared.rows {
+        assert!(row.lints.iter().all(|lint| lint.code != LintCode::AggregatesOnly), "{row:?}");
+    }
 }

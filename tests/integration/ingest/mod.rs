@@ -2,7 +2,7 @@
 
 mod converted;
 mod experiments;
-mod fixtures;
+pub(crate) mod fixtures;
 mod foreign;
 mod google_benchmark;
 mod hostile;

@@ -6,6 +6,7 @@
 
 mod bundles;
 mod configuration;
+mod conversions;
 mod exchanged;
 mod files;
 mod history;
