@@ -60,15 +60,16 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
 /// Whether the two runs may be compared at all: fingerprints where both have one, else what foreign
 /// tools print about the machine.
 fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
-    if let (Some(base), Some(head)) = (&base.testbed, &head.testbed) {
-        if base.id == head.id {
-            return other_chip(base, head);
-        }
+    let both = base.testbed.as_ref().zip(head.testbed.as_ref());
+    if let Some((base, head)) = both {
+        let same_id = base.id == head.id;
         let differing: Vec<String> = base
             .facts
             .keys()
             .chain(head.facts.keys().filter(|key| !base.facts.contains_key(*key)))
             .filter(|key| base.facts.get(*key) != head.facts.get(*key))
+            // Many tools name a machine without saying everything about it each time.
+            .filter(|key| !same_id || (base.facts.contains_key(*key) && head.facts.contains_key(*key)))
             .take(4)
             .map(|key| {
                 let of = |facts: &std::collections::BTreeMap<String, String>| {
@@ -77,18 +78,25 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
                 format!("{key}: {} / {}", of(&base.facts), of(&head.facts))
             })
             .collect();
-        let detail = if differing.is_empty() {
-            format!("testbed {} / {}", base.id, head.id)
-        } else {
-            differing.join(", ")
+        let detail = match (differing.is_empty(), same_id) {
+            (false, _) => Some(differing.join(", ")),
+            (true, false) => Some(format!("testbed {} / {}", base.id, head.id)),
+            (true, true) => None,
         };
-        return Some(Lint::new(LintCode::TestbedMismatch, detail));
+        if let Some(detail) = detail {
+            return Some(Lint::new(LintCode::TestbedMismatch, detail));
+        }
     }
+    // One session measures both sides on one machine, and two versions of a tool may count its processors differently.
+    let together = base.session.is_some() && base.session == head.session;
     match (base.context.num_cpus, head.context.num_cpus) {
-        (Some(base), Some(head)) if base != head => {
+        (Some(base), Some(head)) if base != head && !(together && both.is_some()) => {
             return Some(Lint::new(LintCode::TestbedMismatch, format!("{base} / {head} processors")));
         }
         _ => {}
+    }
+    if let Some((base, head)) = both {
+        return other_chip(base, head);
     }
     match (&base.context.host_name, &head.context.host_name) {
         (Some(base), Some(head)) if base != head => {
