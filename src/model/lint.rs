@@ -127,8 +127,8 @@ lint_codes! {
         "Several rows of one file carry the same name and are read as repetitions of one process.",
         "Give every benchmark a unique name.";
     RepeatedSamples "repeated-samples" Error,
-        "Two benchmarks of one run carry the same samples to the last bit, so at least one was not measured.",
-        "Measure again; make sure that two jobs do not share a work folder.";
+        "Two benchmarks or processes carry the same samples to the last bit, so at least one was not measured.",
+        "Measure again; make sure that two jobs do not share a work folder, and that each file is a result of its own measurement.";
     UnitMismatch "unit-mismatch" Error,
         "The two sides measure this in units of different kinds.",
         "Compare files of the same tool and metric.";
