@@ -1,6 +1,7 @@
 //! Results from files: which file, which side of it, and several files as the processes of one side.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::gate::{Policy, SequentialPolicy};
@@ -146,6 +147,7 @@ fn walk(folder: &Path, depth: usize, visit: &mut impl FnMut(&Path)) {
 /// # Errors
 /// Input that can't be read, is not whole, or does not belong together.
 pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, CliError> {
+    refuse_repeated(inputs)?;
     let mut joiner = Joiner::new();
     let mut notes = Vec::new();
     let mut first: Option<Run> = None;
@@ -186,6 +188,19 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         notes.push(format!("{unknown} other files of the folder are not results and were left out"));
     }
     Ok(LoadedRun { run, notes, recorded: None })
+}
+
+/// Refuses a file that stands for several processes: what was measured once would count as often.
+fn refuse_repeated(inputs: &[Input]) -> Result<(), CliError> {
+    let mut known = HashSet::new();
+    // A file that can't be found is an error once it is read.
+    let file =
+        |input: &Input| std::fs::canonicalize(&input.path).unwrap_or_else(|_| input.path.as_str().into());
+    match inputs.iter().find(|input| !known.insert((file(input), input.side))) {
+        None => Ok(()),
+        Some(twice) => Err(CliError::usage(format!("{} was given twice for one side", twice.path))
+            .hint("each file of a side is read as further processes: give every file once")),
+    }
 }
 
 /// Base and head: one name is a run of both sides, two names are a side each.

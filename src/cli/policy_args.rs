@@ -17,10 +17,10 @@ pub struct PolicyArgs {
     /// Take the policy of this benchgate.toml; the options below override it
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Smallest change worth a red, for every metric that decides [default: 1%]
+    /// Smallest change worth a red, for every metric that decides; raises a lower tolerance [default: 1%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub floor: Option<f64>,
-    /// Largest change a green may hide, for every metric that decides [default: 3%]
+    /// Largest change a green may hide, for every metric that decides; lowers a higher floor [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub tolerance: Option<f64>,
     /// Chance that an unchanged suite turns red [default: 0.01]

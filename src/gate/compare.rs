@@ -23,6 +23,8 @@ pub struct CompareOptions {
     pub today: String,
     /// Fatal rows that share the error budget, where these runs are only a part of a suite; 0 for the rows there are.
     pub suite_rows: u32,
+    /// The runs were drawn with replacement from recorded ones, so that the same samples may occur several times.
+    pub resampled: bool,
 }
 
 /// Compares head with base. Total: every benchmark of either side gets at least one row.
@@ -70,6 +72,7 @@ fn compared(
         history,
         forbidden: context::forbidding(&lints).cloned(),
         repeated: [base, head].into_iter().flat_map(repeated::repeated).collect(),
+        resampled: options.resampled,
     };
     let pairs = matched(base, head);
     let of_pairs = threads::each(&pairs, WORTH_SHARING, |pair| drafts(*pair, &session, &rules));
@@ -196,10 +199,13 @@ fn ask_unpaired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option
         let effects = if wanted { steadied(&effects) } else { effects };
         for (index, effect) in rows.into_iter().zip(effects) {
             let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
-            if let (Some(estimate), Evidence::Known { method, .. }) = (&mut row.estimate, &open.evidence) {
+            let Evidence::Known { method, declared, head_processes, .. } = &open.evidence else { continue };
+            if let Some(estimate) = &mut row.estimate {
                 estimate.method = method.clone();
             }
-            questions[index] = Some(Question::unpaired(effect, &open.rule, open.floor));
+            let question = Question::unpaired(effect, &open.rule, open.floor);
+            // A declared spread says that no process is slow now and then, so few of them need not show it.
+            questions[index] = Some(if *declared { question } else { question.shown_by(*head_processes) });
         }
     }
 }

@@ -62,11 +62,13 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
 /// machine.
 fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     let fingerprints = base.testbed.as_ref().zip(head.testbed.as_ref());
-    if let Some((base, head)) = fingerprints.filter(|(base, head)| base.id != head.id) {
-        return Some(Lint::new(LintCode::TestbedMismatch, differing_facts(base, head)));
+    if let Some(differing) = fingerprints.and_then(|(base, head)| differing_facts(base, head)) {
+        return Some(Lint::new(LintCode::TestbedMismatch, differing));
     }
+    // One session measures both sides on one machine, and two versions of a tool may count its processors differently.
+    let together = base.session.is_some() && base.session == head.session;
     match (base.context.num_cpus, head.context.num_cpus) {
-        (Some(base), Some(head)) if base != head => {
+        (Some(base), Some(head)) if base != head && !(together && fingerprints.is_some()) => {
             return Some(Lint::new(LintCode::TestbedMismatch, format!("{base} / {head} processors")));
         }
         _ => {}
@@ -82,15 +84,24 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     }
 }
 
-fn differing_facts(base: &Testbed, head: &Testbed) -> String {
+/// What two fingerprints state differently, where they are of different machines.
+fn differing_facts(base: &Testbed, head: &Testbed) -> Option<String> {
+    let same_id = base.id == head.id;
     let keys = base.facts.keys().chain(head.facts.keys().filter(|key| !base.facts.contains_key(*key)));
-    let differing = keys.filter(|key| base.facts.get(*key) != head.facts.get(*key)).take(4).map(|key| {
-        let fact =
-            |testbed: &Testbed| testbed.facts.get(key).cloned().unwrap_or_else(|| "unknown".to_owned());
-        format!("{key}: {} / {}", fact(base), fact(head))
+    let differing = keys.filter(|key| match (base.facts.get(*key), head.facts.get(*key)) {
+        (Some(base), Some(head)) => base != head,
+        // Many tools name a machine without saying everything about it each time.
+        _ => !same_id,
     });
-    let differing: Vec<String> = differing.collect();
-    if differing.is_empty() { format!("testbed {} / {}", base.id, head.id) } else { differing.join(", ") }
+    let fact =
+        |testbed: &Testbed, key| testbed.facts.get(key).cloned().unwrap_or_else(|| "unknown".to_owned());
+    let differing: Vec<String> =
+        differing.take(4).map(|key| format!("{key}: {} / {}", fact(base, key), fact(head, key))).collect();
+    match (differing.is_empty(), same_id) {
+        (false, _) => Some(differing.join(", ")),
+        (true, false) => Some(format!("testbed {} / {}", base.id, head.id)),
+        (true, true) => None,
+    }
 }
 
 /// Machines of one kind are one testbed, and chips of one kind still differ by up to a tenth.

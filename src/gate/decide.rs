@@ -7,7 +7,7 @@ use crate::stats::spending::Looks;
 use crate::stats::{Effect, Inference};
 
 use super::estimate::{Paired, Quickest, WORTH_SHARING};
-use super::{Interval, MetricPolicy, Policy, Reason, SideStats, threads};
+use super::{Interval, MetricPolicy, Policy, Reason, Row, SideStats, threads};
 
 /// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
 /// decided, has half of the budget (Kim and DeMets 1987).
@@ -81,11 +81,27 @@ pub fn log_tolerance(rule: &MetricPolicy, floor: f64) -> f64 {
     rule.tolerance.max(0.0).ln_1p().max(floor)
 }
 
+impl Row {
+    /// The largest change that a green may hide in this row: the policy's tolerance, or its floor where the absolute
+    /// part of that is larger here.
+    pub fn tolerance(&self) -> Option<f64> {
+        let rule = self.policy.as_ref()?;
+        let sides = self.base.as_ref().zip(self.head.as_ref());
+        let floor = sides.map_or(0.0, |(base, head)| log_floor(rule, base, head).exp_m1());
+        Some(rule.tolerance.max(floor))
+    }
+}
+
 impl Question {
     /// About independent processes or a history: one look, no stability.
     pub fn unpaired(effect: Effect, rule: &MetricPolicy, floor: f64) -> Self {
         let p = (effect.p_above(floor), effect.p_below(-floor));
         Self::new(Inference::Modelled(effect), p, rule, floor)
+    }
+
+    /// As far as this many processes of head can show it.
+    pub fn shown_by(self, head_processes: usize) -> Self {
+        Self { unshown: self.unshown.or_else(|| too_few(head_processes)), ..self }
     }
 
     fn new(
@@ -238,12 +254,17 @@ fn unshown(paired: &Paired) -> Option<String> {
             Some("repetitions fall on a grid, as when another program shares the processor".to_owned())
         }
         Some(Blur::Scattered) => Some("hardly any two repetitions agree".to_owned()),
-        None if paired.head_processes < LEAST_HEAD_PROCESSES => Some(format!(
-            "{} processes of head can't show that none is slow; at least {LEAST_HEAD_PROCESSES} are needed",
-            paired.head_processes
-        )),
-        None => None,
+        None => too_few(paired.head_processes),
     }
+}
+
+fn too_few(head_processes: usize) -> Option<String> {
+    (head_processes < LEAST_HEAD_PROCESSES).then(|| {
+        let processes = if head_processes == 1 { "process" } else { "processes" };
+        format!(
+            "{head_processes} {processes} of head can't show that none is slow; at least {LEAST_HEAD_PROCESSES} are needed"
+        )
+    })
 }
 
 /// The answer to a [`Question`].

@@ -14,7 +14,7 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{Estimate, Method, MetricPolicy, Reason, Row, Typical};
-use super::{accuracy, context, diagnosis, disturbance, incomplete, repeated, status, workload};
+use super::{accuracy, context, copied, diagnosis, disturbance, incomplete, repeated, status, workload};
 
 /// Metrics of what the compiler made, which need no device.
 const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
@@ -41,6 +41,14 @@ pub struct Open {
     pub readings: Option<[Readings; 2]>,
 }
 
+impl ComparedSession<'_> {
+    /// Both sides were read from one file.
+    fn one_file(&self) -> bool {
+        let [base, head] = [self.base, self.head].map(|run| &run.origin.label);
+        base == head && !base.is_empty()
+    }
+}
+
 impl Draft {
     fn settled(row: Row) -> Self {
         Self { row, open: None }
@@ -58,6 +66,8 @@ pub struct ComparedSession<'a> {
     pub forbidden: Option<Lint>,
     /// Benchmarks whose samples were recorded for another one too, on either side.
     pub repeated: BTreeSet<BenchmarkName>,
+    /// The same samples may occur several times, because both runs were drawn with replacement.
+    pub resampled: bool,
 }
 
 pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reason, fatal: bool) -> Row {
@@ -261,6 +271,9 @@ fn metric_draft(
         row.verdict = Verdict::Error;
         row.reason = Reason::UnitMismatch { base, head };
         return Draft::settled(row);
+    }
+    if !session.resampled {
+        row.lints.extend(copied::lint(base_series, head_series, session.one_file()));
     }
     let (base_readings, head_readings) = match readings {
         (Ok(base), Ok(head)) => (base, head),

@@ -19,8 +19,15 @@ pub enum Evidence {
     /// Blocks of pairs; their effect is estimated together with the neighbouring rows'.
     Paired(Arc<[BlockCosts]>),
     /// Independent processes. `assumed` where the spread between them is a default, so that
-    /// neighbouring rows may refute it.
-    Known { effect: Effect, method: Method, assumed: bool, lints: Vec<Lint> },
+    /// neighbouring rows may refute it; `declared` where the policy says what it is.
+    Known {
+        effect: Effect,
+        method: Method,
+        assumed: bool,
+        declared: bool,
+        head_processes: usize,
+        lints: Vec<Lint>,
+    },
     /// Head's session against stored ones; sessions of neighbouring rows steady the spread.
     History { stored: Vec<f64>, now: f64, assumed_sd: f64, lints: Vec<Lint> },
 }
@@ -143,7 +150,8 @@ pub fn gather(
         // One process may be in any tail, and the tails were not measured here.
         effect.df = effect.df.min(NU);
     }
-    Ok(Evidence::Known { effect, method, assumed, lints })
+    let declared = prior.source == SpreadSource::Declared;
+    Ok(Evidence::Known { effect, method, assumed, declared, head_processes: head.clean.len(), lints })
 }
 
 /// A default is a guess, and repetitions can refute it: processes differ at least as much as the

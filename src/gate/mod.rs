@@ -11,6 +11,7 @@ mod common_row;
 mod compare;
 mod comparison;
 mod context;
+mod copied;
 mod decide;
 mod diagnosis;
 mod disturbance;

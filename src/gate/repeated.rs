@@ -1,4 +1,4 @@
-//! Samples that were recorded twice: two programs never take bit-identical times.
+//! Samples of one benchmark that are recorded for another one too: two programs never take bit-identical times.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -72,7 +72,10 @@ pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
             Reason::Open | Reason::Stability => {
                 row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired)
             }
-            Reason::TooLittle(_) => true,
+            // Of rows without blocks, measuring more blocks adds nothing to an interval.
+            Reason::TooLittle(_) => {
+                row.estimate.as_ref().is_none_or(|e| e.method == Method::Paired || e.interval.is_none())
+            }
             _ => false,
         };
         let Some(point) = looks.after(blocks).filter(|_| more_helps) else { continue };

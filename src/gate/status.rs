@@ -2,7 +2,7 @@
 //! identical.
 
 use crate::model::{
-    Artifact, Benchmark, LintCode, Outcome, SideName, Stage, Verdict, Verification, VerifyCode,
+    Artifact, Benchmark, LintCode, Outcome, OutputCheck, SideName, Stage, Verdict, Verification, VerifyCode,
 };
 
 use super::Reason;
@@ -119,6 +119,10 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
         return Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput));
     }
     match code {
+        VerifyCode::Pass if worked_at_base && !covers(verification, base.verification.as_ref()) => {
+            let reason = Reason::TooLittle("fewer of head's outputs were verified than of base's".to_owned());
+            Some(Status::fatal(Verdict::Inconclusive, reason))
+        }
         VerifyCode::Pass => match base_code {
             // Repaired at head. Its time is still compared, and this row says that base's numbers came from
             // a wrong module.
@@ -150,6 +154,15 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
         // There is no reference to agree with; the row says `unverified`.
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierSkipped => None,
     }
+}
+
+/// Whether head's outputs were compared with their reference as completely as base's were.
+fn covers(head: &Verification, base: Option<&Verification>) -> bool {
+    let elements = |check: &OutputCheck| check.divergence.map_or(0, |divergence| divergence.elements);
+    base.into_iter().flat_map(|base| &base.outputs).all(|wanted| {
+        let mut same = head.outputs.iter().filter(|check| check.index == wanted.index);
+        same.any(|check| elements(check) >= elements(wanted))
+    })
 }
 
 /// Everything executed is the same on both sides.

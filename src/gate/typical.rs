@@ -11,7 +11,8 @@ impl Typical {
     ///
     /// Effects are estimated from pairs of processes, so no location of one side alone has exactly the
     /// estimated ratio. The level of both sides (the geometric mean of their locations) is measured well;
-    /// the two values lie around it, apart by the effect.
+    /// the two values lie around it, apart by the effect. One process far from the others may move an effect without
+    /// moving a median, so both values are shifted together until each lies where its side was measured.
     pub fn of_row(row: &Row) -> Self {
         let ratio = row.estimate.as_ref().map(|estimate| (&estimate.method, estimate.ratio));
         let value = match ratio {
@@ -22,6 +23,10 @@ impl Typical {
         let (base, head) = (row.base.as_ref().map(value), row.head.as_ref().map(value));
         let measured = Self { base, head };
         let (Some(base), Some(head), Some((method, ratio))) = (base, head, ratio) else { return measured };
+        let range = |side: &Option<SideStats>| {
+            side.as_ref().map_or((0.0, f64::INFINITY), |side| (side.min, side.max))
+        };
+        let measured_range = [range(&row.base), range(&row.head)];
         let usable = [base, head, ratio].into_iter().all(|value| value.is_finite() && value > 0.0);
         if !usable {
             return measured;
@@ -34,8 +39,13 @@ impl Typical {
             // The stored side of a history is many sessions; head is what was measured just now.
             Method::History => Self { base: Some(head / ratio), head: Some(head) },
             _ => {
-                let (level, half) = (base.sqrt() * head.sqrt(), ratio.sqrt());
-                Self { base: Some(level / half), head: Some(level * half) }
+                let around = base.sqrt() * head.sqrt() / ratio.sqrt();
+                let [base, head] = measured_range;
+                let both = (base.0.max(head.0 / ratio), base.1.min(head.1 / ratio));
+                // Where no two values of both sides are so far apart, base's range counts.
+                let (low, high) = if both.0 <= both.1 { both } else { base };
+                let base = around.max(low).min(high);
+                Self { base: Some(base), head: Some(base * ratio) }
             }
         }
     }
@@ -89,7 +99,16 @@ mod tests {
     use crate::model::{BenchmarkName, Verdict};
 
     fn side(location: f64) -> Option<SideStats> {
-        Some(SideStats { processes: 8, samples: 64, location, mean: location * 1.1, ..SideStats::default() })
+        let (min, max) = (location * 0.8, location * 1.3);
+        Some(SideStats {
+            processes: 8,
+            samples: 64,
+            location,
+            mean: location * 1.1,
+            min,
+            max,
+            ..SideStats::default()
+        })
     }
 
     fn row(method: Method, ratio: f64, base: f64, head: f64) -> Row {
@@ -122,6 +141,21 @@ mod tests {
             let (base, head) = (shown.base.unwrap(), shown.head.unwrap());
             assert!((head / base - 0.932).abs() < 1e-12, "{method:?}: {shown:?}");
             assert!(base > 13.0 && base < 17.0 && head > 12.0 && head < 16.0, "{method:?}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_shown_inside_of_what_their_side_measured() {
+        // One of thirty processes of a side took ten times as long: the mean of logarithms moves, the median doesn't.
+        for (slow, ratio) in [(1, 1.08), (0, 1.0 / 1.08)] {
+            let mut row = row(Method::Unpaired, ratio, 100.0, 100.0);
+            for (at, side) in [&mut row.base, &mut row.head].into_iter().flatten().enumerate() {
+                (side.min, side.max) = (99.0, if at == slow { 1000.0 } else { 101.0 });
+            }
+            let shown = Typical::of_row(&row);
+            let (base, head) = (shown.base.unwrap(), shown.head.unwrap());
+            assert!(base.min(head) >= 99.0 && (head / base - ratio).abs() < 1e-12, "{shown:?}");
+            assert!([base, head][1 - slow] <= 101.0, "{shown:?}");
         }
     }
 

@@ -153,8 +153,13 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
     for lint in next.lints {
         add_lint(&mut kept.lints, lint);
     }
+    let unverified = kept.verification.is_none() != next.verification.is_none();
     if severity(next.verification.as_ref()) > severity(kept.verification.as_ref()) {
         kept.verification = next.verification;
+    }
+    if unverified && severity(kept.verification.as_ref()) == PASSED {
+        let why = "some of the joined processes were not verified".to_owned();
+        kept.verification = Some(Verification::bare(VerifyCode::VerifierDidntRun, Some(why)));
     }
     match (&kept.outcome, next.outcome) {
         // One failed process among good ones is a failure, never averaged away.
@@ -184,11 +189,14 @@ fn skipped_process() -> Lint {
     Lint::new(LintCode::SkippedRow, "measured in some files and skipped in others")
 }
 
+/// Severity of a verification that passed.
+const PASSED: u8 = 1;
+
 /// How bad a verification is, so that one wrong process among right ones is not lost; 0 for none.
 fn severity(verification: Option<&Verification>) -> u8 {
     match verification.map(Verification::supported_code) {
         None => 0,
-        Some(VerifyCode::Pass) => 1,
+        Some(VerifyCode::Pass) => PASSED,
         Some(VerifyCode::VerifierSkipped) => 2,
         Some(VerifyCode::NondeterministicEagerRun) => 3,
         Some(VerifyCode::VerifierDidntRun) => 4,

@@ -127,8 +127,8 @@ lint_codes! {
         "Results of one side carry the same name and come from different benchmarks, or may do so: what one of them lost, another can hide.",
         "Give every benchmark a unique name. Compare several runs of one benchmark as several files: `benchgate compare 'base-*.json' 'head-*.json'`.";
     RepeatedSamples "repeated-samples" Error,
-        "Two benchmarks of one run carry the same samples to the last bit, so at least one was not measured.",
-        "Measure again; make sure that two jobs do not share a work folder.";
+        "Two benchmarks or processes carry the same samples to the last bit, so at least one was not measured.",
+        "Measure again; make sure that two jobs do not share a work folder, and that each file is a result of its own measurement.";
     UnitMismatch "unit-mismatch" Error,
         "The two sides measure this in units of different kinds.",
         "Compare files of the same tool and metric.";

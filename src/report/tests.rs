@@ -113,11 +113,20 @@ fn a_wrong_output_is_the_first_row_and_its_time_is_not_called_open() {
 }
 
 #[test]
+fn a_green_names_the_tolerance_that_judged() {
+    let mut row = measured("m/cpu/main", Verdict::Pass, Reason::WithinTolerance, 1e5, 1.1);
+    assert_eq!(super::words::reason(&row).short, "within 3 %");
+    row.policy.as_mut().unwrap().floor.absolute = 5e4;
+    assert_eq!(super::words::reason(&row).short, "within 50 %");
+}
+
+#[test]
 fn every_report_shows_the_values_that_the_gate_computed() {
     let mut row = measured("m/cpu/main", Verdict::Improved, Reason::BelowFloor, 13_470.0, 0.932);
     // The medians lie the other way round, as they may.
     for (side, location) in [(&mut row.base, 13_470.0), (&mut row.head, 14_650.0)] {
-        *side = Some(SideStats { location, mean: location, ..side.clone().unwrap() });
+        let (min, max) = (location * 0.9, location * 1.1);
+        *side = Some(SideStats { location, mean: location, min, max, ..side.clone().unwrap() });
     }
     row.typical = Typical::of_row(&row);
     let comparison = of_rows(Verdict::Improved, vec![row]);

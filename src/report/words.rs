@@ -248,5 +248,5 @@ pub(super) fn floor(row: &Row) -> String {
 }
 
 pub(super) fn tolerance(row: &Row) -> String {
-    row.policy.as_ref().map_or_else(|| "the policy".to_owned(), |policy| percent(policy.tolerance))
+    row.tolerance().map_or_else(|| "the policy".to_owned(), percent)
 }

@@ -31,8 +31,11 @@ fn paired(ratio: f64) -> RunFile {
                     let order = block * 8 + u32::from(slot) * 2 + which as u32;
                     // Between −0.4 % and +0.4 %, different in every slot.
                     let noise = f64::from((order * 7919 + 13) % 17) / 17.0 * 0.008 - 0.004;
-                    let sample =
-                        |repetition: u32| 1e6 * ratio * (1.0 + noise) + f64::from(repetition % 3) * 100.0;
+                    let sample = |repetition: u32| {
+                        // No two processes measure the same to the last bit.
+                        let other = f64::from(order) * 1e-3;
+                        1e6 * ratio * (1.0 + noise) + f64::from(repetition % 3) * 100.0 + other
+                    };
                     ProcessRecord {
                         slot: Some(BlockSlot { block, slot }),
                         order,
@@ -270,11 +273,27 @@ fn runs_of_different_machines_are_not_one_side() {
 }
 
 #[test]
+fn a_file_is_one_process_however_often_it_is_named() {
+    let world = World::new();
+    world.write("run.json", paired(1.0).to_json());
+    let twice = ["run.json#base", "./run.json#base"];
+    let head = ["compare", "--base-file", twice[0], "--head-file", twice[0], "--head-file", twice[1]];
+    let outcome = world.run(head).expect_code(2);
+    assert!(outcome.stderr.contains("./run.json was given twice for one side"), "{}", outcome.stderr);
+    world.run(["compare", "run.json#base", "run.json#base"]).expect_code(20);
+}
+
+#[test]
 fn joined_runs_are_processes_and_their_blocks_no_longer_pair_up() {
     let world = World::new();
-    for (name, session) in [("run-1.json", "s1"), ("run-2.json", "s2")] {
+    for (name, session, speed) in [("run-1.json", "s1", 1.0), ("run-2.json", "s2", 1.001)] {
         let mut run = paired(1.2);
         run.session = session.to_owned();
+        let processes =
+            run.sides.iter_mut().flat_map(|side| &mut side.benchmarks).flat_map(|b| &mut b.processes);
+        for sample in processes.flat_map(|process| process.samples.get_mut("latency").unwrap()) {
+            *sample *= speed;
+        }
         world.write(name, run.to_json());
     }
     let files =

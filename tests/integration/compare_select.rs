@@ -25,7 +25,7 @@ fn rows(outcome: &Outcome) -> (Vec<(String, String, String)>, Vec<String>) {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let row = |row: &Value| (text(&row["benchmark"]), text(&row["metric"]["name"]), text(&row["verdict"]));
     let rows = json["rows"].as_array().unwrap().iter().map(row).collect();
-    (rows, json["notes"].as_array().unwrap().iter().map(text).collect())
+    (rows, json["notes"].as_array().into_iter().flatten().map(text).collect())
 }
 
 fn latencies(outcome: &Outcome) -> Vec<(String, String)> {
@@ -242,10 +242,11 @@ fn the_results_of_a_folder_are_one_side() {
 fn links_in_a_folder_are_not_followed() {
     let world = World::new();
     world.write("base/1.csv", csv(&[("conv", 100.0, 1.0)]));
+    world.write("head/1.csv", csv(&[("conv", 100.1, 1.0)]));
     let secret = world.write("secret.csv", csv(&[("secret", 100.0, 1.0)]));
     std::os::unix::fs::symlink(secret, world.work().join("base/2.csv")).unwrap();
     std::os::unix::fs::symlink(world.work(), world.work().join("base/loop")).unwrap();
-    let outcome = world.run(["compare", "base", "base"].into_iter().chain(SURE)).expect_code(0);
+    let outcome = world.run(["compare", "base", "head"].into_iter().chain(SURE)).expect_code(0);
     assert_eq!(latencies(&outcome), [("conv".to_owned(), "pass".to_owned())]);
 }
 
@@ -277,7 +278,11 @@ fn several_results_stand_next_to_each_other() {
     insta::assert_snapshot!(outcome.stdout);
     let markdown = world.run(args.into_iter().chain(["--format", "markdown"])).expect_code(10);
     insta::assert_snapshot!("several_results_in_markdown", markdown.stdout);
-    let unchanged = ["compare", "base.csv", "base.csv", "base.csv", "--between-cv", "0.1%"];
+    for (name, speed) in [("c.csv", 1.0001), ("d.csv", 1.0002)] {
+        let rows = ["conv", "mlp", "gone"].map(|row| (row, 100.0 * speed, 1.0));
+        world.write(name, csv(&rows));
+    }
+    let unchanged = ["compare", "base.csv", "c.csv", "d.csv", "--between-cv", "0.1%"];
     world.run(unchanged).expect_code(0);
     world.run(args.into_iter().chain(["--format", "json"])).expect_code(2);
 }
@@ -298,7 +303,8 @@ fn the_only_metric_of_foreign_results_decides() {
     let world = World::new();
     world.write("a.json", jmh(1000.0));
     world.write("b.json", jmh(500.0));
-    world.run(["compare", "a.json", "a.json"].into_iter().chain(SURE)).expect_code(0);
+    world.write("c.json", jmh(1000.1));
+    world.run(["compare", "a.json", "c.json"].into_iter().chain(SURE)).expect_code(0);
     let slower = world.run(["compare", "a.json", "b.json"].into_iter().chain(SURE)).expect_code(10);
     let wanted = [("org.example.Matmul.multiply/thrpt", "throughput", "regressed")];
     assert_eq!(

@@ -370,7 +370,9 @@ fn a_row_is_merged_only_if_it_was_measured_as_long_as_its_samples_ask() {
                 let typical = if slow { 2e6 } else { 1e6 };
                 let values = process.samples.get_mut("latency").unwrap();
                 for (value, repetition) in values.iter_mut().zip(0_u32..) {
-                    *value = typical + f64::from((place * 7 + repetition * 13 + 5) % 17) * 300.0;
+                    let noise = f64::from((place * 7 + repetition * 13 + 5) % 17) * 300.0;
+                    // No two processes measure the same to the last bit.
+                    *value = typical + noise + f64::from(2 * place + u32::from(at == 1)) * 0.01;
                 }
             }
         }

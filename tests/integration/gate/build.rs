@@ -41,15 +41,17 @@ pub fn run(benchmarks: Vec<Benchmark>) -> Run {
 }
 
 /// Both sides of a paired benchmark: block `b` has base at `base[b]` and head at `head[b]`, two
-/// processes each in ABBA or BAAB order, eight repetitions within `jitter` of the location.
+/// processes each in ABBA or BAAB order, eight repetitions within `jitter` of the location. No two processes measure
+/// the same to the last bit.
 pub fn paired(name: &str, base: &[f64], head: &[f64], jitter: f64) -> (Benchmark, Benchmark) {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for (block, (base, head)) in base.iter().zip(head).enumerate() {
         let slots = if block % 2 == 0 { [0, 3, 1, 2] } else { [1, 2, 0, 3] };
         for (side, location, slots) in [(&mut a, base, &slots[..2]), (&mut b, head, &slots[2..])] {
             for slot in slots {
+                let other = 1.0 + 1e-12 * (4 * block + usize::from(*slot)) as f64;
                 let samples: Vec<f64> =
-                    (0..8).map(|i| location * (1.0 + jitter * (f64::from(i) - 3.5))).collect();
+                    (0..8).map(|i| location * other * (1.0 + jitter * (f64::from(i) - 3.5))).collect();
                 side.push(process(&samples, Some((block as u32, *slot))));
             }
         }

@@ -5,6 +5,7 @@ mod build;
 mod classical;
 mod common_shift;
 mod compiled_only;
+mod copied;
 mod outcomes;
 mod recorded;
 mod worked_example;

@@ -3,8 +3,8 @@
 use benchgate::exit_code::ExitCode;
 use benchgate::gate::{FailOn, Policy, Reason, Waiver};
 use benchgate::model::{
-    Artifact, Benchmark, Context, Lint, LintCode, Metric, Outcome, Series, SideName, Stage, Summary, Testbed,
-    Unit, Verdict, VerifyCode,
+    Artifact, Benchmark, Context, Lint, LintCode, Metric, Outcome, Run, Series, SideName, Stage, Summary,
+    Testbed, Unit, Verdict, VerifyCode,
 };
 
 use super::build::{
@@ -212,6 +212,39 @@ fn what_base_proved_and_head_leaves_unproved_is_inconclusive() {
     let base = verified(steady("a"), VerifyCode::Pass);
     let unproved = judged(&run(vec![base]), &run(vec![steady("a")]));
     assert_eq!(unproved.rows[0].verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn facts_are_compared_on_machines_of_one_name_too() {
+    let on = |cpus: u32, model: &str| {
+        let mut run = run(vec![steady("a")]);
+        run.context.num_cpus = Some(cpus);
+        let facts = [("cpu-model".to_owned(), model.to_owned())].into();
+        run.testbed = Some(Testbed { id: "host".to_owned(), facts, ..Testbed::default() });
+        run
+    };
+    let mismatch = |base: &Run, head: &Run| {
+        judged(base, head).lints.iter().any(|lint| lint.code == LintCode::TestbedMismatch)
+    };
+    assert!(!mismatch(&on(8, "one"), &on(8, "one")));
+    assert!(mismatch(&on(8, "one"), &on(2, "one")));
+    assert!(mismatch(&on(8, "one"), &on(8, "two")));
+    // A file that doesn't say everything contradicts nothing.
+    let silent =
+        Run { testbed: Some(Testbed { id: "host".to_owned(), ..Testbed::default() }), ..on(8, "one") };
+    assert!(!mismatch(&on(8, "one"), &silent));
+}
+
+#[test]
+fn a_tolerance_is_the_one_that_judged() {
+    let (base, head) = paired("a", &[1e5; 24], &[1.1e5; 24], 0.0001);
+    let mut policy = Policy::default();
+    for (_, rule) in &mut policy.metrics {
+        rule.floor.absolute = 50_000.0;
+    }
+    let row = judged_by(&policy, &session(vec![base]), &session(vec![head])).rows.remove(0);
+    assert_eq!(row.verdict, Verdict::Pass, "{row:?}");
+    assert!((row.tolerance().unwrap() - 0.5).abs() < 0.01, "{:?}", row.tolerance());
 }
 
 #[test]

@@ -45,6 +45,25 @@ fn a_benchmark_missing_from_some_files_is_said() {
 }
 
 #[test]
+fn processes_without_a_verification_are_not_proved_by_one_that_passed() {
+    let with = |verification: Option<Verification>| {
+        let mut run = file(&[("a", 1.0)]);
+        run.benchmarks[0].verification = verification;
+        run
+    };
+    let code = |files: [bool; 3]| {
+        let passed = || Verification::bare(VerifyCode::Pass, None);
+        let run = join(files.map(|verified| with(verified.then(passed)))).unwrap().unwrap();
+        benchmark(&run, "a").verification.as_ref().map(|verification| verification.code)
+    };
+    for files in [[true, false, false], [false, true, false], [false, false, true], [true, true, false]] {
+        assert_eq!(code(files), Some(VerifyCode::VerifierDidntRun), "{files:?}");
+    }
+    assert_eq!(code([true; 3]), Some(VerifyCode::Pass));
+    assert_eq!(code([false; 3]), None);
+}
+
+#[test]
 fn one_wrong_output_among_right_ones_is_kept_in_any_order() {
     let with = |code| {
         let mut run = file(&[("a", 1.0)]);

@@ -14,8 +14,10 @@ fn session(slower: f64) -> Value {
                 .filter(|at| (matches!(at % 4, 1 | 2) == (at / 4 % 2 == 0)) == (name == "head"))
                 .map(|at| {
                     let noise = |index: u32| 0.002 * (f64::from((at * 7 + index * 13) % 17) / 17.0 - 0.5);
+                    // No two processes measure the same to the last bit.
+                    let other = 1.0 + 1e-9 * f64::from(at);
                     let samples: Vec<f64> =
-                        (0..4).map(|index| level * factor * (1.0 + noise(index))).collect();
+                        (0..4).map(|index| level * factor * other * (1.0 + noise(index))).collect();
                     json!({
                         "slot": {"block": at / 4, "slot": at % 4}, "order": at,
                         "started": format!("2026-11-20T21:{:02}:{:02}Z", at / 60, at % 60),
@@ -187,6 +189,28 @@ const SPOILED: &[(&str, Spoil)] = &[
             let copy = run["sides"][side]["benchmarks"][0]["processes"].clone();
             run["sides"][side]["benchmarks"][1]["processes"] = copy;
         }
+    }),
+    ("head's processes all recorded what the first one did", |run| {
+        let first = processes(run, 1)[0]["samples"].clone();
+        processes(run, 1).iter_mut().for_each(|process| process["samples"] = first.clone());
+    }),
+    ("head recorded base's samples", |run| {
+        let base: Vec<Value> = processes(run, 0).iter().map(|process| process["samples"].clone()).collect();
+        processes(run, 1).iter_mut().zip(base).for_each(|(process, samples)| process["samples"] = samples);
+    }),
+    ("the second half of the blocks repeats the first", |run| {
+        for side in 0..2 {
+            for at in 24..48 {
+                processes(run, side)[at]["samples"] = processes(run, side)[at - 24]["samples"].clone();
+            }
+        }
+    }),
+    ("no output of head was compared", |run| {
+        first(run, 1)["verification"] = json!({"code": "PASS", "outputs": []});
+    }),
+    ("one of two outputs of head was compared", |run| {
+        first(run, 0)["verification"]["outputs"] =
+            json!([{"index": 0, "code": "PASS"}, {"index": 1, "code": "PASS"}]);
     }),
     ("head's unit is unknown", |run| run["metrics"][0]["unit"] = json!("fortnights")),
     ("identical programs are ten times apart", |run| {

@@ -1,0 +1,186 @@
+//! Samples that were copied are not measurements, and a coarse clock copies nothing.
+
+use benchgate::gate::{Policy, Reason};
+use benchgate::model::{LintCode, Metric, Process, Run, Series, Verdict};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
+use serde_json::Value;
+
+use super::build::{judged, judged_by, process, run, session, with};
+
+/// Processes around 100 µs, spread by about 0.2 %, whose clock ticks every `tick` ns.
+fn measured(random: &mut ChaCha12Rng, processes: usize, repetitions: usize, tick: f64) -> Vec<Vec<f64>> {
+    let mut sample = |location: f64| {
+        let value: f64 = location * (1.0 + 0.004 * (random.random::<f64>() - 0.5));
+        if tick > 0.0 { (value / tick).round() * tick } else { value }
+    };
+    (0..processes)
+        .map(|_| {
+            let location = sample(1e5);
+            (0..repetitions).map(|_| sample(location)).collect()
+        })
+        .collect()
+}
+
+/// One benchmark of these processes, in blocks of two where `in_blocks`.
+fn side(samples: &[Vec<f64>], (is_head, in_blocks): (bool, bool)) -> Run {
+    let processes = samples.iter().enumerate().map(|(at, samples)| {
+        let slot = if is_head { [1, 2] } else { [0, 3] }[at % 2];
+        process(samples, in_blocks.then_some((at as u32 / 2, slot)))
+    });
+    let benchmark = with("a", Metric::LATENCY, Series::Processes(processes.collect()));
+    if in_blocks { session(vec![benchmark]) } else { run(vec![benchmark]) }
+}
+
+/// The verdict, and whether samples were found to be copied.
+fn verdict(base: &[Vec<f64>], head: &[Vec<f64>], in_blocks: bool) -> (Verdict, bool) {
+    let row = judged(&side(base, (false, in_blocks)), &side(head, (true, in_blocks))).rows.remove(0);
+    (row.verdict, row.lints.iter().any(|lint| lint.code == LintCode::RepeatedSamples))
+}
+
+const COPIED: (Verdict, bool) = (Verdict::Error, true);
+
+#[test]
+fn copies_of_a_process_of_a_side_or_of_half_of_the_blocks_are_not_green() {
+    let mut random = ChaCha12Rng::seed_from_u64(1);
+    for (repetitions, in_blocks) in [(1, false), (4, true), (4, false), (8, true)] {
+        let base = measured(&mut random, 48, repetitions, 0.0);
+        let head = measured(&mut random, 48, repetitions, 0.0);
+        let of = |head: &[Vec<f64>]| verdict(&base, head, in_blocks);
+        assert_eq!(of(&head), (Verdict::Pass, false), "measured");
+        assert_eq!(of(&vec![head[0].clone(); 48]), COPIED, "one process, {repetitions} repetitions");
+        assert_eq!(of(&base), COPIED, "base's samples, {repetitions} repetitions");
+        assert_eq!(
+            of(&[&head[..24], &head[..24]].concat()),
+            COPIED,
+            "the first half twice, {repetitions} repetitions"
+        );
+    }
+}
+
+#[test]
+fn a_single_process_with_eight_different_values_is_not_measured_twice() {
+    let mut random = ChaCha12Rng::seed_from_u64(2);
+    let one = measured(&mut random, 1, 8, 0.0);
+    assert_eq!(verdict(&one, &one, false), COPIED);
+    let other = measured(&mut random, 1, 8, 0.0);
+    assert!(!verdict(&one, &other, false).1);
+}
+
+#[test]
+fn a_coarse_clock_copies_nothing() {
+    let mut random = ChaCha12Rng::seed_from_u64(3);
+    // From a hundred values that a clock shows down to one.
+    for tick in [4.0, 40.0, 100.0, 400.0, 1000.0] {
+        for repetitions in [1, 2, 4, 8] {
+            let sides = [30, 30].map(|processes| measured(&mut random, processes, repetitions, tick));
+            assert!(!verdict(&sides[0], &sides[1], false).1, "{tick} ns, {repetitions} repetitions");
+        }
+    }
+    // Warming up looks alike in all processes of such a clock.
+    let mut warming = |_| vec![110.0, 105.0, 102.0, 101.0 + f64::from(random.random::<bool>())];
+    let [base, head] = [(); 2].map(|()| (0..30).map(&mut warming).collect::<Vec<_>>());
+    assert!(!verdict(&base, &head, false).1);
+}
+
+#[test]
+fn no_recording_holds_a_copy() {
+    for recording in [
+        include_str!("../../fixtures/corpus/paired.jsonl"),
+        include_str!("../../fixtures/corpus/regimes-aa.jsonl"),
+        include_str!("../../fixtures/corpus/design-short-aa.jsonl"),
+        include_str!("../../fixtures/corpus/competitor.jsonl"),
+    ] {
+        let mut rows: std::collections::BTreeMap<String, [Vec<Process>; 2]> = Default::default();
+        for line in recording.lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let times: Vec<f64> = line["real_time_ms"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|time| time.as_f64().unwrap() * 1e6)
+                .collect();
+            let row = rows.entry(line["model"].as_str().unwrap().to_owned()).or_default();
+            row[usize::from(line["side"] == "B")].push(process(&times, None));
+        }
+        let of = |at: usize| {
+            let benchmarks = rows
+                .iter()
+                .map(|(name, sides)| with(name, Metric::LATENCY, Series::Processes(sides[at].clone())));
+            run(benchmarks.collect())
+        };
+        let comparison = judged(&of(0), &of(1));
+        let lints: Vec<LintCode> =
+            comparison.rows.iter().flat_map(|row| &row.lints).map(|lint| lint.code).collect();
+        assert!(!rows.is_empty() && !lints.contains(&LintCode::RepeatedSamples), "{comparison:?}");
+    }
+}
+
+#[test]
+fn one_file_on_both_sides_is_one_measurement_however_few_values_it_has() {
+    let mut both = side(&[vec![100.0, 101.0, 100.0]], (false, false));
+    let policy = Policy { between_cv: Some(0.001), ..Policy::default() };
+    let verdict = |base: &Run, head: &Run| judged_by(&policy, base, head).rows.remove(0).verdict;
+    assert_eq!(verdict(&both, &both), Verdict::Pass, "two measurements of one value");
+    both.origin.label = "a.json".to_owned();
+    assert_eq!(verdict(&both, &both), Verdict::Error);
+    let exact = run(vec![with("a", Metric::VMFB_SIZE, Series::Exact(8.0))]);
+    let exact = Run { origin: both.origin.clone(), ..exact };
+    assert_eq!(verdict(&exact, &exact), Verdict::Pass, "what is counted is the same each time");
+}
+
+#[test]
+fn few_processes_of_head_show_no_green_unless_their_spread_is_declared() {
+    let mut random = ChaCha12Rng::seed_from_u64(4);
+    let mut judge = |processes: usize, declared: Option<f64>| {
+        let policy = Policy { between_cv: declared, ..Policy::default() };
+        let [base, head] = [60, processes].map(|processes| measured(&mut random, processes, 4, 0.0));
+        // A GPU's processes are assumed to differ by 2 %.
+        let of = |samples: &[Vec<f64>], is_head| {
+            let mut run = side(samples, (is_head, false));
+            run.benchmarks[0].labels.insert("target".to_owned(), "cuda".to_owned());
+            run
+        };
+        judged_by(&policy, &of(&base, false), &of(&head, true)).rows.remove(0)
+    };
+    for processes in [8, 20] {
+        let row = judge(processes, None);
+        assert_eq!(row.verdict, Verdict::Inconclusive, "{processes}");
+        assert!(matches!(&row.reason, Reason::TooLittle(why) if why.contains("at least 21")), "{row:?}");
+        assert_eq!(judge(processes, Some(0.01)).verdict, Verdict::Pass, "{processes}");
+    }
+    assert_eq!(judge(21, None).verdict, Verdict::Pass);
+}
+
+#[test]
+fn rows_without_slots_do_not_shift_those_of_other_benchmarks() {
+    let mut random = ChaCha12Rng::seed_from_u64(5);
+    let mut benchmark = |name: &str, is_head: bool, factor: f64, has_slots: bool| {
+        let samples = measured(&mut random, 48, 4, 0.0);
+        let processes = samples.iter().enumerate().map(|(at, samples)| {
+            let slot = if is_head { [1, 2] } else { [0, 3] }[at % 2];
+            let samples: Vec<f64> = samples.iter().map(|sample| sample * factor).collect();
+            process(&samples, has_slots.then_some((at as u32 / 2, slot)))
+        });
+        with(name, Metric::LATENCY, Series::Processes(processes.collect()))
+    };
+    let mut side = |is_head: bool, slowdown: f64| {
+        session(vec![
+            benchmark("without slots", is_head, 1.0, false),
+            benchmark("steady", is_head, 1.0, true),
+            benchmark("slower", is_head, slowdown, true),
+        ])
+    };
+    let comparison = judged(&side(false, 1.0), &side(true, 1.1));
+    let found: Vec<_> = comparison
+        .rows
+        .iter()
+        .map(|row| (row.benchmark.as_str(), row.verdict, row.estimate.as_ref().unwrap().blocks))
+        .collect();
+    let wanted = [
+        ("without slots", Verdict::Pass, 0),
+        ("steady", Verdict::Pass, 24),
+        ("slower", Verdict::Regressed, 24),
+    ];
+    assert_eq!(found, wanted);
+}
