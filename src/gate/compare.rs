@@ -23,8 +23,6 @@ pub struct CompareOptions {
     pub today: String,
     /// Fatal rows that share the error budget, where these runs are only a part of a suite; 0 for the rows there are.
     pub suite_rows: u32,
-    /// The runs were drawn with replacement from recorded ones, so that the same samples may occur several times.
-    pub resampled: bool,
 }
 
 /// Compares head with base. Total: every benchmark of either side gets at least one row.
@@ -72,7 +70,6 @@ fn compared(
         history,
         forbidden: context::forbidding(&lints).cloned(),
         repeated: [base, head].into_iter().flat_map(repeated::repeated).collect(),
-        resampled: options.resampled,
     };
     let pairs = matched(base, head);
     let of_pairs = threads::each(&pairs, WORTH_SHARING, |pair| drafts(*pair, &session, &rules));

@@ -66,8 +66,6 @@ pub struct ComparedSession<'a> {
     pub forbidden: Option<Lint>,
     /// Benchmarks whose samples were recorded for another one too, on either side.
     pub repeated: BTreeSet<BenchmarkName>,
-    /// The same samples may occur several times, because both runs were drawn with replacement.
-    pub resampled: bool,
 }
 
 pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reason, fatal: bool) -> Row {
@@ -272,9 +270,7 @@ fn metric_draft(
         row.reason = Reason::UnitMismatch { base, head };
         return Draft::settled(row);
     }
-    if !session.resampled {
-        row.lints.extend(copied::lint(base_series, head_series, session.one_file()));
-    }
+    row.lints.extend(copied::lint(base_series, head_series, session.one_file()));
     let (base_readings, head_readings) = match readings {
         (Ok(base), Ok(head)) => (base, head),
         (Err(lint), _) | (_, Err(lint)) => {

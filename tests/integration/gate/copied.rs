@@ -58,6 +58,38 @@ fn copies_of_a_process_of_a_side_or_of_half_of_the_blocks_are_not_green() {
     }
 }
 
+/// Sides of blocks that were drawn with replacement from twelve, a pair of each block with exchanged labels now and then.
+fn resampled(random: &mut ChaCha12Rng, slower: f64) -> [Vec<Vec<f64>>; 2] {
+    let recorded = measured(random, 48, 8, 0.0);
+    let mut sides = [Vec::new(), Vec::new()];
+    for _ in 0..24 {
+        let block = random.random_range(0..12_usize);
+        for pair in 0..2 {
+            let first = usize::from(random.random::<bool>());
+            for side in 0..2 {
+                let process = &recorded[4 * block + 2 * pair + (first ^ side)];
+                let factor = if side == 1 { slower } else { 1.0 };
+                sides[side].push(process.iter().map(|value| value * factor).collect());
+            }
+        }
+    }
+    sides
+}
+
+#[test]
+fn blocks_that_were_drawn_again_are_no_copies_unless_they_come_in_a_row() {
+    let mut random = ChaCha12Rng::seed_from_u64(5);
+    for slower in [1.0, 1.1] {
+        for _ in 0..200 {
+            let [base, head] = resampled(&mut random, slower);
+            assert!(!verdict(&base, &head, true).1);
+        }
+    }
+    let [base, head] = [(); 2].map(|()| measured(&mut random, 24, 8, 0.0));
+    let twice = |side: &[Vec<f64>]| [side, side].concat();
+    assert_eq!(verdict(&twice(&base), &twice(&head), true), COPIED, "every block, once more");
+}
+
 #[test]
 fn a_single_process_with_eight_different_values_is_not_measured_twice() {
     let mut random = ChaCha12Rng::seed_from_u64(2);
