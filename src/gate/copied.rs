@@ -93,10 +93,10 @@ fn sequence(records: &[Record]) -> Vec<Vec<u64>> {
     blocks.map(|block| block.iter().flat_map(|record| &record.bits).copied().collect()).collect()
 }
 
-/// What is counted may well repeat exactly; what a clock shows doesn't.
+/// What a program counts or computes may well repeat exactly; what a clock shows doesn't.
 fn is_timed(series: &MetricSeries) -> bool {
-    let counted = matches!(series.metric.unit, Unit::Count | Unit::Bytes | Unit::Fraction);
-    series.metric.kind == MetricKind::Noisy && !counted
+    let timed = matches!(series.metric.unit, Unit::Nanoseconds | Unit::PerSecond);
+    series.metric.kind == MetricKind::Noisy && timed
 }
 
 fn records(series: &MetricSeries) -> Vec<Record> {

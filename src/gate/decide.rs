@@ -101,7 +101,8 @@ impl Question {
 
     /// As far as this many processes of head can show it.
     pub fn shown_by(self, head_processes: usize) -> Self {
-        Self { unshown: self.unshown.or_else(|| too_few(head_processes)), ..self }
+        let or_declared = |why| format!("{why}, or a declared spread (`between-cv`)");
+        Self { unshown: self.unshown.or_else(|| too_few(head_processes).map(or_declared)), ..self }
     }
 
     fn new(

@@ -97,72 +97,33 @@ fn milliseconds(words: &[&str]) -> Option<f64> {
     }
 }
 
-/// Columns that number or date the rows of one experiment.
-const BOOKKEEPING: [&str; 24] = [
-    "timestamp",
-    "date",
-    "datetime",
-    "run",
-    "runs",
-    "iteration",
-    "iterations",
-    "iter",
-    "repetition",
-    "repeat",
-    "rep",
-    "trial",
-    "round",
-    "sample",
-    "index",
-    "idx",
-    "id",
-    "pid",
-    "commit",
-    "sha",
-    "host",
-    "hostname",
-    "note",
-    "notes",
-];
+/// Words that end the names of columns that number or date the rows of one experiment: `run_id`, `git_sha`.
+const BOOKKEEPING: &str = "timestamp date datetime run runs iteration iterations iter repetition repeat rep trial round \
+    sample number index idx id pid uuid commit sha hash branch url user host hostname note notes \
+    comment";
 
-/// Words that end or begin the names of columns with other measurements.
-const MEASURED: [&str; 26] = [
-    "mean",
-    "avg",
-    "average",
-    "median",
-    "std",
-    "stddev",
-    "p50",
-    "p90",
-    "p95",
-    "p99",
-    "mb",
-    "mib",
-    "gb",
-    "gib",
-    "kb",
-    "bytes",
-    "percent",
-    "pct",
-    "fps",
-    "qps",
-    "throughput",
-    "tflops",
-    "gflops",
-    "speedup",
-    "loss",
-    "accuracy",
-];
+/// Words that begin or end the names of columns with a statistic of the same times.
+const STATISTICS: &str = "mean avg average median std stddev stdev";
+
+/// Words that end the names of columns with other measurements. They begin names of axes too: `max_seq_len`.
+const MEASURED: &str = "var cv min max time memory mem mb mib gb gib kb bytes percent pct fps qps throughput flops \
+    tflops gflops speedup loss accuracy temperature temp power watts joules energy mhz ghz util \
+    utilization usage";
+
+/// `p50`, `p99`, `p999`.
+fn is_percentile(word: &str) -> bool {
+    word.strip_prefix('p').is_some_and(|digits| digits.len() > 1 && digits.parse::<u16>().is_ok())
+}
 
 /// Whether a column says what was measured, so that rows that differ in it are of different experiments. A column that
 /// is not known counts as one: its benchmarks then pair with nothing, where reading them as one would hide a change.
 fn is_axis(words: &[&str]) -> bool {
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
-    let is_measured = |word: &str| MEASURED.contains(&word);
-    let numbers_rows = words.len() == 1 && BOOKKEEPING.contains(first);
-    let timed = matches!(*first, "time" | "latency") || time_unit(last).is_some();
-    !(numbers_rows || timed || is_measured(first) || is_measured(last))
+    let is_in = |words: &str, word: &str| words.split(' ').any(|known| known == word);
+    let is_statistic = |word: &str| is_in(STATISTICS, word) || is_percentile(word);
+    let numbers_rows = is_in(BOOKKEEPING, last);
+    let timed = *first == "latency" || time_unit(last).is_some();
+    !(numbers_rows || timed || is_in(MEASURED, last) || is_statistic(first) || is_statistic(last))
 }
 
 /// Reads the whole file.

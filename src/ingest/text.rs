@@ -32,7 +32,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
 }
 
 /// How lines begin that runtimes and shells print of a program that crashed.
-const CRASH_STARTS: [&str; 15] = [
+const CRASH_STARTS: [&str; 14] = [
     "terminate called ",
     "terminating due to ",
     "libc++abi: ",
@@ -47,7 +47,6 @@ const CRASH_STARTS: [&str; 15] = [
     "Fatal Python error: ",
     "Traceback (most recent call last)",
     "PLEASE submit a bug report to ",
-    "zsh: ",
 ];
 
 /// What lines contain that the runtimes of C, C++ and Rust and sanitizers print of a crash.
@@ -81,13 +80,20 @@ pub(super) fn crash(text: &str) -> Option<&str> {
 }
 
 fn is_crash(line: &str) -> bool {
-    // `Killed`, `Aborted (core dumped)`, `run.sh: line 3:  4711 Killed   ./bench`
+    // `Killed`, `Killed: 9`, `Killed          ./bench`, `run.sh: line 3:  4711 Killed   ./bench`; not `Killed 3 workers`.
+    let number = |rest: &str| rest.strip_prefix(": ").is_some_and(|n| n.parse::<u8>().is_ok());
     let ended_by = |signal: &&str| match line.split_once(*signal) {
-        Some(("", rest)) => rest.is_empty() || rest.starts_with([' ', ':']),
+        Some(("", rest)) => rest.is_empty() || rest.starts_with("  ") || number(rest),
         Some((before, _)) => before.contains(": line ") && before.ends_with(' '),
         None => false,
     };
+    let zsh = |said: &str| {
+        let words = ["abort", "trace trap", "illegal hardware instruction"];
+        let signals = SIGNALS.iter().map(|signal| signal.to_lowercase());
+        words.iter().any(|word| said.starts_with(word)) || { signals }.any(|signal| said.starts_with(&signal))
+    };
     SIGNALS.iter().any(ended_by)
+        || line.strip_prefix("zsh: ").is_some_and(zsh)
         || CRASH_STARTS.iter().any(|start| line.starts_with(start))
         || CRASH_PARTS.iter().any(|part| line.contains(part))
         || (line.contains("Assertion ") && line.ends_with("failed."))
@@ -104,6 +110,8 @@ mod tests {
             "Segmentation fault (core dumped)",
             "run.sh: line 3:  4711 Killed                  ./bench",
             "Aborted",
+            "Killed: 9",
+            "Terminated              ./bench",
             "zsh: segmentation fault  ./bench",
             "terminate called after throwing an instance of 'std::bad_alloc'",
             "==4711==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010",
@@ -112,9 +120,16 @@ mod tests {
         ] {
             assert_eq!(crash(&format!("BM_a 1 ns 1 ns 1\n{line}\n")), Some(line));
         }
-        for line in
-            ["BM_Aborted 1 ns 1 ns 1", "0 jobs were Killed", "Running ./bench", "PASS", "ok  a/b 1.2s"]
-        {
+        for line in [
+            "BM_Aborted 1 ns 1 ns 1",
+            "0 jobs were Killed",
+            "Killed: 0 jobs",
+            "Aborted 0 of 10 requests",
+            "zsh: command not found: foo",
+            "Running ./bench",
+            "PASS",
+            "ok  a/b 1.2s",
+        ] {
             assert_eq!(crash(line), None, "{line}");
         }
     }

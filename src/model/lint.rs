@@ -149,7 +149,7 @@ lint_codes! {
         "Refresh it: `benchgate baseline update`.";
     AssumedSpread "assumed-spread" Note,
         "The spread between processes was not measured; a declared or default value was used.",
-        "Measure several processes a side, or run `benchgate noise`.";
+        "Measure at least 21 processes a side (files, runs of hyperfine, forks of JMH), or declare how much they differ: `--between-cv 1%`. In a suite, run `benchgate noise`.";
     TruncatedInput "truncated-input" Inconclusive,
         "The result is not complete: the file ends in the middle of a line, so its last number may be cut, or the program that wrote it crashed, failed or was interrupted.",
         "Read the tool's log for a crash or a failed test and measure again; where nothing is missing, end the last line with a newline.";

@@ -1,7 +1,7 @@
 //! Samples that were copied are not measurements, and a coarse clock copies nothing.
 
 use benchgate::gate::{Policy, Reason};
-use benchgate::model::{LintCode, Metric, Process, Run, Series, Verdict};
+use benchgate::model::{LintCode, Metric, Process, Run, Series, Unit, Verdict};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use serde_json::Value;
@@ -146,6 +146,20 @@ fn no_recording_holds_a_copy() {
             comparison.rows.iter().flat_map(|row| &row.lints).map(|lint| lint.code).collect();
         assert!(!rows.is_empty() && !lints.contains(&LintCode::RepeatedSamples), "{comparison:?}");
     }
+}
+
+#[test]
+fn what_a_program_counts_or_computes_may_repeat() {
+    let losses: Vec<Process> =
+        (0..30).map(|_| process(&[0.5, 0.25, 0.125, 0.1, 0.09, 0.08, 0.07, 0.06], None)).collect();
+    let unit = Unit::Other("counter".into());
+    let loss = Metric { name: "loss".into(), unit, ..Metric::LATENCY };
+    let side = run(vec![with("a", loss, Series::Processes(losses))]);
+    let rows = judged(&side, &side).rows;
+    assert!(
+        rows.iter().flat_map(|row| &row.lints).all(|lint| lint.code != LintCode::RepeatedSamples),
+        "{rows:?}"
+    );
 }
 
 #[test]

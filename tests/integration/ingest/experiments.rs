@@ -80,6 +80,25 @@ fn columns_of_latency_csv_that_say_what_was_measured_are_part_of_the_name() {
     assert_eq!(run.benchmarks[0].labels["batch"], "1");
 }
 
+#[test]
+fn columns_of_latency_csv_that_date_a_row_or_hold_other_measurements_are_not() {
+    for column in [
+        "git_sha",
+        "commit_hash",
+        "run_id",
+        "run_number",
+        "compile_time",
+        "max",
+        "p999",
+        "cv",
+        "memory",
+        "gpu_temp",
+    ] {
+        let run = read(&format!("model,device,{column},latency_ms\nm,cpu,1,10.0\nm,cpu,2,10.1\n")).unwrap();
+        assert_eq!(names(&run), ["m/cpu"], "{column}");
+    }
+}
+
 fn google(rows: &[&str]) -> String {
     let rows: Vec<String> = rows
         .iter()
