@@ -53,15 +53,18 @@ pub fn run(args: &ConvertArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let label = if is_dash(&args.input) { "-".to_owned() } else { args.input.display().to_string() };
     let bytes = inputs::read(&label)?;
     let bytes = inputs::contents(&bytes, &label)?;
-    let mut run = pick_side(&bytes, args, &label)?;
+    let (mut run, from) = pick_side(&bytes, args, &label)?;
+    if from == Format::RunJson && to == ExportFormat::RunJson {
+        let record = record_of_side(bytes.to_vec(), args.side, &label)?;
+        return write(args, to, &record, &run, &[], terminal);
+    }
     gate::record_unfit(&mut run);
     let now = jiff::Timestamp::now().to_string();
     let exported = ingest::export(&run, to, &now);
     if !args.lossy && !exported.evidence_lost.is_empty() {
         let lost = exported.evidence_lost.join(", ");
-        let keeps = |format: &ExportFormat| ingest::export(&run, *format, &now).evidence_lost.is_empty();
-        let readable = [ExportFormat::RunJson, ExportFormat::GoogleBenchmark, ExportFormat::ResultsJsonl];
-        let better = readable.into_iter().find(keeps).map(|format| format!("`--to {format}` keeps it; "));
+        let better =
+            ingest::format_that_keeps(&run, &now).map(|format| format!("`--to {format}` keeps it; "));
         return Err(CliError::usage(format!("failed to write {label} as {to}: the format can't hold {lost}")).hint(
             format!(
                 "{}`--lossy` leaves it out, and comparing such files may pass where comparing the originals does not",
@@ -69,8 +72,29 @@ pub fn run(args: &ConvertArgs, terminal: &Terminal) -> Result<ExitCode, CliError
             ),
         ));
     }
-    write_output(&args.output, &exported.bytes, terminal)?;
-    for sentence in &exported.lost {
+    write(args, to, &exported.bytes, &run, &exported.lost, terminal)
+}
+
+/// The side as it stands in its file, with what the machine did while it was measured: whether that was the same on
+/// both sides is known when they are compared.
+fn record_of_side(bytes: Vec<u8>, wanted: Option<SideName>, label: &str) -> Result<Vec<u8>, CliError> {
+    let mut file = inputs::run_file(bytes, label)?;
+    file.sides.retain(|side| !side.anchor && wanted.is_none_or(|wanted| side.name == wanted));
+    // A side that is alone is head.
+    file.sides.iter_mut().for_each(|side| side.name = SideName::Head);
+    Ok(file.to_json())
+}
+
+fn write(
+    args: &ConvertArgs,
+    to: ExportFormat,
+    bytes: &[u8],
+    run: &Run,
+    lost: &[String],
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    write_output(&args.output, bytes, terminal)?;
+    for sentence in lost {
         terminal.note(&format!("note: {sentence}"));
     }
     if !is_dash(&args.output) {
@@ -94,7 +118,7 @@ fn by_extension(output: &Path) -> Option<ExportFormat> {
     }
 }
 
-fn pick_side(bytes: &[u8], args: &ConvertArgs, label: &str) -> Result<Run, CliError> {
+fn pick_side(bytes: &[u8], args: &ConvertArgs, label: &str) -> Result<(Run, Format), CliError> {
     let unreadable = |error: IngestError| {
         let hint = match &error {
             IngestError::Unrecognised { .. } => Some("name its format: `--format-in FORMAT`"),
@@ -107,10 +131,12 @@ fn pick_side(bytes: &[u8], args: &ConvertArgs, label: &str) -> Result<Run, CliEr
         Some(format) => format,
         None => return Err(unreadable(IngestError::Unrecognised { label: label.to_owned() })),
     };
-    let Some(wanted) = args.side else { return ingest::read(bytes, format, label).map_err(unreadable) };
+    let Some(wanted) = args.side else {
+        return ingest::read(bytes, format, label).map(|run| (run, format)).map_err(unreadable);
+    };
     let sides = ingest::read_sides(bytes, format, label).map_err(unreadable)?;
     let found = sides.into_iter().find(|(side, _)| *side == Some(wanted));
-    found.map(|(_, run)| run).ok_or_else(|| {
+    found.map(|(_, run)| (run, format)).ok_or_else(|| {
         CliError::input(format!("failed to find the side {} in {label}", wanted.as_str()))
             .hint("only a run.json with two sides has a choice; leave `--side` out")
     })

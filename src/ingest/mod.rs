@@ -37,7 +37,7 @@ mod torchbench;
 pub use compressed::decompressed;
 pub use detect::detect;
 pub use error::IngestError;
-pub use export::{Appended, ExportFormat, ExportedRun, appended, export};
+pub use export::{Appended, ExportFormat, ExportedRun, appended, export, format_that_keeps};
 pub use format::Format;
 pub use iree_profile::kernels;
 pub use join::{Joiner, join};

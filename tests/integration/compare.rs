@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use benchgate::model::{BlockSlot, Metric, SideName, Testbed};
 use benchgate::record::{
-    BenchmarkRecord, Design, MeasureRecord, Number, OutcomeRecord, OutcomeStatus, ProcessRecord, RunFile,
-    RunSchema, SideRecord,
+    BenchmarkRecord, CpuTelemetryRecord, Design, MeasureRecord, Number, OutcomeRecord, OutcomeStatus,
+    ProcessRecord, RunFile, RunSchema, SideRecord, TelemetryRecord,
 };
 
 use crate::harness::{World, lint_detail};
@@ -134,6 +134,36 @@ fn a_slower_head_exits_with_10_and_an_unchanged_one_with_0() {
     Improved: 1 of 2 benchmarks improved, 1 passed.
     mlp/cpu/main   999.6 → 250.0 µs      4.00× faster      24+24  improved
     ");
+}
+
+/// The machine was busy, and both sides shared it.
+#[test]
+fn sides_that_convert_wrote_have_the_verdicts_of_the_run_they_are_of() {
+    let world = World::new();
+    let mut file = paired(1.2);
+    let processes =
+        file.sides.iter_mut().flat_map(|side| &mut side.benchmarks).flat_map(|it| &mut it.processes);
+    for process in processes {
+        let (foreign, none) = (Number(0.4), Number(0.0));
+        let cpu = CpuTelemetryRecord { foreign, stolen: none, resolution: none, throttled: None, by: None };
+        process.telemetry = Some(TelemetryRecord { cpu: Some(cpu), gpus: Vec::new() });
+    }
+    world.write("run.json", file.to_json());
+    for side in SideName::BOTH.map(SideName::as_str) {
+        world.run(["convert", "run.json", &format!("{side}.json"), "--side", side]).expect_code(0);
+    }
+    let rows = |files: &[&str]| {
+        let outcome = world.run([&["compare", "--format", "json"], files].concat()).expect_code(10);
+        let comparison: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+        comparison["rows"].clone()
+    };
+    let sides = rows(&["run.json#base", "run.json#head"]);
+    assert!(sides.to_string().contains("disturbed"), "{sides}");
+    assert_eq!(rows(&["base.json", "head.json"]), sides);
+    let verdicts = |rows: serde_json::Value| -> Vec<serde_json::Value> {
+        rows.as_array().unwrap().iter().map(|row| row["verdict"].clone()).collect()
+    };
+    assert_eq!(verdicts(rows(&["run.json"])), verdicts(sides));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! What withholds green from a run, and how formats without findings carry it.
 
 use crate::model::{
-    Benchmark, BlockSlot, Consequence, Lint, LintCode, Metric, Run, Series, Verification, VerifyCode,
+    Benchmark, BlockSlot, Consequence, Lint, LintCode, Metric, MetricSeries, Run, Series, Summary,
+    Verification, VerifyCode,
 };
 
-use super::only_summaries;
+use super::count_benchmarks;
 
 /// A finding that withholds green, as the row that stands for it in formats without findings.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,19 +51,42 @@ pub(super) fn wrong_output(benchmark: &Benchmark) -> Option<RowMark> {
 }
 
 /// What only run.json holds and a verdict may rest on.
-pub(super) fn only_in_run_json(run: &Run) -> Vec<&'static str> {
+pub(super) fn only_in_run_json(run: &Run) -> Vec<String> {
     let any = |has: fn(&Benchmark) -> bool| run.benchmarks.iter().any(has);
     let facts = [
         ("what was executed", any(|benchmark| benchmark.artifact.is_some())),
         ("the pairing of processes", any(|benchmark| slots(benchmark).next().is_some())),
         ("the calibration", run.calibration.is_some()),
     ];
-    facts.into_iter().filter_map(|(fact, held)| held.then_some(fact)).collect()
+    facts.into_iter().filter_map(|(fact, held)| held.then(|| fact.to_owned())).collect()
+}
+
+/// The metrics that a verdict rests on: latency, or all where there is none.
+pub(super) fn deciding(benchmark: &Benchmark) -> impl Iterator<Item = &MetricSeries> {
+    let timed = benchmark.metric(&Metric::LATENCY.name).is_some();
+    benchmark.metrics.iter().filter(move |series| !timed || series.metric.name == Metric::LATENCY.name)
 }
 
 /// Of formats that keep repetitions only.
-pub(super) fn spread_of_summaries(run: &Run) -> Option<&'static str> {
-    run.benchmarks.iter().any(only_summaries).then_some("the spread that summaries state")
+pub(super) fn spread_of_summaries(run: &Run) -> Option<String> {
+    // A mean alone has none; next to a median it shows a skew.
+    let has_spread =
+        |it: &Summary| [it.mean, it.median, it.stddev, it.min, it.max].iter().flatten().count() > 1;
+    let lossy = |benchmark: &Benchmark| {
+        deciding(benchmark)
+            .any(|it| matches!(&it.series, Series::Summaries(all) if all.iter().any(has_spread)))
+    };
+    let (count, first) = count_benchmarks(run, lossy)?;
+    let of = if count == 1 { first.to_owned() } else { format!("{count} benchmarks (the first is {first})") };
+    Some(format!("the spread that the summaries of {of} state"))
+}
+
+/// Whether a benchmark was measured and would be a failed row of a format in which every row has a latency.
+pub(super) fn has_untimed(run: &Run) -> bool {
+    run.benchmarks.iter().any(|it| {
+        let latency = it.metric(&Metric::LATENCY.name).map(|latency| &latency.series);
+        it.outcome.is_ok() && !it.metrics.is_empty() && matches!(latency, None | Some(Series::Exact(_)))
+    })
 }
 
 /// Outputs that were proved right: the other side may be one that did not prove them.

@@ -34,7 +34,7 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     lost.extend(left_out(&unwritten));
     let mut evidence_lost = only_in_run_json(run);
     if run.benchmarks.iter().any(is_verified) {
-        evidence_lost.push("which outputs were verified");
+        evidence_lost.push("which outputs were verified".to_owned());
     }
     ExportedRun { bytes, lost, evidence_lost }
 }
@@ -108,7 +108,7 @@ fn key(metric: &Metric) -> String {
 
 /// Whether the rows of a benchmark hold a metric, and a reader takes a fall of it for what it is.
 fn is_written(benchmark: &Benchmark, series: &MetricSeries) -> bool {
-    if [Metric::LATENCY, Metric::CPU_TIME].contains(&series.metric) || benchmark.metrics.is_empty() {
+    if series.metric.name == Metric::LATENCY.name {
         return true;
     }
     let latency = benchmark.metric(&Metric::LATENCY.name).map(|latency| &latency.series);

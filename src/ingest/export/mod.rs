@@ -37,7 +37,7 @@ pub struct ExportedRun {
     /// What the format could not hold, in sentences; empty when nothing was lost.
     pub lost: Vec<String>,
     /// The part of it without which a comparison of the written file can pass where one of the run does not.
-    pub evidence_lost: Vec<&'static str>,
+    pub evidence_lost: Vec<String>,
 }
 
 /// Writes a run. `now` (RFC 3339) stands in where the run does not know when it was measured.
@@ -48,6 +48,15 @@ pub fn export(run: &Run, format: ExportFormat, now: &str) -> ExportedRun {
         ExportFormat::ResultsJsonl => results_jsonl::write(run),
         ExportFormat::Csv => csv::write(run),
     }
+}
+
+/// A format that `compare` reads and that keeps all evidence of a run.
+pub fn format_that_keeps(run: &Run, now: &str) -> Option<ExportFormat> {
+    let formats = [ExportFormat::RunJson, ExportFormat::GoogleBenchmark, ExportFormat::ResultsJsonl];
+    formats.into_iter().find(|&format| {
+        let holds_rows = format == ExportFormat::RunJson || !evidence::has_untimed(run);
+        holds_rows && export(run, format, now).evidence_lost.is_empty()
+    })
 }
 
 /// Why a benchmark has no latency although nothing says that it failed.
@@ -66,7 +75,7 @@ fn count_benchmarks(run: &Run, lossy: impl Fn(&Benchmark) -> bool) -> Option<(us
     Some((1 + hit.count(), first.name.as_str()))
 }
 
-fn only_summaries(benchmark: &Benchmark) -> bool {
+fn has_summaries(benchmark: &Benchmark) -> bool {
     benchmark.metrics.iter().any(|metric| matches!(metric.series, Series::Summaries(_)))
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{Benchmark, Better, Metric, Outcome, Process, Run, Series, Verification, VerifyCode};
 
 use super::evidence::{RowMark, mark, only_in_run_json, spread_of_summaries};
-use super::{ExportedRun, count_benchmarks, left_out, only_summaries};
+use super::{ExportedRun, count_benchmarks, has_summaries, left_out};
 
 /// Labels that are not axes of the experiment.
 const NOT_AXES: [&str; 6] = ["model", "suite", "target", "iterations_per_run", "timestamp", "label"];
@@ -23,9 +23,9 @@ pub(super) fn write(run: &Run) -> ExportedRun {
         }
     }
     let mut lost = Vec::new();
-    if let Some((count, first)) = count_benchmarks(run, only_summaries) {
+    if let Some((count, first)) = count_benchmarks(run, has_summaries) {
         lost.push(format!(
-            "the format keeps repetitions: {count} benchmarks (the first is {first}) have summaries only, of which the mean is kept"
+            "the format keeps repetitions: {count} benchmarks (the first is {first}) have metrics that are summaries, of which the mean is kept"
         ));
     }
     let metrics = run.benchmarks.iter().flat_map(|benchmark| &benchmark.metrics).map(|series| &series.metric);

@@ -12,8 +12,8 @@ use crate::record::{
     ProcessRecord, RunFile, RunSchema, SampleMap, SideRecord, ValueRecord,
 };
 
-use super::evidence::spread_of_summaries;
-use super::{ExportedRun, count_benchmarks, only_summaries};
+use super::evidence::{deciding, spread_of_summaries};
+use super::{ExportedRun, count_benchmarks, has_summaries};
 
 pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
     let created = measured_at(run, now);
@@ -80,12 +80,13 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
         file.session = format!("converted from {} ({content})", run.origin.label);
     }
     let mut lost = Vec::new();
-    if let Some((count, first)) = count_benchmarks(run, only_summaries) {
+    if let Some((count, first)) = count_benchmarks(run, has_summaries) {
         lost.push(format!(
-            "run.json keeps repetitions: {count} benchmarks (the first is {first}) have summaries only, of which the mean is kept"
+            "run.json keeps repetitions: {count} benchmarks (the first is {first}) have metrics that are summaries, of which the mean is kept"
         ));
     }
-    ExportedRun { bytes: file.to_json(), lost, evidence_lost: spread_of_summaries(run).into_iter().collect() }
+    let evidence_lost = spread_of_summaries(run).into_iter().collect();
+    ExportedRun { bytes: file.to_json(), lost, evidence_lost }
 }
 
 /// When the tool says it ran, where that is a time `record` accepts.
@@ -139,7 +140,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
         }
     }
     let mut lints: Vec<Lint> = benchmark.lints.to_vec();
-    let noisy_summary = benchmark.metrics.iter().any(|series| {
+    let noisy_summary = deciding(benchmark).any(|series| {
         series.metric.kind == MetricKind::Noisy
             && matches!(&series.series, Series::Summaries(s) if s.len() == 1)
     });

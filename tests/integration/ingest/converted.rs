@@ -162,3 +162,47 @@ fn a_name_that_a_spreadsheet_would_run_is_written_as_text() {
     let csv = String::from_utf8(ingest::export(&run, ExportFormat::Csv, NOW).bytes).unwrap();
     assert!(csv.contains("\"'=HYPERLINK(\"\"x\"\")\",ok"), "{csv}");
 }
+
+#[test]
+fn a_hyperfine_file_is_written_in_every_format() {
+    let world = World::new();
+    let input = super::fixture_path("hyperfine/two-commands.json").to_str().unwrap().to_owned();
+    let run = fixture("hyperfine/two-commands.json");
+    for format in ["run-json", "results-jsonl", "google-benchmark"] {
+        let outcome = world.run(["convert", &input, "out", "--to", format]).expect_code(0);
+        // Of the processors' time hyperfine states the mean, which has no place in rows of repetitions.
+        let said = match format {
+            "google-benchmark" => "the format can't hold these metrics: cpu-time",
+            _ => "have metrics that are summaries, of which the mean is kept",
+        };
+        assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+        let back = ingest::read_detected(world.read("out").as_bytes(), "back").unwrap();
+        for (before, after) in run.benchmarks.iter().zip(&back.benchmarks) {
+            assert!(after.outcome.is_ok(), "{format}: {after:?}");
+            assert_eq!(after.metric("cpu-time").is_some(), format != "google-benchmark");
+            let withheld = |lint: &Lint| lint.code.consequence() != Consequence::Note;
+            assert_eq!(
+                after.lints.iter().any(withheld),
+                before.lints.iter().any(withheld),
+                "{format}: {:?}",
+                after.lints
+            );
+        }
+    }
+}
+
+#[test]
+fn a_refusal_recommends_a_format_only_where_it_keeps_the_evidence() {
+    let world = World::new();
+    let summaries = super::fixture_path("google_benchmark/aggregates-only.json").to_str().unwrap().to_owned();
+    let outcome = world.run(["convert", &summaries, "out.json"]).expect_code(2);
+    insta::assert_snapshot!(outcome.stderr.replace(&summaries, "FILE"), @"
+    error: failed to write FILE as run-json: the format can't hold the spread that the summaries of BM_abs/process_time/real_time state
+    hint: `--to google-benchmark` keeps it; `--lossy` leaves it out, and comparing such files may pass where comparing the originals does not
+    ");
+    let mut run = fixture("google_benchmark/aggregates-only.json");
+    assert_eq!(ingest::format_that_keeps(&run, NOW), Some(ExportFormat::GoogleBenchmark));
+    // A rate has no place in rows of times: it would be a failed one.
+    run.benchmarks.extend(fixture("jmh/results.json").benchmarks);
+    assert_eq!(ingest::format_that_keeps(&run, NOW), None);
+}
