@@ -58,7 +58,7 @@ pub(super) fn only_in_run_json(run: &Run) -> Vec<String> {
         ("the pairing of processes", any(|benchmark| slots(benchmark).next().is_some())),
         ("the calibration", run.calibration.is_some()),
     ];
-    facts.into_iter().filter_map(|(fact, held)| held.then(|| fact.to_owned())).collect()
+    facts.into_iter().filter(|(_, held)| *held).map(|(fact, _)| fact.to_owned()).collect()
 }
 
 /// The metrics that a verdict rests on: latency, or all where there is none.
