@@ -72,6 +72,9 @@ const SIGNALS: [&str; 9] = [
     "Bad system call",
 ];
 
+/// Those that zsh, which writes them in small letters, calls by other names.
+const ZSH_SIGNALS: [&str; 3] = ["abort", "trace trap", "illegal hardware instruction"];
+
 /// The first line that says that the program which wrote a log crashed.
 pub(super) fn crash(text: &str) -> Option<&str> {
     // Rows of results are most of a large file.
@@ -87,13 +90,12 @@ fn is_crash(line: &str) -> bool {
         Some((before, _)) => before.contains(": line ") && before.ends_with(' '),
         None => false,
     };
-    let zsh = |said: &str| {
-        let words = ["abort", "trace trap", "illegal hardware instruction"];
-        let signals = SIGNALS.iter().map(|signal| signal.to_lowercase());
-        words.iter().any(|word| said.starts_with(word)) || { signals }.any(|signal| said.starts_with(&signal))
+    let zsh_ended = |said: &str| {
+        ZSH_SIGNALS.iter().any(|signal| said.starts_with(signal))
+            || SIGNALS.iter().any(|signal| said.starts_with(&signal.to_lowercase()))
     };
     SIGNALS.iter().any(ended_by)
-        || line.strip_prefix("zsh: ").is_some_and(zsh)
+        || line.strip_prefix("zsh: ").is_some_and(zsh_ended)
         || CRASH_STARTS.iter().any(|start| line.starts_with(start))
         || CRASH_PARTS.iter().any(|part| line.contains(part))
         || (line.contains("Assertion ") && line.ends_with("failed."))
