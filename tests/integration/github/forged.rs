@@ -544,6 +544,15 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
             }
         });
     }
+    for sides in [&[1][..], &[0, 1]] {
+        forge("a PASS of no output", &|run| {
+            for &side in sides {
+                for benchmark in run["sides"][side]["benchmarks"].as_array_mut().unwrap() {
+                    benchmark["verification"]["outputs"] = json!([]);
+                }
+            }
+        });
+    }
     for sides in [&[0][..], &[1], &[0, 1]] {
         forge("no workload", &|run| {
             for &side in sides {
