@@ -150,7 +150,7 @@ impl TerminalPage {
         };
         let (shown, silent): (Vec<&RowView<'_>>, Vec<&RowView<'_>>) = view.reported.iter().partition(changed);
         if !shown.is_empty() {
-            self.title("Reported, not judged");
+            self.title("Metrics that don't decide");
             self.table(&shown);
         }
         if !silent.is_empty() {
