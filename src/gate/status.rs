@@ -2,7 +2,8 @@
 //! identical.
 
 use crate::model::{
-    Artifact, Benchmark, LintCode, Outcome, OutputCheck, SideName, Stage, Verdict, Verification, VerifyCode,
+    Artifact, Benchmark, Lint, LintCode, Outcome, OutputCheck, SideName, Stage, Verdict, Verification,
+    VerifyCode,
 };
 
 use super::Reason;
@@ -45,6 +46,11 @@ pub fn is_compiled(side: Option<&Benchmark>) -> bool {
 /// Whether a tool was ended from outside while it worked for this side.
 fn was_killed(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::Killed))
+}
+
+/// The finding that the baseline has no usable session of it.
+fn quarantined(base: Option<&Benchmark>) -> Option<&Lint> {
+    base.into_iter().flat_map(|side| &side.lints).find(|lint| lint.code == LintCode::Quarantined)
 }
 
 /// `None` where both sides were measured, so that their numbers decide.
@@ -96,7 +102,11 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
         }
         // Base measured it, and head no longer does.
         (Outcome::Ok, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
-        (_, Outcome::Ok) => Some(Status::reported(Missing, Reason::OnlyOn(SideName::Head))),
+        (_, Outcome::Ok) => Some(match quarantined(pair.base) {
+            // Not a new benchmark: what is stored of it is not to be believed.
+            Some(lint) => Status::fatal(Missing, Reason::Unusable(lint.clone())),
+            None => Status::reported(Missing, Reason::OnlyOn(SideName::Head)),
+        }),
         (Outcome::Failed { .. }, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
         (_, unmeasured) => Some(Status::reported(Missing, Reason::NotMeasured(unmeasured))),
     }

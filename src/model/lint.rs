@@ -147,6 +147,9 @@ lint_codes! {
     StaleBaseline "stale-baseline" Note,
         "The baseline is old; the machine may have changed since.",
         "Refresh it: `benchgate baseline update`.";
+    Quarantined "quarantined" Inconclusive,
+        "Stored sessions have this benchmark, and none of them is part of the baseline: they are quarantined, or older than what was accepted.",
+        "`benchgate baseline show` says why. Accept a session that measured it (`benchgate baseline accept --since SESSION --why REASON`), or store a good one.";
     AssumedSpread "assumed-spread" Note,
         "The spread between processes was not measured; a declared or default value was used.",
         "Measure at least 21 processes a side (files, runs of hyperfine, forks of JMH), or declare how much they differ: `--between-cv 1%`. In a suite, run `benchgate noise`.";

@@ -37,7 +37,9 @@ impl Silence {
 pub fn silences(timelines: &[Timeline], now: Timestamp, days: u32) -> Vec<Silence> {
     let mut found = Vec::new();
     for timeline in timelines {
-        let Some(newest) = timeline.newest() else { continue };
+        // One of the future, from a machine whose clock was wrong, is no sign of life.
+        let past = |began: Timestamp| now.duration_since(began) >= SignedDuration::ZERO;
+        let Some(newest) = timeline.sessions.iter().rfind(|session| past(session.began)) else { continue };
         let patience = patience(timeline, days);
         let silent = |since: Timestamp| now.duration_since(since) > patience;
         if silent(newest.began) {

@@ -3,6 +3,7 @@
 use crate::record::{AcceptanceFile, BaselineFile, QuarantineRecord, RecordError};
 
 use super::name::RunName;
+use super::name::acceptance_file;
 use super::quarantine::is_released;
 use super::{Encoding, Files, StoreError, folder_name};
 
@@ -67,7 +68,10 @@ impl BaselineFolder {
         for file in accepted {
             let path = baseline.path(&file);
             match AcceptanceFile::from_slice(&files.read(&path)?) {
-                Ok(acceptance) => baseline.acceptances.push((file, acceptance)),
+                Ok(acceptance) => match baseline.misplaced_acceptance(&file, &acceptance) {
+                    None => baseline.acceptances.push((file, acceptance)),
+                    Some(why) => baseline.faults.push(Fault { path, why }),
+                },
                 Err(error) => baseline.faults.push(fault(path, &error)),
             }
         }
@@ -107,14 +111,33 @@ impl BaselineFolder {
     /// Why a stored session, or a benchmark of it, is still excluded: its quarantine without what was accepted since.
     pub fn held(&self, stored: &Stored) -> Vec<QuarantineRecord> {
         let reasons = stored.file.quarantine.iter();
-        reasons.filter(|reason| !is_released(reason, &stored.name, &self.acceptances)).cloned().collect()
+        reasons
+            .filter(|reason| {
+                !is_released(reason, reason.benchmark.as_deref(), &stored.name, &self.acceptances)
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Why a file does not lie in the folder of its suite and testbed.
+    fn elsewhere(&self, suite: &str, testbed: &str) -> Option<String> {
+        let belongs = format!("{}/{}", folder_name(suite), folder_name(testbed));
+        (belongs != self.folder).then(|| format!("it belongs in {belongs}"))
+    }
+
+    /// Why an acceptance's folder or name does not match its content.
+    fn misplaced_acceptance(&self, name: &str, file: &AcceptanceFile) -> Option<String> {
+        let named = || {
+            let named = acceptance_file(&file.created, &file.sha256)?;
+            (named != name).then(|| format!("its name should be {named} according to its content"))
+        };
+        self.elsewhere(&file.suite, &file.testbed).or_else(named)
     }
 
     /// Why a file's folder or name does not match its content.
     fn misplaced(&self, name: &RunName, file: &BaselineFile) -> Option<String> {
-        let belongs = format!("{}/{}", folder_name(&file.suite), folder_name(&file.testbed.id));
-        if belongs != self.folder {
-            return Some(format!("it belongs in {belongs}"));
+        if let Some(why) = self.elsewhere(&file.suite, &file.testbed.id) {
+            return Some(why);
         }
         let named = RunName::new(&file.created, file.commit.as_deref())?;
         let same = name == &named || *name == named.with_hash(&file.sha256);

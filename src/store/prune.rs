@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{BaselineFolder, Change, Encoding, Files, RunName, StoreError};
+use super::select::measured;
+use super::{BaselineFolder, Change, Encoding, Files, LoadedFile, RunName, StoreError};
 
 /// The result of pruning one baseline folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,13 +30,35 @@ impl Pruned {
 }
 
 /// The runs of a baseline folder except the newest `keep`. Runs that an acceptance names are kept, because the current
-/// history starts there. Acceptances are kept too.
+/// history starts there, and of each benchmark whose newest runs are all quarantined the last good one, which the next
+/// run is compared with. Acceptances are kept too.
 pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<Pruned, StoreError> {
     let baseline = BaselineFolder::open_folder(files, folder.to_owned())?;
     let accepted: BTreeSet<&str> = baseline.acceptances.iter().map(|(_, file)| file.from.as_str()).collect();
     let runs = baseline.runs(files)?.names;
-    let surplus = runs.len().saturating_sub(keep);
-    let old = runs[..surplus].iter().filter(|name| !accepted.contains(name.as_str()));
+    let (old, new) = runs.split_at(runs.len().saturating_sub(keep));
+    let (mut good, mut wanted) = (BTreeSet::new(), BTreeSet::new());
+    let mut last_good = BTreeSet::new();
+    for name in new.iter().rev().chain(old.iter().rev()) {
+        let is_old = old.contains(name);
+        if is_old && wanted.is_empty() {
+            break;
+        }
+        let LoadedFile::Run(stored) = baseline.load(files, name)? else { continue };
+        for (benchmark, usable) in measured(&stored, &baseline.acceptances) {
+            if usable && (!is_old || wanted.remove(benchmark)) {
+                good.insert(benchmark.to_owned());
+                last_good.insert(name);
+            }
+            if !is_old {
+                wanted.insert(benchmark.to_owned());
+            }
+        }
+        if !is_old {
+            wanted.retain(|benchmark| !good.contains(benchmark));
+        }
+    }
+    let old = old.iter().filter(|name| !accepted.contains(name.as_str()) && !last_good.contains(name));
     let removed: Vec<RunName> = old.cloned().collect();
     let kept = runs.len() - removed.len();
     Ok(Pruned { folder: folder.to_owned(), encoding: baseline.encoding, removed, kept })

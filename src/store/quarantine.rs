@@ -12,13 +12,18 @@ use super::RunName;
 use super::name;
 
 /// All reasons to quarantine a side of a run. `comparison` compares that side with the stored sessions, if there are
-/// any.
+/// any; `still_red` are the benchmarks of which only quarantined ones are left.
 pub(super) fn reasons(
     run: &RunFile,
     side: SideName,
     comparison: Option<&Comparison>,
+    still_red: &[String],
 ) -> Vec<QuarantineRecord> {
     let mut found = Reasons(Vec::new());
+    for name in still_red {
+        let why = "all stored sessions of it are quarantined, some because it regressed";
+        found.add(QuarantineCause::Undecided, Some(name), why);
+    }
     if !run.complete {
         found.add(QuarantineCause::Incomplete, None, "the run was interrupted");
     }
@@ -120,11 +125,12 @@ impl Reasons {
     }
 }
 
-/// Whether an acceptance lifts a reason of the run. The accepted run itself is released for any reason. Later runs are
-/// released only if the reason is a regression and they were measured before the acceptance: a regression after it is a
-/// new one.
+/// Whether an acceptance lifts a reason for a benchmark of the run; `None` is the whole run. The accepted run itself is
+/// released for any reason. Later runs are released only if the reason is a regression and they were measured before the
+/// acceptance: a regression after it is a new one.
 pub(super) fn is_released(
     reason: &QuarantineRecord,
+    benchmark: Option<&str>,
     run: &RunName,
     acceptances: &[(String, AcceptanceFile)],
 ) -> bool {
@@ -134,6 +140,6 @@ pub(super) fn is_released(
                 && *run.as_str() > *acceptance.from
                 && name::stamp(&acceptance.created).is_some_and(|accepted| run.time() <= accepted.as_str())
         };
-        acceptance.covers(reason.benchmark.as_deref()) && (run.as_str() == acceptance.from || later())
+        acceptance.covers(benchmark) && (run.as_str() == acceptance.from || later())
     })
 }

@@ -1,13 +1,13 @@
 //! Selects the sessions that a head is compared with: the newest ones of its testbed whose commits are ancestors, since
 //! the last acceptance, without quarantined results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use crate::git::Ancestry;
-use crate::model::{BenchmarkName, Lint, LintCode, Run, Testbed};
-use crate::record::{AcceptanceFile, OutcomeStatus};
+use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed};
+use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause};
 
 use super::name;
 use super::quarantine::is_released;
@@ -71,6 +71,8 @@ pub struct History {
     pub notes: Vec<String>,
     /// Files that can't be used; these are always reported.
     pub faults: Vec<Fault>,
+    /// As [`Missing::still_red`].
+    pub still_red: Vec<String>,
 }
 
 /// Why there is nothing to compare with.
@@ -84,6 +86,9 @@ pub struct Missing {
     pub similar: Vec<SimilarTestbed>,
     /// Runs whose relation to the compared commit is unknown, because this clone is shallow.
     pub unknown: usize,
+    /// Benchmarks that are quarantined for a regression, and of which no session can be compared with: one that is stored
+    /// now must not become their new normal by itself.
+    pub still_red: Vec<String>,
 }
 
 /// Numbers of skipped runs.
@@ -123,7 +128,9 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
     let ended: Vec<AcceptanceFile> = ended.into_iter().map(|(_, acceptance)| acceptance).collect();
     let mut skipped = Skipped::default();
     let mut faults = Vec::new();
-    let kept = newest(files, &baseline, &ended, query, &mut skipped, &mut faults)?;
+    let mut still_red = BTreeSet::new();
+    let kept = newest(files, &baseline, &ended, query, &mut skipped, &mut still_red, &mut faults)?;
+    let still_red = still_red.into_iter().filter(|name| !kept.iter().any(|kept| kept.has(name))).collect();
     let mut notes = skipped.notes();
     notes.extend(ended.iter().map(expiry_note));
     if kept.is_empty() {
@@ -134,6 +141,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
             unknown: skipped.unknown,
             notes,
             faults,
+            still_red,
         }));
     }
     let names = kept.iter().map(|kept| kept.stored.name.clone()).collect();
@@ -142,7 +150,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
         newest.1.lints.extend(staleness(&newest.0, query));
     }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
-    Ok(Selection::Found(History { runs, names, notes, faults }))
+    Ok(Selection::Found(History { runs, names, notes, faults, still_red }))
 }
 
 /// A session and which of its benchmarks are part of the baseline.
@@ -154,6 +162,28 @@ struct UsableSession {
     absent: Vec<String>,
 }
 
+impl UsableSession {
+    /// The names of the benchmarks that are part of the baseline, or of those that are not.
+    fn names(&self, usable: bool) -> impl Iterator<Item = &str> {
+        let benchmarks = self.stored.file.benchmarks.iter().zip(&self.usable);
+        benchmarks.filter(move |(_, is)| **is == usable).map(|(benchmark, _)| benchmark.name.as_str())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names(true).any(|usable| usable == name)
+    }
+
+    /// Measured or expected benchmarks that have to be looked for in older sessions.
+    fn without_good_result(&self) -> BTreeSet<String> {
+        let measured = |name: &&str| {
+            let mut all = self.stored.file.benchmarks.iter();
+            all.any(|benchmark| benchmark.name == **name && benchmark.outcome.status == OutcomeStatus::Ok)
+        };
+        let held = self.names(false).filter(measured);
+        held.map(str::to_owned).chain(self.absent.iter().cloned()).collect()
+    }
+}
+
 /// The newest usable sessions, oldest first.
 fn newest(
     files: &dyn Files,
@@ -161,6 +191,7 @@ fn newest(
     ended: &[AcceptanceFile],
     query: &HistoryQuery<'_>,
     skipped: &mut Skipped,
+    still_red: &mut BTreeSet<String>,
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<UsableSession>, StoreError> {
     // Runs before the last acceptance of all benchmarks are never used, so they are not opened.
@@ -168,8 +199,13 @@ fn newest(
         baseline.acceptances.iter().filter(|(_, a)| a.benchmark.is_none()).map(|(_, a)| &a.from).max();
     let mut names = baseline.newest_at(files, query.now);
     let mut opened = 0;
-    let mut kept = Vec::new();
-    while kept.len() < query.sessions && opened < query.sessions.saturating_mul(MAX_OPENED_PER_SESSION) {
+    let mut kept: Vec<UsableSession> = Vec::new();
+    // Of the newest session, what has no good result yet. It is searched beyond the wanted number of sessions: a benchmark
+    // that is red for longer must not look like one that is new.
+    let mut wanted = BTreeSet::new();
+    let most = query.sessions.saturating_mul(MAX_OPENED_PER_SESSION);
+    while (kept.len() < query.sessions || !wanted.is_empty()) && opened < most {
+        let room = query.sessions.checked_sub(kept.len()).filter(|room| *room > 0).unwrap_or(query.sessions);
         let mut batch = Vec::new();
         for name in names.by_ref() {
             let name = name?;
@@ -191,7 +227,7 @@ fn newest(
                 // Without a commit the run can't be related to this history.
                 None => skipped.quarantined += 1,
             }
-            if batch.len() == query.sessions - kept.len() {
+            if batch.len() == room {
                 break;
             }
         }
@@ -208,14 +244,26 @@ fn newest(
                     continue;
                 }
             };
-            let usable = usable(&stored, &baseline.acceptances, ended);
+            still_red.extend(red(&stored, &baseline.acceptances));
+            let is_further = kept.len() >= query.sessions;
+            let mut usable = usable(&stored, &baseline.acceptances, ended);
+            if is_further {
+                let benchmarks = usable.iter_mut().zip(&stored.file.benchmarks);
+                benchmarks.for_each(|(usable, benchmark)| *usable &= wanted.contains(&benchmark.name));
+            }
             if usable.iter().any(|usable| *usable) {
                 let absent = absent(&stored, &baseline.acceptances);
-                kept.push(UsableSession { stored, usable, absent });
-            } else {
+                let session = UsableSession { stored, usable, absent };
+                if kept.is_empty() {
+                    wanted = session.without_good_result();
+                }
+                kept.push(session);
+            } else if !is_further {
                 skipped.quarantined += 1;
             }
         }
+        // Only now, so that a benchmark gets all that its batch has: one session says nothing of how sessions differ.
+        wanted.retain(|name| !kept.iter().any(|session| session.has(name)));
     }
     faults.append(&mut names.faults);
     kept.reverse();
@@ -224,14 +272,12 @@ fn newest(
 
 /// For each benchmark of the file, whether it is part of the baseline.
 fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[AcceptanceFile]) -> Vec<bool> {
-    let held: Vec<_> = stored
-        .file
-        .quarantine
-        .iter()
-        .filter(|reason| !is_released(reason, &stored.name, acceptances))
-        .collect();
     let is_held = |name: &str| {
-        held.iter().any(|reason| reason.benchmark.as_deref().is_none_or(|benchmark| benchmark == name))
+        let mut reasons = stored.file.quarantine.iter();
+        reasons.any(|reason| {
+            reason.benchmark.as_deref().is_none_or(|benchmark| benchmark == name)
+                && !is_released(reason, Some(name), &stored.name, acceptances)
+        })
     };
     let is_past = |name: &str| {
         acceptances
@@ -249,12 +295,39 @@ fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[Ac
     names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
 }
 
+/// The benchmarks of the session that were measured, and whether each is part of the baseline.
+pub(super) fn measured<'a>(
+    stored: &'a Stored,
+    acceptances: &[(String, AcceptanceFile)],
+) -> impl Iterator<Item = (&'a str, bool)> {
+    let benchmarks = stored.file.benchmarks.iter().zip(usable(stored, acceptances, &[]));
+    let measured = benchmarks.filter(|(benchmark, _)| benchmark.outcome.status == OutcomeStatus::Ok);
+    measured.map(|(benchmark, usable)| (benchmark.name.as_str(), usable))
+}
+
 /// Benchmarks that the session should have measured: they are quarantined by name but not in the file.
 fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
-    let held = stored.file.quarantine.iter().filter(|reason| !is_released(reason, &stored.name, acceptances));
-    held.filter_map(|reason| reason.benchmark.clone())
+    let named =
+        stored.file.quarantine.iter().filter_map(|reason| Some((reason, reason.benchmark.as_deref()?)));
+    named
+        .filter(|(reason, name)| !is_released(reason, Some(name), &stored.name, acceptances))
+        .map(|(_, name)| name.to_owned())
         .filter(|name| stored.file.benchmarks.iter().all(|benchmark| benchmark.name != *name))
         .collect()
+}
+
+/// Benchmarks that are excluded because they were slower than the sessions before.
+fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
+    let regressed = |name: &str| {
+        let mut reasons = stored.file.quarantine.iter();
+        reasons.any(|reason| {
+            reason.cause == QuarantineCause::Regressed
+                && reason.benchmark.as_deref().is_none_or(|benchmark| benchmark == name)
+                && !is_released(reason, Some(name), &stored.name, acceptances)
+        })
+    };
+    let names = stored.file.benchmarks.iter().map(|benchmark| &benchmark.name);
+    names.filter(|name| regressed(name)).cloned().collect()
 }
 
 /// Whether an acceptance has expired. Days are in UTC, like the names of runs.
@@ -289,7 +362,7 @@ fn expiry_note(ended: &AcceptanceFile) -> String {
 /// Converts the sessions to runs. Outcomes and exact metrics are compared with the newest session, so a benchmark that is
 /// quarantined there is moved there from the newest session in which it is usable. It is moved and not copied, because a
 /// session that counts twice would make the spread look smaller. A benchmark that never worked stays as it is, so that the
-/// comparison can report it.
+/// comparison can report it. One without any usable session is not left out, because it would look like a new one.
 fn assemble(kept: Vec<UsableSession>, baseline: &BaselineFolder) -> Vec<(RunName, Run)> {
     let mut runs: Vec<(RunName, Run)> = Vec::with_capacity(kept.len());
     let mut wanted = Vec::new();
@@ -326,10 +399,21 @@ fn assemble(kept: Vec<UsableSession>, baseline: &BaselineFolder) -> Vec<(RunName
         match (found, places.get(&name)) {
             (Some(benchmark), Some(&at)) if unmeasured => newest.1.benchmarks[at] = benchmark,
             (Some(benchmark), _) => newest.1.benchmarks.push(benchmark),
-            (None, _) => {}
+            (None, Some(_)) => {}
+            (None, None) => newest.1.benchmarks.push(quarantined(name)),
         }
     }
     runs
+}
+
+/// A benchmark of which no session can be compared with.
+fn quarantined(name: BenchmarkName) -> Benchmark {
+    let why = "no stored session of it is part of the baseline";
+    Benchmark {
+        outcome: Outcome::Skipped { reason: why.to_owned() },
+        lints: vec![Lint::new(LintCode::Quarantined, why)],
+        ..Benchmark::new(name.as_str())
+    }
 }
 
 fn staleness(name: &RunName, query: &HistoryQuery<'_>) -> Option<Lint> {

@@ -2,9 +2,9 @@
 
 use crate::gate::{self, CompareOptions, Comparison, Policy};
 use crate::model::SideName;
-use crate::record::{BaselineFile, QuarantineRecord, RunFile};
+use crate::record::{BaselineFile, QuarantineCause, QuarantineRecord, RunFile};
 
-use super::select::{HistoryQuery, Selection, history_for_gate};
+use super::select::{HistoryQuery, Missing, Selection, history_for_gate};
 use super::{
     BaselineFolder, Change, Files, LoadedFile, RunName, StoreError, judged_side, quarantine, summarise,
 };
@@ -12,6 +12,10 @@ use super::{
 /// Names that are tried for one run. If two sessions have the same second, the second try contains a hash; a third is
 /// needed only if another writer interferes.
 const TRIES: usize = 3;
+
+/// How far the clocks of two machines may be apart. A session of the future would stay the newest one, and would hide that
+/// nothing is measured any more.
+const CLOCK_SKEW: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// Options for storing a run.
 pub struct UpdateOptions<'a> {
@@ -65,6 +69,13 @@ pub fn update(
     let record = run.side(side).ok_or_else(|| unusable("it has no such side"))?;
     let name = RunName::new(&run.created, record.commit.as_deref())
         .ok_or_else(|| unusable("its commit is not a valid commit"))?;
+    let created: Option<jiff::Timestamp> = run.created.parse().ok();
+    if created.is_some_and(|created| created.duration_since(writing.now) > CLOCK_SKEW) {
+        return Err(unusable(&format!(
+            "it was measured at {}, which is in the future; correct the clock of that machine",
+            run.created
+        )));
+    }
     let baseline = BaselineFolder::open(files, &run.suite, &testbed.id)?;
     if let Some((path, file)) = find_stored(files, &baseline, run, &name)? {
         let quarantine = file.quarantine;
@@ -79,19 +90,34 @@ pub fn update(
         lineage: writing.lineage,
         now: writing.now,
     };
-    let (comparison, faults) = match history_for_gate(files, &query)? {
+    let (comparison, still_red, unknown, faults) = match history_for_gate(files, &query)? {
         Selection::Found(history) => {
             let comparison =
                 gate::compare_with_history(&head, &history.runs, writing.policy, &writing.options);
-            (Some(comparison), history.faults)
+            (Some(comparison), history.still_red, None, history.faults)
         }
-        Selection::Missing(missing) => (None, missing.faults),
+        Selection::Missing(missing) => {
+            (None, missing.still_red.clone(), uncompared(&missing), missing.faults)
+        }
     };
-    let quarantine = quarantine::reasons(run, side, comparison.as_ref());
+    let mut quarantine = quarantine::reasons(run, side, comparison.as_ref(), &still_red);
+    quarantine.extend(unknown);
     let file = summarise(run, side, head.anchor.as_ref(), quarantine)
         .ok_or_else(|| unusable("it has no such side"))?;
     let (path, already) = append(files, &baseline, &name, &file)?;
     Ok(Updated { path, quarantine: file.quarantine, already, comparison, faults })
+}
+
+/// Stored sessions that can't be read, or whose relation to this commit is unknown, could show that the run is slower.
+fn uncompared(missing: &Missing) -> Option<QuarantineRecord> {
+    let why = if missing.unknown > 0 {
+        "this shallow clone does not reach the commits of the stored sessions"
+    } else if !missing.faults.is_empty() {
+        "the stored sessions can't be used (`benchgate baseline verify` lists them)"
+    } else {
+        return None;
+    };
+    Some(QuarantineRecord { cause: QuarantineCause::Undecided, why: why.to_owned(), benchmark: None })
 }
 
 /// The file of this session, if it is already stored: stored twice, it would count twice.
