@@ -212,9 +212,12 @@ fn update(
         lineage: &lineage,
         now: jiff::Timestamp::now(),
     };
-    let updated = store::update(files, &file, &writing)?;
+    let mut updated = store::update(files, &file, &writing)?;
     say_faults(&updated.faults, terminal);
-    if let Some(comparison) = &updated.comparison {
+    let code = if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) };
+    if let Some(comparison) = &mut updated.comparison {
+        // The report names this command's exit code, which the quarantine decides.
+        comparison.exit_code = code;
         let options =
             TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
         terminal.print(&report::terminal(&View::new(comparison, None), options));
@@ -224,7 +227,7 @@ fn update(
         let red = updated.quarantine.iter().filter(|reason| reason.cause == QuarantineCause::Regressed);
         reporting::output("regressions", red.count().to_string())?;
     }
-    Ok(if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) })
+    Ok(code)
 }
 
 fn outcome(updated: &Updated, place: &str) -> String {

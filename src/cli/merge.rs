@@ -1,6 +1,6 @@
 //! `benchgate merge`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
 use crate::fleet;
@@ -41,6 +41,8 @@ pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         planned_policy(&plan).map_err(|why| CliError::input(format!("{}: {why}", args.plan.display())))?;
     let found = inputs::expand(&args.shards)?;
     if let Some(output) = &args.output.output {
+        let shards = found.iter().map(|input| Path::new(input.path()));
+        super::paths::refuse_input_as_output(output, shards.chain([args.plan.as_path()]))?;
         // What an earlier merge left would pass for this one's result.
         super::paths::remove_output(output)?;
     }

@@ -39,6 +39,19 @@ pub fn remove_output(output: &Path) -> Result<(), CliError> {
     })
 }
 
+/// Refuses an output that the command also reads: it would be removed before it is read, or replaced by the result.
+pub fn refuse_input_as_output<'a>(
+    output: &Path,
+    mut inputs: impl Iterator<Item = &'a Path>,
+) -> Result<(), CliError> {
+    let Ok(found) = std::fs::canonicalize(output) else { return Ok(()) };
+    if !found.is_file() || !inputs.any(|input| std::fs::canonicalize(input).is_ok_and(|input| input == found)) {
+        return Ok(());
+    }
+    Err(CliError::usage(format!("{} is read by this command, and can't be its output", output.display()))
+        .hint("name another file, outside of the folders that are read"))
+}
+
 /// Fails before an hour of measuring rather than after it.
 pub fn check_writable(output: &Path) -> Result<(), CliError> {
     let failed = |why: String| {

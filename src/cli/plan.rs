@@ -1,7 +1,7 @@
 //! `benchgate plan`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
@@ -90,6 +90,10 @@ fn runner(text: &str) -> Result<RunnerLabels, String> {
 }
 
 pub fn run(args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let measured = inputs::expand(&args.durations)?;
+    for output in args.output.output.iter().chain([&args.plan]) {
+        super::paths::refuse_input_as_output(output, measured.iter().map(|input| Path::new(input.path())))?;
+    }
     let destination = args.output.open()?;
     super::paths::remove_output(&args.plan)?;
     let sides = sides(args, terminal)?;

@@ -292,7 +292,10 @@ impl TerminalPage {
             _ if code == ExitCode::Pass => ", which is not asked to fail",
             _ => "",
         };
-        self.line(&format!("\nexit code {} ({verdict}{why})", code.code()));
+        // Another row, or what a command does with the verdict, may decide the code.
+        let explained = code == ExitCode::Pass || code == ExitCode::for_verdict(verdict);
+        let verdict = if explained { format!(" ({verdict}{why})") } else { String::new() };
+        self.line(&format!("\nexit code {}{verdict}", code.code()));
     }
 }
 

@@ -99,6 +99,16 @@ fn shards_of_one_suite_are_merged_to_a_run_that_every_command_reads() {
         .run(["merge", "shards/2-1.json", "shards/1-1.json", "--output", "merged.json"])
         .expect_code(0);
     assert_eq!(suite.world.read("merged.json"), first, "the order of the files does not matter");
+
+    // What is read is neither removed nor replaced.
+    let read = ["shards/1-1.json", "plan.json", "merged.json"].map(|file| (file, suite.world.read(file)));
+    suite.world.run(["merge", "shards", "--output", "shards/1-1.json"]).expect_code(2);
+    suite.world.run(["merge", "shards", "--output", "plan.json"]).expect_code(2);
+    let plan = ["plan", "--shards", "2", "--durations", "merged.json", "--plan", "./merged.json"];
+    suite.world.run(plan).expect_code(2);
+    for (file, content) in read {
+        assert_eq!(suite.world.read(file), content, "{file}");
+    }
 }
 
 #[test]
