@@ -45,7 +45,8 @@ pub fn refuse_input_as_output<'a>(
     mut inputs: impl Iterator<Item = &'a Path>,
 ) -> Result<(), CliError> {
     let Ok(found) = std::fs::canonicalize(output) else { return Ok(()) };
-    if !found.is_file() || !inputs.any(|input| std::fs::canonicalize(input).is_ok_and(|input| input == found)) {
+    if !found.is_file() || !inputs.any(|input| std::fs::canonicalize(input).is_ok_and(|input| input == found))
+    {
         return Ok(());
     }
     Err(CliError::usage(format!("{} is read by this command, and can't be its output", output.display()))

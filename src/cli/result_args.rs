@@ -34,7 +34,7 @@ impl SourceArgs {
 #[derive(Debug, Clone, clap::Args)]
 pub struct PairArgs {
     /// The result to compare with: PATH, PATH#base, PATH#head, a folder, a quoted glob, or - for stdin. A
-    /// run.json that holds both sides needs no second file [default: both sides of --run]
+    /// run.json that holds both sides needs no second file
     #[arg(value_name = "BASE", conflicts_with = "run")]
     base_file: Option<String>,
     /// The result to judge

@@ -116,6 +116,7 @@ async fn pin(
             tools.commit,
             tools.wheels.len()
         ));
+        lock.check_commit(&tools)?;
         lock.put_tools(tools);
     }
     for environment in Environment::needed(config) {

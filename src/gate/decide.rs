@@ -25,6 +25,9 @@ const STABILITY_HINT: f64 = 0.4;
 const FAR_SHARE_LIMIT: f64 = 0.005;
 /// Where the quickest repetitions point the other way at this level, what most repetitions say is not a verdict.
 const CONTRADICTED: f64 = 0.05;
+/// Neither is it where this share of pairs points the other way by at least half of the effect: a process may have no
+/// repetition that ran alone, so the sign alone shows too little.
+const OPPOSED: f64 = 0.5;
 /// Allowed difference of a bound and its p-value, as a log ratio.
 const ROUNDING: f64 = 1e-9;
 /// Power that the minimum detectable effect is stated for.
@@ -198,7 +201,7 @@ impl Question {
         let below = self.classical.is_none_or(|test| test.below_floor);
         let red_level = worse_level * self.red_share;
         if self.p_location() <= worse_level && beyond && self.shows_worse(red_level) {
-            return match self.quickest.filter(|quickest| quickest.p_head_faster <= CONTRADICTED) {
+            return match self.quickest.filter(|quickest| contradicts(quickest, quickest.p_head_faster)) {
                 None => (Verdict::Regressed, Reason::BeyondFloor, red_level),
                 Some(quickest) => (Verdict::Inconclusive, contradicted(quickest, "slower"), red_level),
             };
@@ -209,7 +212,7 @@ impl Question {
         }
         if self.p_better() <= better_level && below && !self.doubtful {
             let level = better_level * self.red_share;
-            return match self.quickest.filter(|quickest| quickest.p_head_slower <= CONTRADICTED) {
+            return match self.quickest.filter(|quickest| contradicts(quickest, quickest.p_head_slower)) {
                 None => (Verdict::Improved, Reason::BelowFloor, level),
                 Some(quickest) => (Verdict::Inconclusive, contradicted(quickest, "faster"), level),
             };
@@ -236,6 +239,11 @@ impl Question {
         };
         (Verdict::Inconclusive, reason, red_level)
     }
+}
+
+/// Whether the quickest repetitions point the other way, by the sign test for that or by their size.
+fn contradicts(quickest: &Quickest, p_other_way: f64) -> bool {
+    p_other_way <= CONTRADICTED || quickest.opposed >= OPPOSED
 }
 
 /// A program that shares its processor may be faster when it runs alone and slower when it has to wait, or the other

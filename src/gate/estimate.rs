@@ -41,10 +41,13 @@ pub struct Quickest {
     pub head_faster: usize,
     pub p_head_faster: f64,
     pub p_head_slower: f64,
+    /// Share of the pairs whose difference has the other sign than the effect, and at least half its size.
+    pub opposed: f64,
 }
 
 impl Quickest {
-    fn new(blocks: &[BlockCosts]) -> Self {
+    /// `effect` is what all repetitions together say.
+    fn new(blocks: &[BlockCosts], effect: f64) -> Self {
         let mut differences = Vec::new();
         for block in blocks {
             let mut processes: Vec<(u8, bool, f64)> =
@@ -59,11 +62,15 @@ impl Quickest {
         }
         let faster = differences.iter().filter(|difference| **difference < 0.0).count();
         let slower = differences.iter().filter(|difference| **difference > 0.0).count();
+        let opposed =
+            |difference: &&f64| **difference * effect < 0.0 && difference.abs() >= effect.abs() / 2.0;
+        let opposed = differences.iter().filter(opposed).count();
         Self {
             pairs: differences.len(),
             head_faster: faster,
             p_head_faster: sign_test(faster, faster + slower),
             p_head_slower: sign_test(slower, faster + slower),
+            opposed: opposed as f64 / differences.len().max(1) as f64,
         }
     }
 }
@@ -109,7 +116,7 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
                 p_above_floor,
                 p_below_floor,
                 blur: shift.blur(),
-                quickest: Quickest::new(row.blocks),
+                quickest: Quickest::new(row.blocks, shift.estimate()),
                 p_far_share: far_share(row, &shift),
                 shift: Inference::Randomised(Arc::new(shift)),
                 counts: *counts,

@@ -12,6 +12,8 @@ pub enum ToolchainError {
     NoPython { found: String },
     #[error("find {what} in {}, which has {found}", lock.display())]
     NotLocked { what: String, found: String, lock: PathBuf },
+    #[error("trust the pin of IREE {version}: it names commit {pinned}, and {} has its wheels as commit {locked}", lock.display())]
+    OtherCommit { version: String, pinned: String, locked: String, lock: PathBuf },
     #[error("read {}: {problem}", path.display())]
     Lock { path: PathBuf, problem: String },
     #[error("install {what}: no index could be reached, and it is not in the cache ({detail})")]
@@ -62,6 +64,10 @@ impl ToolchainError {
         Some(match self {
             Self::NoPython { .. } => "install python3 (3.10 or newer) with its pip and venv packages",
             Self::NotLocked { .. } => "run `benchgate tools pin` and commit benchgate.lock",
+            Self::OtherCommit { .. } => {
+                "correct the pin's commit in benchgate.toml; if it is the lock's that is wrong, remove that entry and run \
+                 `benchgate tools pin`"
+            }
             Self::Lock { .. } => {
                 "restore the file from version control, or remove it and run `benchgate tools pin`"
             }

@@ -62,6 +62,29 @@ impl Lock {
         self.python.sort();
     }
 
+    /// Refuses another commit for wheels that are locked already: they were built from one.
+    ///
+    /// # Errors
+    /// The same version is locked with the same wheels as another commit.
+    pub fn check_commit(&self, tools: &LockedTools) -> Result<(), ToolchainError> {
+        let same = |known: &&LockedTools| known.version == tools.version && known.wheels == tools.wheels;
+        match self.iree.iter().find(same) {
+            Some(known) if known.commit != tools.commit => {
+                Err(self.other_commit(known, &tools.version, &tools.commit))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn other_commit(&self, known: &LockedTools, version: &str, pinned: &str) -> ToolchainError {
+        ToolchainError::OtherCommit {
+            version: version.to_owned(),
+            pinned: pinned.to_owned(),
+            locked: known.commit.clone(),
+            lock: self.file.clone(),
+        }
+    }
+
     /// The compiler's and the runtime's wheel of a version for this machine.
     pub(super) fn tools(&self, version: &str, commit: &str) -> Result<[Wheel; 2], ToolchainError> {
         let missing = |what: String| {
@@ -71,8 +94,11 @@ impl Lock {
         let known = self
             .iree
             .iter()
-            .find(|known| known.version == version && known.commit == commit)
+            .find(|known| known.version == version)
             .ok_or_else(|| missing(format!("IREE {version} of commit {commit}")))?;
+        if known.commit != commit {
+            return Err(self.other_commit(known, version, commit));
+        }
         let pick = |project: &str| {
             let fits = |wheel: &&Wheel| {
                 Name::parse(&wheel.file).is_some_and(|name| {

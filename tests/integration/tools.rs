@@ -215,6 +215,23 @@ fn a_commit_that_is_not_the_pin_s_is_refused_and_not_kept() {
 }
 
 #[test]
+fn a_pin_whose_commit_was_mistyped_does_not_replace_the_lock_s() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    suite.lock();
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write("benchgate.toml", toml.replace(COMMIT, OTHER));
+    let locked = suite.world.read("benchgate.lock");
+    for command in ["install", "pin"] {
+        let said = format!("it names commit {OTHER}, and");
+        suite.refuse(
+            command,
+            &[&said, &format!("has its wheels as commit {COMMIT}"), "correct the pin's commit"],
+        );
+    }
+    assert_eq!(suite.world.read("benchgate.lock"), locked);
+}
+
+#[test]
 fn a_wheel_that_is_not_the_locked_one_is_refused() {
     let suite = Suite::new(COMMIT, COMMIT);
     suite.lock();

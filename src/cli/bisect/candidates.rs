@@ -127,6 +127,7 @@ fn unusable(error: ToolchainError) -> Unusable {
         error,
         ToolchainError::NotFound { .. }
             | ToolchainError::NotLocked { .. }
+            | ToolchainError::OtherCommit { .. }
             | ToolchainError::MissingTool { .. }
             | ToolchainError::WrongCommit { .. }
             | ToolchainError::Tool { .. }
