@@ -58,16 +58,16 @@ pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
             terminal.warn(what);
         }
         CliError::failed(format!("failed to merge {count}: that is not the whole run that was planned"))
-            .hint("run the shards again that are missing; a later attempt replaces an earlier one")
+            .hint("run missing shards again (a later attempt replaces an earlier one), and leave out files of other plans")
     })?;
     for note in &merged.notes {
         terminal.note(note);
     }
     destination.write(&String::from_utf8_lossy(&merged.file.to_json()), terminal)?;
     terminal.note(&format!(
-        "all {} shards and {} benchmarks are there",
-        plan.shards.len(),
-        plan.benchmarks.len()
+        "complete: {} with {}",
+        counted(plan.shards.len(), "shard"),
+        counted(plan.benchmarks.len(), "benchmark")
     ));
     Ok(ExitCode::Pass)
 }

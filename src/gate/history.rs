@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::model::{
     Anchor, Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Run,
-    Spread,
+    Spread, counted,
 };
 use crate::stats::describe;
 
@@ -167,7 +167,8 @@ pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
 
 /// What the reader should know of the history.
 pub fn notes(stored: usize, used: usize, anchored: bool, common: bool) -> Vec<String> {
-    let mut notes = vec![format!("compared with {used} stored sessions; how much sessions differ counts")];
+    let mut notes =
+        vec![format!("compared with {}; how much sessions differ counts", counted(used, "stored session"))];
     if anchored {
         notes.push(
             "each session's times are ratios to the anchor that it measured, block by block".to_owned(),
@@ -180,7 +181,7 @@ pub fn notes(stored: usize, used: usize, anchored: bool, common: bool) -> Vec<St
         );
     }
     if used < stored {
-        notes.push(format!("{} stored sessions of other testbeds were left out", stored - used));
+        notes.push(format!("left out: {} of other testbeds", counted(stored - used, "stored session")));
     }
     notes
 }
@@ -206,8 +207,8 @@ pub fn gather(
     let mut lints = Vec::new();
     if costs.len() < ENOUGH_SESSIONS && source != SpreadSource::Calibrated {
         let detail = format!(
-            "{} stored sessions, {} spread between sessions of {:.1} %",
-            costs.len(),
+            "{}, {} spread between sessions of {:.1} %",
+            counted(costs.len(), "stored session"),
             source.as_str(),
             between * 100.0
         );

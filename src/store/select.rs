@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::git::Ancestry;
-use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed};
+use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted};
 use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause};
 
 use super::name;
@@ -102,12 +102,12 @@ struct Skipped {
 impl Skipped {
     fn notes(&self) -> Vec<String> {
         let said = [
-            (self.quarantined, "are quarantined (`benchgate baseline show` says why)"),
-            (self.unrelated, "measured commits that are not ancestors of this one"),
-            (self.unknown, "measured commits that this shallow clone does not reach"),
+            (self.quarantined, "in quarantine (`benchgate baseline show` says why)"),
+            (self.unrelated, "of commits that are not ancestors of this one"),
+            (self.unknown, "of commits that this shallow clone does not reach"),
         ];
         let said = said.into_iter().filter(|(count, _)| *count > 0);
-        said.map(|(count, what)| format!("{count} stored sessions {what}")).collect()
+        said.map(|(count, what)| format!("left out: {} {what}", counted(count, "stored session"))).collect()
     }
 }
 

@@ -167,7 +167,7 @@ fn a_gate_gets_its_newest_ancestors_oldest_first() {
     assert_eq!(history.runs.len(), 14);
     assert!(history.names.is_sorted());
     assert!(history.runs.iter().all(|run| run.commit.as_deref() == Some(commit('a').as_str())));
-    insta::assert_snapshot!(history.notes.join("\n"), @"14 stored sessions measured commits that are not ancestors of this one");
+    insta::assert_snapshot!(history.notes.join("\n"), @"left out: 14 stored sessions of commits that are not ancestors of this one");
     assert_eq!(found(&files).runs.len(), SESSIONS);
 }
 
@@ -198,7 +198,7 @@ fn a_red_session_is_stored_but_excluded_until_it_is_accepted() {
     assert_eq!(next.quarantine[0].cause, QuarantineCause::Regressed);
     let history = found(&files);
     assert_eq!(history.runs.len(), 10);
-    assert!(history.notes[0].contains("2 stored sessions are quarantined"), "{:?}", history.notes);
+    assert!(history.notes[0].contains("2 stored sessions in quarantine"), "{:?}", history.notes);
 
     accept(&mut files, acceptance(Some("20261011"), "2026-10-13T09:00:00Z")).unwrap();
     let history = found(&files);
