@@ -150,7 +150,13 @@ fn mismatch(found: &Found) -> Option<String> {
 /// `+3.1 %`, or a difference of an exact value.
 fn change(observation: &ObservationRecord) -> String {
     let change = observation.change.0;
-    if observation.exact { format!("{change:+}").replace('-', "−") } else { human::change(change) }
+    if observation.exact && change == 0.0 {
+        "unchanged".to_owned()
+    } else if observation.exact {
+        format!("{change:+}").replace('-', "−")
+    } else {
+        human::change(change)
+    }
 }
 
 fn interval(observation: &ObservationRecord) -> String {
