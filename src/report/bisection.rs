@@ -90,7 +90,7 @@ pub fn bisection_file(found: &Found, facts: &BisectionFacts) -> BisectionFile {
             .collect(),
         blocks: found.blocks(),
         seconds: Number(facts.seconds),
-        notes: facts.notes.clone(),
+        notes: facts.notes.iter().cloned().chain(mismatch(found)).collect(),
     };
     file.headline = headline(&file);
     file
@@ -125,16 +125,38 @@ fn result(found: &Found, parts: &[PartRecord], unfinished: bool) -> BisectionRes
         Ends::NotWorse(_) => BisectionResult::NotWorse,
         _ if unfinished => BisectionResult::Unfinished,
         Ends::Open(_) | Ends::Unknown => BisectionResult::Inconclusive,
-        Ends::Worse(_) if has(PartKind::Unexplained) => BisectionResult::Unexplained,
+        Ends::Worse(_) if has(PartKind::Unexplained) || found.mismatch.is_some() => {
+            BisectionResult::Unexplained
+        }
+        Ends::Worse(_) if has(PartKind::Open) => BisectionResult::Inconclusive,
         Ends::Worse(_) if has(PartKind::Culprit) => BisectionResult::Found,
         Ends::Worse(_) => BisectionResult::Inconclusive,
     }
 }
 
+/// What the parts make together, where that is not the whole.
+fn mismatch(found: &Found) -> Option<String> {
+    let ((low, high), Ends::Worse(whole)) = (found.mismatch?, &found.ends) else { return None };
+    let (whole_low, whole_high) = whole.interval?;
+    let interval = |low: f64, high: f64| human::interval(low.exp(), high.exp(), low.midpoint(high).exp());
+    Some(format!(
+        "the parts make {} together, and both ends differ by {}: the machine was not the same for all of them; \
+         delete .benchgate/bisect and search again while nothing else runs",
+        interval(low, high),
+        interval(whole_low, whole_high)
+    ))
+}
+
 /// `+3.1 %`, or a difference of an exact value.
 fn change(observation: &ObservationRecord) -> String {
     let change = observation.change.0;
-    if observation.exact { format!("{change:+}").replace('-', "−") } else { human::change(change) }
+    if observation.exact && change == 0.0 {
+        "unchanged".to_owned()
+    } else if observation.exact {
+        format!("{change:+}").replace('-', "−")
+    } else {
+        human::change(change)
+    }
 }
 
 fn interval(observation: &ObservationRecord) -> String {
@@ -171,8 +193,17 @@ fn headline(file: &BisectionFile) -> String {
         BisectionResult::Unexplained if culprits.is_empty() => {
             format!("{what} is worse in {bad} than in {good} ({whole}), and no single change explains it")
         }
-        BisectionResult::Unexplained => {
+        BisectionResult::Unexplained if file.parts.iter().any(|part| part.kind == PartKind::Unexplained) => {
             format!("{what} got worse in {}; no single change explains the rest", culprits.join(" and in "))
+        }
+        BisectionResult::Unexplained => {
+            format!(
+                "{what} got worse in {}; the parts do not make the whole ({whole})",
+                culprits.join(" and in ")
+            )
+        }
+        BisectionResult::Inconclusive if !culprits.is_empty() => {
+            format!("{what} got worse in {}; the rest could not be decided", culprits.join(" and in "))
         }
         BisectionResult::Inconclusive => {
             format!("{what}: whether {bad} is worse than {good} could not be decided ({whole})")

@@ -16,8 +16,10 @@ pub(super) fn pieces(line: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let (mut start, mut letters) = (0, line.char_indices().peekable());
     while let Some((at, letter)) = letters.next() {
-        // A dot belongs to a number where a digit follows.
-        let dot = letter == '.' && letters.peek().is_some_and(|(_, next)| next.is_alphabetic());
+        // A dot belongs to a number where a digit follows, but for the second one of a range of commits.
+        let range = line[..at].ends_with('.');
+        let dot = letter == '.'
+            && letters.peek().is_some_and(|(_, next)| next.is_alphabetic() || range && next.is_ascii_digit());
         if dot || SEPARATORS.contains(&letter) {
             let end = at + letter.len_utf8();
             pieces.push(&line[start..end]);

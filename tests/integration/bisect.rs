@@ -323,6 +323,37 @@ fn a_good_end_that_fails_stops_the_search_with_the_reason() {
 }
 
 #[test]
+fn ends_whose_samples_can_not_be_used_stop_the_search_with_the_finding() {
+    let (suite, repository) = repository();
+    suite.source("a", &["json-replace=\"real_time\": =>\"real_time\": 1e-3, \"x\": "]);
+    commit(&repository, "every process prints the same");
+    let (_, outcome) = bisect(&suite, &["--good", "main", "--bad", "change"], 20);
+    assert!(is_one_error(&outcome) && outcome.stderr.contains("repeated-samples"), "{}", outcome.stderr);
+    assert_eq!(visits(&suite), 1);
+}
+
+#[test]
+fn a_metric_that_was_not_measured_is_an_error() {
+    let (suite, _repository) = history(&[0, 1200]);
+    let ends = ["--good", "main", "--bad", "change", "--observe", "peak-device-memory"];
+    let (_, outcome) = bisect(&suite, &ends, 20);
+    assert!(is_one_error(&outcome) && outcome.stderr.contains("peak-device-memory"), "{}", outcome.stderr);
+    assert_eq!(visits(&suite), 1);
+}
+
+#[test]
+fn a_visit_that_was_copied_is_not_taken_over() {
+    let (suite, _repository) = history(&[0, 1100]);
+    let ends = ["--good", "main", "--bad", "change"];
+    bisect(&suite, &ends, 0);
+    let searches = suite.world.work().join(".benchgate/bisect");
+    let search = std::fs::read_dir(searches).unwrap().next().unwrap().unwrap().path();
+    std::fs::copy(search.join("visit-0-2-0.json"), search.join("visit-0-2-9.json")).unwrap();
+    let (_, outcome) = bisect(&suite, &ends, 20);
+    assert!(is_one_error(&outcome) && outcome.stderr.contains("the same session"), "{}", outcome.stderr);
+}
+
+#[test]
 fn every_format_names_the_culprit() {
     let (suite, repository) = history(&[0, 1200]);
     let culprit = repository.head().unwrap().target().unwrap().to_string();

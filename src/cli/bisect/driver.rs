@@ -6,8 +6,8 @@ use std::time::Duration;
 use regex::Regex;
 
 use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Search, SearchProgress};
-use crate::gate::{CompareOptions, SequentialPolicy, compare};
-use crate::model::{Artifact, Benchmark, Outcome, Run, SideName, Stage, Verdict};
+use crate::gate::{CompareOptions, Reason, SequentialPolicy, compare};
+use crate::model::{Artifact, Benchmark, Lint, Outcome, Run, SideName, Stage, Verdict};
 use crate::pipeline::SideInput;
 use crate::record::BisectionFile;
 use crate::report::{self, BisectionFacts};
@@ -98,6 +98,11 @@ impl<'a> Driver<'a> {
         self.candidates.list.len() - 1
     }
 
+    /// Whether an end is measured as this candidate: as itself, or as the first one with its program.
+    fn is_end(&self, at: usize) -> bool {
+        at == 0 || at == self.last() || at == self.search.program(self.last())
+    }
+
     fn name(&self, at: usize) -> &str {
         &self.candidates.list[at].name
     }
@@ -105,7 +110,19 @@ impl<'a> Driver<'a> {
     /// Searches to the end.
     pub fn drive(mut self) -> Result<BisectionFile, CliError> {
         let mut unfinished = false;
+        let mut asked = None;
         while let Next::Measure { pair, blocks } = self.search.next() {
+            // The search asks by what is known, so with nothing new it would ask the same for ever.
+            let renamed: usize = self.renamed.values().map(Vec::len).sum();
+            let looked = if self.args.observe.is_exact() { self.visits.len() } else { 0 };
+            let known = (pair, blocks, self.search.blocks(pair), self.skipped.len(), renamed, looked);
+            if asked.replace(known) == Some(known) {
+                return Err(CliError::failed(format!(
+                    "failed to compare {} with {}: measuring them again gave no further block",
+                    self.name(pair.head),
+                    self.name(pair.base)
+                )));
+            }
             let spent = Duration::from_secs_f64(self.seconds());
             if self.args.measure.time_budget.is_some_and(|budget| spent >= budget) && !self.visits.is_empty()
             {
@@ -131,12 +148,19 @@ impl<'a> Driver<'a> {
     }
 
     fn note_ends(&mut self, found: &Found) {
-        if let Ends::NotWorse(_) = found.ends {
-            self.notes.push(format!(
+        match &found.ends {
+            Ends::NotWorse(_) => self.notes.push(format!(
                 "nothing was searched: choose a good end before {} or a bad end after {}",
                 self.name(0),
                 self.name(self.last())
-            ));
+            )),
+            Ends::Open(Observed { reason: Reason::Unusable(Lint { code, detail }), .. }) => {
+                self.notes.push(format!("the ends can't be judged: {code}: {detail}"));
+            }
+            Ends::Open(Observed { reason: Reason::TooLittle(why), .. }) => {
+                self.notes.push(format!("the ends can't be judged: {why}"));
+            }
+            Ends::Open(_) | Ends::Worse(_) | Ends::Unknown => {}
         }
     }
 
@@ -170,7 +194,7 @@ impl<'a> Driver<'a> {
 
     /// Leaves a candidate out. The ends can't be left out.
     fn skip(&mut self, at: usize, why: String) -> Result<(), CliError> {
-        if at == 0 || at == self.last() {
+        if self.is_end(at) {
             let end = if at == 0 { "good" } else { "bad" };
             return Err(CliError::failed(format!(
                 "failed to measure the {end} end {}: {why}",
@@ -216,8 +240,7 @@ impl<'a> Driver<'a> {
         else {
             return Ok(());
         };
-        let known = self.observed(pair)?.map_or(0, |observed| observed.blocks);
-        let more = blocks.saturating_sub(known).max(1);
+        let more = blocks.saturating_sub(self.search.blocks(pair)).max(1);
         for side in [&mut base, &mut head] {
             side.config.policy = self.options.policy.clone();
             side.config.policy.sequential = SequentialPolicy { min_blocks: more, max_blocks: more };
@@ -276,8 +299,7 @@ impl<'a> Driver<'a> {
             Ok(_) => {}
             // Nothing that the filter selects: a candidate without the benchmark.
             Err(error) if error.kind() == ErrorKind::Usage => {
-                let at = [pair.head, pair.base].into_iter().find(|at| *at != 0 && *at != self.last());
-                return at.map_or(Err(CliError::internal(error.to_string())), |at| {
+                return self.inner(pair).map_or(Err(CliError::internal(error.to_string())), |at| {
                     self.skip(at, error.to_string())
                 });
             }
@@ -288,6 +310,11 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         self.learn(visit)
+    }
+
+    /// The candidate of a pair that can be left out, if one is no end.
+    fn inner(&self, pair: Pair) -> Option<usize> {
+        [pair.head, pair.base].into_iter().find(|at| !self.is_end(*at))
     }
 
     /// Tries a candidate again by other names of flags that its compiler doesn't know. Says whether it will be.
@@ -356,25 +383,37 @@ impl<'a> Driver<'a> {
         }
         if usable {
             self.visits.push(visit);
-            if !exact && let Some(observed) = self.observed(pair)? {
-                self.search.observe(pair, observed);
+            if !exact {
+                return self.observe(pair);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the search what all visits to a pair show. A pair that can't be judged loses a candidate.
+    fn observe(&mut self, pair: Pair) -> Result<(), CliError> {
+        match self.observed(pair) {
+            None => {}
+            Some(Ok(observed)) => self.search.observe(pair, observed),
+            Some(Err(Lint { code, detail })) => {
+                let why = format!("its measurements can't be used: {code}: {detail}");
+                let Some(at) = self.inner(pair) else {
+                    return Err(CliError::failed(format!("failed to compare the ends: {why}")));
+                };
+                self.skip(at, why)?;
             }
         }
         Ok(())
     }
 
     /// What all visits to the programs of a pair show together.
-    fn observed(&self, pair: Pair) -> Result<Option<Observed>, CliError> {
+    fn observed(&self, pair: Pair) -> Option<Result<Observed, Lint>> {
         let programs = |pair: Pair| (self.search.program(pair.base), self.search.program(pair.head));
         let visits: Vec<&Visit> =
             self.visits.iter().filter(|visit| programs(visit.pair) == programs(pair)).collect();
-        let Some(name) = self.benchmark.as_ref().filter(|_| !visits.is_empty()) else { return Ok(None) };
+        let name = self.benchmark.as_ref().filter(|_| !visits.is_empty())?;
         let (base, head) = joined(&visits, name);
-        let (metric, policy) = (&self.options.metric, &self.options.policy);
-        let observed = Observed::paired(&base, &head, metric, policy).map_err(|lint| {
-            CliError::failed(format!("failed to use the measurements of {name}: {}", lint.detail))
-        })?;
-        Ok(Some(observed))
+        Some(Observed::paired(&base, &head, &self.options.metric, &self.options.policy))
     }
 
     /// Chooses the benchmark that got worse most clearly, of those that the filter selects.

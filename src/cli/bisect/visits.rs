@@ -56,10 +56,16 @@ impl VisitJournal {
             let name = path.file_name().and_then(|name| name.to_str()).and_then(named);
             found.extend(name.map(|key| (key, path)));
         }
-        let mut visits = Vec::new();
+        let mut visits: Vec<Visit> = Vec::new();
+        let mut sessions: BTreeMap<Option<String>, PathBuf> = BTreeMap::new();
         for ((pair, count), path) in found {
             self.counts.insert(pair, count + 1);
-            visits.push(read(&path, pair)?);
+            let visit = read(&path, pair)?;
+            if let Some(other) = sessions.insert(visit.head.session.clone(), path.clone()) {
+                let error = format!("{} is the same session; delete one of the two", other.display());
+                return Err(failed("take over", &path, &error));
+            }
+            visits.push(visit);
         }
         Ok(visits)
     }

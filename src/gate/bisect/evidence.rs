@@ -1,10 +1,11 @@
 //! What is known about two candidates.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::gate::decide::decide_exact;
+use crate::gate::decide::{decide_exact, log_floor};
 use crate::gate::{CompareOptions, Policy, Reason, Row, compare, estimate, evidence, series};
-use crate::model::{Better, Lint, Metric, Run, Verdict};
+use crate::model::{Better, Consequence, Lint, LintCode, Metric, Run, Series, Verdict};
 use crate::stats::Inference;
 
 use super::options::BisectOptions;
@@ -32,7 +33,7 @@ const NEAR_ALL: f64 = 0.75;
 
 /// Share of the whole step that what is left of a range may make without being searched: a twentieth is below what
 /// the step's own estimate is sure of.
-const MINOR: f64 = 0.05;
+pub(super) const MINOR: f64 = 0.05;
 
 /// p-values of the two things that can be true of a pair if one change makes the whole step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,13 +47,16 @@ pub struct Tested {
 /// What a pair of candidates showed.
 #[derive(Debug, Clone)]
 pub struct Observed {
+    /// As many as were measured, whatever they are evidence of.
     pub blocks: u32,
     pub verdict: Verdict,
     pub reason: Reason,
     /// Head against base as a cost: log scale, or in units for exact values. Positive is worse.
     pub change: f64,
-    /// The interval that the gate decided by, on the same scale.
+    /// The interval that the decision was made by, on the same scale.
     pub interval: Option<(f64, f64)>,
+    /// The smallest change that the gate calls one.
+    pub(super) floor: f64,
     shift: Option<Inference>,
     p_stability: f64,
     exact: bool,
@@ -82,6 +86,7 @@ impl Observed {
             reason: Reason::Exact,
             change,
             interval: None,
+            floor: 0.0,
             shift: None,
             p_stability: 1.0,
             exact: true,
@@ -89,13 +94,16 @@ impl Observed {
         }
     }
 
-    /// From a paired session of one benchmark, judged by the gate.
+    /// From a paired session of one benchmark, judged by the gate; or the finding for which it can't be used,
+    /// which more blocks don't change.
     pub fn paired(base: &Run, head: &Run, metric: &Metric, policy: &Policy) -> Result<Self, Lint> {
         let comparison = compare(base, head, policy, &CompareOptions::default());
-        let judged = |row: &&Row| row.metric.as_ref() == Some(metric);
-        let Some(row) = comparison.rows.iter().find(judged).or(comparison.rows.first()) else {
-            return Ok(Self::unknown());
-        };
+        let judged = comparison.rows.iter().find(|row| row.metric.as_ref() == Some(metric));
+        let row =
+            judged.ok_or_else(|| Lint::new(LintCode::Errored, format!("no {} was measured", metric.name)))?;
+        if matches!(row.verdict, Verdict::Error | Verdict::Missing) {
+            return Err(unusable(row, metric));
+        }
         let sign = if metric.better == Better::Lower { 1.0 } else { -1.0 };
         let estimate = row.estimate.as_ref();
         let shift = shift(base, head, metric)?;
@@ -103,21 +111,19 @@ impl Observed {
             let (low, high) = (sign * interval.low.ln(), sign * interval.high.ln());
             (low.min(high), low.max(high))
         });
+        let sides = row.base.as_ref().zip(row.head.as_ref()).zip(row.policy.as_ref());
         Ok(Self {
-            blocks: estimate.map_or(0, |estimate| estimate.blocks),
+            blocks: blocks(base, head, metric),
             verdict: row.verdict,
             reason: row.reason.clone(),
             change: shift.as_ref().map_or(0.0, Inference::center),
             interval,
+            floor: sides.map_or(0.0, |((base, head), rule)| log_floor(rule, base, head)),
             shift,
             p_stability: estimate.and_then(|estimate| estimate.p_stability).unwrap_or(1.0),
             exact: false,
             known: Arc::default(),
         })
-    }
-
-    fn unknown() -> Self {
-        Self { exact: false, ..Self::exact(0.0, Verdict::Inconclusive) }
     }
 
     /// The step that a red pair shows.
@@ -128,14 +134,39 @@ impl Observed {
         Some(if self.reason == Reason::Stability { Step::Stability } else { Step::Shift(self.change) })
     }
 
-    /// Whether the pair is shown to be worse by less than a share of a step, at this one-sided level.
-    pub fn is_minor(&self, size: f64, level: f64) -> bool {
-        self.shift.as_ref().is_some_and(|shift| shift.p_below(MINOR * size) <= level)
+    /// Whether the gate calls it not worse. With several modes an improvement can be shown where the interval reaches
+    /// far beyond the floor: that does not rule a slowdown out.
+    pub fn is_not_worse(&self) -> bool {
+        match self.verdict {
+            Verdict::Pass => true,
+            Verdict::Improved => self.bounds().is_some_and(|(_, high)| high <= self.floor),
+            _ => false,
+        }
     }
 
-    /// Whether a value settles it, so that more blocks change nothing.
+    /// The pair with the interval at this one-sided level, if that shows it to be worse by less than a share of a step.
+    /// The p-value alone does not: with several modes, a limit may be rejected that lies inside of what isn't. And where
+    /// head is slow more often, the shift is not all that got worse.
+    pub fn minor(&self, size: f64, level: f64) -> Option<Self> {
+        let shift = self.shift.as_ref().filter(|_| !self.is_final() && self.reason != Reason::Stability)?;
+        let limit = MINOR * size;
+        (shift.p_below(limit) <= level && shift.upper(level) <= limit)
+            .then(|| Self { interval: Some((shift.lower(level), shift.upper(level))), ..self.clone() })
+    }
+
+    /// The interval; of an exact value, the value.
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
+        if self.exact { Some((self.change, self.change)) } else { self.interval }
+    }
+
+    /// Whether a value settles it.
     pub fn is_settled(&self) -> bool {
         self.exact
+    }
+
+    /// Whether more blocks change nothing: a value settles it, or a finding forbids a verdict.
+    pub fn is_final(&self) -> bool {
+        self.exact || matches!(self.reason, Reason::Unusable(_))
     }
 
     pub fn tested(&self, step: Step) -> Tested {
@@ -157,6 +188,29 @@ impl Observed {
             (Step::Shift(_), None) => Tested { none: 1.0, all: 1.0 },
         }
     }
+}
+
+/// Blocks with samples of both sides.
+fn blocks(base: &Run, head: &Run, metric: &Metric) -> u32 {
+    let measured = |run: &Run| -> BTreeSet<u32> {
+        let series = run.benchmarks.first().and_then(|benchmark| benchmark.metric(&metric.name));
+        let Some(Series::Processes(processes)) = series.map(|series| &series.series) else {
+            return BTreeSet::new();
+        };
+        let measured = processes.iter().filter(|process| !process.samples.is_empty());
+        measured.filter_map(|process| Some(process.slot?.block)).collect()
+    };
+    measured(base).intersection(&measured(head)).count() as u32
+}
+
+/// The finding for which a row is an error.
+fn unusable(row: &Row, metric: &Metric) -> Lint {
+    let found = match &row.reason {
+        Reason::Unusable(lint) => Some(lint),
+        _ => row.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error),
+    };
+    let missing = || Lint::new(LintCode::Errored, format!("its {} can't be compared", metric.name));
+    found.cloned().unwrap_or_else(missing)
 }
 
 fn shift(base: &Run, head: &Run, metric: &Metric) -> Result<Option<Inference>, Lint> {

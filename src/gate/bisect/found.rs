@@ -59,9 +59,20 @@ pub struct Found {
     /// Probability of each position of the whole range, if one change made the whole step.
     pub posterior: Vec<f64>,
     pub progress: Option<SearchProgress>,
+    /// What the parts make together (log scale, least and most) where that is not what the ends differ by.
+    pub mismatch: Option<(f64, f64)>,
 }
 
 impl Part {
+    pub fn observed(&self) -> &Observed {
+        match self {
+            Self::Culprit { observed, .. }
+            | Self::Unexplained { observed, .. }
+            | Self::Open { observed, .. }
+            | Self::Quiet { observed, .. } => observed,
+        }
+    }
+
     pub fn after(&self) -> usize {
         match self {
             Self::Culprit { after, .. }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::Verdict;
 
-use super::evidence::{Observed, Pair, Step};
+use super::evidence::{MINOR, Observed, Pair, Step};
 use super::found::{Ends, Found, Part, Probe, SearchProgress};
 use super::options::BisectOptions;
 use super::weights::{Answer, credible, entropy, ln_e, posterior};
@@ -89,6 +89,11 @@ impl Search {
         self.same.keys().map(|&later| (later, self.program(later)))
     }
 
+    /// Blocks of a pair so far.
+    pub fn blocks(&self, pair: Pair) -> u32 {
+        self.observed.get(&self.programs(pair)).map_or(0, |observed| observed.blocks)
+    }
+
     /// A candidate can't be measured.
     pub fn skip(&mut self, candidate: usize, why: impl Into<String>) {
         self.skipped.insert(candidate, why.into());
@@ -165,6 +170,7 @@ impl Search {
             skipped: self.skipped.iter().map(|(&at, why)| (at, why.clone())).collect(),
             posterior: Vec::new(),
             progress: None,
+            mismatch: None,
         };
         if let Some(observed) = self.seen(0, self.last)
             && let Some(step) = observed.step()
@@ -173,7 +179,10 @@ impl Search {
             found.ends = Ends::Worse(observed);
         }
         let next = match self.solve(whole, &mut found) {
-            Ok(_) => Next::Done,
+            Ok(_) => {
+                found.mismatch = self.mismatch(&found);
+                Next::Done
+            }
             Err(PendingSegment { segment, next }) => {
                 found.progress = self.progress(segment);
                 next
@@ -253,31 +262,48 @@ impl Search {
         };
         // A probe may have stopped before the gate's first look, or between two.
         let at_look = looks.points().contains(&observed.blocks);
-        let level = self.options.policy.alpha * looks.share(observed.blocks, 1.0);
-        let minor = match self.whole_step() {
-            Some(Step::Shift(size)) => observed.is_minor(size, level),
-            Some(Step::Stability) | None => false,
-        };
-        let decided = at_look && (minor || observed.verdict != Verdict::Inconclusive);
+        let decided =
+            at_look && (observed.verdict == Verdict::Regressed || self.not_worse(&observed).is_some());
         match looks.after(observed.blocks) {
-            Some(blocks) if !decided && !observed.is_settled() => measure(blocks),
+            Some(blocks) if !decided && !observed.is_final() => measure(blocks),
             _ => Ok(observed),
         }
     }
 
-    /// Candidates of a segment that can be measured, both ends included.
+    /// The pair, if it is shown to be not worse: by the gate, or because it makes less of the step than matters.
+    fn not_worse(&self, observed: &Observed) -> Option<Observed> {
+        if observed.is_not_worse() {
+            return Some(observed.clone());
+        }
+        let Some(Step::Shift(size)) = self.whole_step() else { return None };
+        observed.minor(size, self.options.policy.alpha * self.options.looks().share(observed.blocks, 1.0))
+    }
+
+    /// What the parts make together, if that is not what the ends differ by: then the machine was another one for
+    /// some of them, and the changes that are named don't explain the whole.
+    fn mismatch(&self, found: &Found) -> Option<(f64, f64)> {
+        let Ends::Worse(whole) = &found.ends else { return None };
+        let Some(Step::Shift(size)) = whole.step().filter(|_| !whole.is_settled()) else { return None };
+        let parts: Option<Vec<_>> = found.parts.iter().map(|part| part.observed().bounds()).collect();
+        let (low, high) = parts?.into_iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+        let (whole_low, whole_high) = whole.interval?;
+        let allowed = whole.floor.max(MINOR * size);
+        (high + allowed < whole_low || whole_high + allowed < low).then_some((low, high))
+    }
+
+    /// Candidates of a segment that can be measured, both ends included. Of candidates that are the same program, the
+    /// first is measured.
     fn usable(&self, Segment { low, high }: Segment) -> Vec<usize> {
-        (low..=high).filter(|at| *at == low || *at == high || !self.skipped.contains_key(at)).collect()
+        let is_skipped = |at: usize| [at, self.program(at)].iter().any(|at| self.skipped.contains_key(at));
+        (low..=high).filter(|at| *at == low || *at == high || !is_skipped(*at)).collect()
     }
 
     fn examine(&self, segment: Segment) -> Result<Examined, Next> {
         let whole = self.judged(segment.low, segment.high)?;
         let Some(step) = self.step_of(&whole) else {
-            let minor = matches!(self.whole_step(), Some(Step::Shift(size)) if whole.is_minor(size, self.options.policy.alpha));
-            return Ok(match whole.verdict {
-                Verdict::Pass | Verdict::Improved => Examined::NotWorse(whole),
-                _ if minor => Examined::NotWorse(whole),
-                _ => Examined::Open(whole),
+            return Ok(match self.not_worse(&whole) {
+                Some(shown) => Examined::NotWorse(shown),
+                None => Examined::Open(whole),
             });
         };
         let usable = self.usable(segment);
@@ -285,7 +311,7 @@ impl Search {
         let weights = posterior(segment.low, segment.high, &answers);
         let (first, last) = credible(&weights, SURE);
         let likely = (segment.low + first, segment.low + last + 1);
-        let partly = most_partly(segment, &answers);
+        let partly = most_partly(segment, &answers, &usable);
         if let Some((evidence, at)) = partly
             && evidence >= PARTLY.ln()
         {
@@ -336,7 +362,7 @@ impl Search {
             None => self.options.probe_looks().points().first().copied()?,
             Some(observed) => {
                 let odds = self.answer(base, head, &observed, step).ln_odds();
-                if observed.is_settled() || odds.abs() >= CLEAR_ODDS.ln() {
+                if observed.is_final() || odds.abs() >= CLEAR_ODDS.ln() {
                     return None;
                 }
                 self.options.probe_looks().after(observed.blocks)?
@@ -378,7 +404,7 @@ impl Search {
 
 /// The candidate inside a segment that is most clearly neither as good as its start nor as bad as its end, with the
 /// evidence for it.
-fn most_partly(segment: Segment, answers: &[Answer]) -> Option<(f64, usize)> {
+fn most_partly(segment: Segment, answers: &[Answer], usable: &[usize]) -> Option<(f64, usize)> {
     let inner = |answer: &Answer| match (answer.after == segment.low, answer.upto == segment.high) {
         (true, false) => Some(answer.upto),
         (false, true) => Some(answer.after),
@@ -388,5 +414,6 @@ fn most_partly(segment: Segment, answers: &[Answer]) -> Option<(f64, usize)> {
     answers
         .iter()
         .filter_map(|answer| Some((evidence(answer), inner(answer)?)))
+        .filter(|(_, at)| usable.contains(at))
         .max_by(|x, y| x.0.total_cmp(&y.0))
 }

@@ -2,29 +2,56 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::gate::Policy;
-use crate::model::{Benchmark, BlockSlot, Metric, MetricSeries, Process, Run, Series, Verdict};
+use crate::gate::{Policy, TestKind};
+use crate::model::{
+    Benchmark, BlockSlot, Lint, LintCode, Metric, MetricSeries, Process, Run, Series, Verdict,
+};
 
 /// A machine with 1 % of noise that measures candidates of these levels.
 struct Machine {
     levels: Vec<f64>,
+    /// How often a repetition of each candidate takes [`WAIT`] times as long, because another program has the processor.
+    waits: Vec<f64>,
+    /// Of a process.
+    repetitions: usize,
+    /// A finding about every benchmark.
+    finding: Option<Lint>,
+    options: BisectOptions,
     random: ChaCha8Rng,
 }
+
+const WAIT: f64 = 2.1;
 
 impl Machine {
     fn new(candidates: usize, changes: &[(usize, f64)]) -> Self {
         let level = |at: usize| changes.iter().filter(|(first, _)| *first <= at).map(|(_, by)| by).product();
-        Self { levels: (0..candidates).map(level).collect(), random: ChaCha8Rng::seed_from_u64(5) }
+        Self {
+            levels: (0..candidates).map(level).collect(),
+            waits: vec![0.0; candidates],
+            repetitions: 3,
+            finding: None,
+            options: latency(),
+            random: ChaCha8Rng::seed_from_u64(5),
+        }
     }
 
-    fn measure(&mut self, pair: Pair, blocks: u32, options: &BisectOptions) -> Observed {
+    fn measure(&mut self, pair: Pair, blocks: u32) -> Observed {
+        let [base, head] = self.runs(pair, blocks);
+        Observed::paired(&base, &head, &self.options.metric, &self.options.policy).unwrap()
+    }
+
+    fn runs(&mut self, pair: Pair, blocks: u32) -> [Run; 2] {
         let mut sides = [Vec::new(), Vec::new()];
         for block in 0..blocks {
             for (slot, side) in (0..).zip([0, 1, 1, 0]) {
-                let level = self.levels[if side == 0 { pair.base } else { pair.head }];
+                let candidate = if side == 0 { pair.base } else { pair.head };
+                let (level, waits) = (self.levels[candidate], self.waits[candidate]);
                 let process = 1.0 + 0.01 * (self.random.random::<f64>() - 0.5);
-                let mut sample = || 1e6 * level * process * (1.0 + 0.005 * self.random.random::<f64>());
-                let samples = (0..3).map(|_| sample()).collect();
+                let mut sample = || {
+                    let wait = if waits > 0.0 && self.random.random_bool(waits) { WAIT } else { 1.0 };
+                    1e6 * level * wait * process * (1.0 + 0.005 * self.random.random::<f64>())
+                };
+                let samples = (0..self.repetitions).map(|_| sample()).collect();
                 sides[side].push(Process {
                     samples,
                     slot: Some(BlockSlot { block, slot }),
@@ -32,20 +59,23 @@ impl Machine {
                 });
             }
         }
-        let [base, head] = sides.map(|processes| {
+        sides.map(|processes| {
             let mut benchmark = Benchmark::new("row");
+            benchmark.lints.extend(self.finding.clone());
             let series = Series::Processes(processes);
             benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series });
             Run { session: Some("one".to_owned()), benchmarks: vec![benchmark], ..Run::default() }
-        });
-        Observed::paired(&base, &head, &options.metric, &options.policy).unwrap()
+        })
     }
 
     fn search(&mut self, prepare: impl Fn(&mut Search)) -> Found {
-        let mut search = Search::new(self.levels.len(), latency());
+        let mut search = Search::new(self.levels.len(), self.options.clone());
         prepare(&mut search);
+        let mut last = None;
         while let Next::Measure { pair, blocks } = search.next() {
-            let observed = self.measure(pair, blocks, &latency());
+            assert_ne!(last, Some((pair, blocks)), "the same is asked again");
+            last = Some((pair, blocks));
+            let observed = self.measure(pair, blocks);
             search.observe(pair, observed);
         }
         search.found()
@@ -162,7 +192,7 @@ fn what_comes_next_depends_on_the_answers_and_not_on_their_order() {
     let mut search = Search::new(17, latency());
     let mut answers = Vec::new();
     while let Next::Measure { pair, blocks } = search.next() {
-        let observed = machine.measure(pair, blocks, &latency());
+        let observed = machine.measure(pair, blocks);
         search.observe(pair, observed.clone());
         answers.push((pair, observed));
         let last: std::collections::BTreeMap<Pair, Observed> = answers.iter().cloned().collect();
@@ -171,4 +201,72 @@ fn what_comes_next_depends_on_the_answers_and_not_on_their_order() {
         assert_eq!(again.next(), search.next());
     }
     assert_eq!(culprits(&search.found()), [(5, 6)]);
+}
+
+#[test]
+fn samples_that_can_not_be_used_are_a_finding_and_not_a_reason_to_measure_more() {
+    let mut machine = Machine::new(2, &[(1, 1.3)]);
+    let [base, mut head] = machine.runs(Pair { base: 0, head: 1 }, 12);
+    let Series::Processes(processes) = &mut head.benchmarks[0].metrics[0].series else { panic!() };
+    processes.iter_mut().for_each(|process| process.samples.fill(1.3e6));
+    let found = Observed::paired(&base, &head, &Metric::LATENCY, &latency().policy);
+    assert_eq!(found.unwrap_err().code, LintCode::RepeatedSamples);
+    let other = Metric::PEAK_DEVICE_MEMORY;
+    assert!(Observed::paired(&base, &head, &other, &latency().policy).is_err());
+}
+
+#[test]
+fn blocks_are_counted_whatever_they_are_evidence_of() {
+    let mut machine = Machine::new(9, &[(4, 1.3)]);
+    // A classical test pools samples and knows no blocks.
+    machine.options.policy.test = TestKind::MannWhitney;
+    assert_eq!(machine.measure(Pair { base: 0, head: 1 }, 12).blocks, 12);
+    assert_eq!(culprits(&machine.search(|_| ())), [(3, 4)]);
+}
+
+#[test]
+fn ends_that_a_finding_keeps_from_being_judged_are_measured_once() {
+    let mut machine = Machine::new(9, &[(4, 1.3)]);
+    machine.finding = Some(Lint::new(LintCode::HostOverloaded, "load average 99 on 2 processors"));
+    let found = machine.search(|_| ());
+    assert!(matches!(found.ends, Ends::Open(_)), "{:?}", found.ends);
+    assert_eq!(found.blocks(), 12);
+}
+
+#[test]
+fn not_worse_is_only_what_its_interval_shows_and_not_what_is_slow_more_often() {
+    for seed in 0..3 {
+        let mut machine = Machine::new(3, &[(1, 3.17)]);
+        // The bad end waits twice as often as the candidate before it.
+        machine.waits = vec![0.0, 0.24, 0.55];
+        machine.repetitions = 10;
+        machine.random = ChaCha8Rng::seed_from_u64(seed);
+        let found = machine.search(|_| ());
+        let quiet = found.parts.iter().filter(|part| matches!(part, Part::Quiet { .. }));
+        assert_eq!(quiet.filter(|part| part.after() == 1).count(), 0, "{seed}: {:?}", culprits(&found));
+    }
+    let found = Machine::new(9, &[(4, 3.17)]).search(|_| ());
+    assert_eq!(culprits(&found), [(3, 4)]);
+    for part in found.parts.iter().filter(|part| matches!(part, Part::Quiet { .. })) {
+        let (_, high) = part.observed().interval.unwrap();
+        assert!(high <= 0.05 * 3.17_f64.ln(), "not worse by up to {high}");
+    }
+}
+
+#[test]
+fn parts_that_do_not_make_the_whole_are_said() {
+    let ends = Pair { base: 0, head: 8 };
+    let mut machine = Machine::new(9, &[(4, 1.5)]);
+    let mut search = Search::new(9, latency());
+    while let Next::Measure { pair, blocks } = search.next() {
+        // The ends were measured while something else made the bad one slower.
+        machine.levels[8] = if pair == ends { 3.0 } else { 1.5 };
+        let observed = machine.measure(pair, blocks);
+        search.observe(pair, observed);
+    }
+    let found = search.found();
+    assert_eq!(culprits(&found), [(3, 4)]);
+    let (low, high) = found.mismatch.unwrap();
+    assert!(low < 1.5_f64.ln() && high > 1.5_f64.ln() && high < 2.0_f64.ln(), "{low} to {high}");
+    assert_eq!(Machine::new(9, &[(4, 1.5)]).search(|_| ()).mismatch, None);
 }
