@@ -140,7 +140,7 @@ fn mismatch(found: &Found) -> Option<String> {
     let (whole_low, whole_high) = whole.interval?;
     let interval = |low: f64, high: f64| human::interval(low.exp(), high.exp(), low.midpoint(high).exp());
     Some(format!(
-        "the parts make {} together, and both ends differ by {}: the machine was not the same for all of them; \
+        "the parts make {} together, and both ends differ by {}: the machine may have changed between them; \
          delete .benchgate/bisect and search again while nothing else runs",
         interval(low, high),
         interval(whole_low, whole_high)

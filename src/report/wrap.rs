@@ -107,6 +107,7 @@ mod tests {
         assert_eq!(wrapped("peak-device-memory", 12), "peak-device-\nmemory");
         assert_eq!(wrapped("fs2.benchmarks.streamParJoin", 18), "fs2.benchmarks.\nstreamParJoin");
         assert_eq!(wrapped("took 13.25", 6), "took\n13.25");
+        assert_eq!(wrapped("4a8ff7505283..28f6c2ec1e93", 15), "4a8ff7505283..\n28f6c2ec1e93");
         assert_eq!(wrapped("!\u{a0}single-repetition", 12), "!\u{a0}single-\n\u{a0}\u{a0}repetition");
     }
 

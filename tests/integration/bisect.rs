@@ -333,6 +333,17 @@ fn ends_whose_samples_can_not_be_used_stop_the_search_with_the_finding() {
 }
 
 #[test]
+fn ends_that_do_other_work_are_measured_once_and_the_finding_is_noted() {
+    let (suite, repository) = repository();
+    suite.source("a", &["latency-us=1300"]);
+    suite.world.write("benchgate.toml", suite.world.read("benchgate.toml").replace("3xf32=1", "3xf32=2"));
+    commit(&repository, "other inputs");
+    let (found, _) = bisect(&suite, &["--good", "main", "--bad", "change"], 11);
+    assert_eq!((found["result"].as_str(), visits(&suite)), (Some("inconclusive"), 1));
+    assert!(found["notes"][0].as_str().unwrap().contains("workload-changed"), "{found:#}");
+}
+
+#[test]
 fn a_metric_that_was_not_measured_is_an_error() {
     let (suite, _repository) = history(&[0, 1200]);
     let ends = ["--good", "main", "--bad", "change", "--observe", "peak-device-memory"];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Search, SearchProgress};
+use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Part, Search, SearchProgress};
 use crate::gate::{CompareOptions, Reason, SequentialPolicy, compare};
 use crate::model::{Artifact, Benchmark, Lint, Outcome, Run, SideName, Stage, Verdict};
 use crate::pipeline::SideInput;
@@ -133,7 +133,7 @@ impl<'a> Driver<'a> {
             if self.args.observe.is_exact() { self.value(pair)? } else { self.measure(pair, blocks)? }
         }
         let found = self.search.found();
-        self.note_ends(&found);
+        self.note_undecided(&found);
         let facts = BisectionFacts {
             suite: self.candidates.config.suite.clone(),
             benchmark: self.benchmark.clone().unwrap_or_default(),
@@ -147,20 +147,35 @@ impl<'a> Driver<'a> {
         Ok(report::bisection_file(&found, &facts))
     }
 
-    fn note_ends(&mut self, found: &Found) {
-        match &found.ends {
-            Ends::NotWorse(_) => self.notes.push(format!(
+    /// Says why nothing was searched, and why a part is open, where it isn't for the width of its interval.
+    fn note_undecided(&mut self, found: &Found) {
+        if let Ends::NotWorse(_) = found.ends {
+            self.notes.push(format!(
                 "nothing was searched: choose a good end before {} or a bad end after {}",
                 self.name(0),
                 self.name(self.last())
-            )),
-            Ends::Open(Observed { reason: Reason::Unusable(Lint { code, detail }), .. }) => {
-                self.notes.push(format!("the ends can't be judged: {code}: {detail}"));
-            }
-            Ends::Open(Observed { reason: Reason::TooLittle(why), .. }) => {
-                self.notes.push(format!("the ends can't be judged: {why}"));
-            }
-            Ends::Open(_) | Ends::Worse(_) | Ends::Unknown => {}
+            ));
+        }
+        let ends = match &found.ends {
+            Ends::Open(observed) => Some((0, self.last(), observed)),
+            Ends::NotWorse(_) | Ends::Worse(_) | Ends::Unknown => None,
+        };
+        let parts = found.parts.iter().filter_map(|part| match part {
+            Part::Open { after, upto, observed } => Some((*after, *upto, observed)),
+            Part::Culprit { .. } | Part::Unexplained { .. } | Part::Quiet { .. } => None,
+        });
+        for (after, upto, observed) in ends.into_iter().chain(parts) {
+            let why = match &observed.reason {
+                Reason::Unusable(Lint { code, detail }) => format!("{code}: {detail}"),
+                Reason::TooLittle(why) => why.clone(),
+                Reason::Stability => "slow more often, or spread wider".to_owned(),
+                _ => continue,
+            };
+            self.notes.push(format!(
+                "{} is not decided against {}: {why}",
+                self.name(upto),
+                self.name(after)
+            ));
         }
     }
 
