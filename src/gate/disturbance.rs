@@ -116,7 +116,11 @@ fn of_kind(
         .iter()
         .filter_map(|(side, of, all)| {
             let (order, first) = all.first()?;
-            Some(format!("{side}: {} of {of} processes, first number {}, {first}", all.len(), order + 1))
+            Some(format!(
+                "{side}: {} of {of} processes, the first of them number {}: {first}",
+                all.len(),
+                order + 1
+            ))
         })
         .collect();
     if parts.is_empty() {
@@ -167,7 +171,7 @@ mod tests {
     fn a_burner_in_one_block_is_said_and_the_verdict_stands() {
         let lints = of_row(&burnt(&[2, 3]), &burnt(&[2, 3]), true);
         assert_eq!(codes(&lints), ["disturbed"]);
-        let expected = "base: 2 of 8 processes, first number 3, others took 50 % of the measured processors: \
+        let expected = "base: 2 of 8 processes, the first of them number 3: others took 50 % of the measured processors: \
                         process 7 (burner); head: 2 of 8";
         assert!(lints[0].detail.starts_with(expected), "{}", lints[0].detail);
         assert_eq!(codes(&of_row(&burnt(&[1, 2]), &burnt(&[]), true)), ["disturbed"]);

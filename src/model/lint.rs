@@ -100,7 +100,7 @@ lint_codes! {
         "The device's clock was free to move.",
         "Allow benchgate to lock it (`lock-clocks = \"base\"`, see https://github.com/benchgate/benchgate/blob/main/docs/gpu-guide.md) or lock it before the job.";
     Disturbed "disturbed" Note,
-        "Another program, or a clock held down, disturbed some processes, too few of them on one side to move its result.",
+        "Another program, or a clock held down, disturbed processes of both sides alike, or too few of one side to move its result.",
         "Give the runner the machine alone; the detail says which processes.";
     PowerCapped "power-capped" Note,
         "The device held its clock down to stay within its power limit.",
@@ -220,7 +220,7 @@ lint_codes! {
         "The anchor or what it executes has changed, so ratios of earlier sessions don't compare with this one's.",
         "Nothing to do: the new history begins with this session. Compare it with the base in one job: `benchgate gate --base REF`.";
     Intermittent "intermittent" Note,
-        "Head was slow in more of its processes than base, although its undisturbed speed is the same.",
+        "Head was slow in more of its processes than base, whatever its speed in the others.",
         "Look for what differs from start to start: allocation, placement, autotuning, caches.";
     Unmatched "unmatched" Note,
         "No benchmark of the other side has this name.",
