@@ -226,7 +226,7 @@ test("a night is measured by one job, stored by another, and compared with later
     inputs: { baseline: "stored", base, "fail-on": "error" },
   });
   assert.ok(["pass", "inconclusive"].includes(compared.outputs.verdict), compared.log);
-  assert.match(compared.log, /stored sessions/);
+  assert.match(compared.log, /stored session/);
 });
 
 /** A model for each shard, and what its results are called. */
