@@ -27,6 +27,8 @@ mod objects;
 mod objects_tests;
 mod prune;
 mod quarantine;
+#[cfg(test)]
+mod quarantine_tests;
 mod select;
 mod similar;
 mod summarise;

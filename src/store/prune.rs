@@ -37,25 +37,25 @@ pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<Pruned, 
     let accepted: BTreeSet<&str> = baseline.acceptances.iter().map(|(_, file)| file.from.as_str()).collect();
     let runs = baseline.runs(files)?.names;
     let (old, new) = runs.split_at(runs.len().saturating_sub(keep));
+    baseline.prefetch(files, new)?;
     let (mut good, mut wanted) = (BTreeSet::new(), BTreeSet::new());
+    for name in new {
+        let LoadedFile::Run(stored) = baseline.load(files, name)? else { continue };
+        for (benchmark, usable) in measured(&stored, &baseline.acceptances) {
+            if usable { &mut good } else { &mut wanted }.insert(benchmark.to_owned());
+        }
+    }
+    wanted.retain(|benchmark| !good.contains(benchmark));
     let mut last_good = BTreeSet::new();
-    for name in new.iter().rev().chain(old.iter().rev()) {
-        let is_old = old.contains(name);
-        if is_old && wanted.is_empty() {
+    for name in old.iter().rev() {
+        if wanted.is_empty() {
             break;
         }
         let LoadedFile::Run(stored) = baseline.load(files, name)? else { continue };
         for (benchmark, usable) in measured(&stored, &baseline.acceptances) {
-            if usable && (!is_old || wanted.remove(benchmark)) {
-                good.insert(benchmark.to_owned());
+            if usable && wanted.remove(benchmark) {
                 last_good.insert(name);
             }
-            if !is_old {
-                wanted.insert(benchmark.to_owned());
-            }
-        }
-        if !is_old {
-            wanted.retain(|benchmark| !good.contains(benchmark));
         }
     }
     let old = old.iter().filter(|name| !accepted.contains(name.as_str()) && !last_good.contains(name));

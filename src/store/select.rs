@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::git::Ancestry;
 use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted};
-use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause};
+use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord};
 
 use super::name;
 use super::quarantine::is_released;
@@ -270,15 +270,21 @@ fn newest(
     Ok(kept)
 }
 
+/// Why a benchmark of the session is excluded, after what was accepted.
+fn held<'a>(
+    stored: &'a Stored,
+    name: &'a str,
+    acceptances: &'a [(String, AcceptanceFile)],
+) -> impl Iterator<Item = &'a QuarantineRecord> {
+    stored.file.quarantine.iter().filter(move |reason| {
+        reason.benchmark.as_deref().is_none_or(|benchmark| benchmark == name)
+            && !is_released(reason, Some(name), &stored.name, acceptances)
+    })
+}
+
 /// For each benchmark of the file, whether it is part of the baseline.
 fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[AcceptanceFile]) -> Vec<bool> {
-    let is_held = |name: &str| {
-        let mut reasons = stored.file.quarantine.iter();
-        reasons.any(|reason| {
-            reason.benchmark.as_deref().is_none_or(|benchmark| benchmark == name)
-                && !is_released(reason, Some(name), &stored.name, acceptances)
-        })
-    };
+    let is_held = |name: &str| held(stored, name, acceptances).next().is_some();
     let is_past = |name: &str| {
         acceptances
             .iter()
@@ -318,14 +324,8 @@ fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<Stri
 
 /// Benchmarks that are excluded because they were slower than the sessions before.
 fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
-    let regressed = |name: &str| {
-        let mut reasons = stored.file.quarantine.iter();
-        reasons.any(|reason| {
-            reason.cause == QuarantineCause::Regressed
-                && reason.benchmark.as_deref().is_none_or(|benchmark| benchmark == name)
-                && !is_released(reason, Some(name), &stored.name, acceptances)
-        })
-    };
+    let regressed =
+        |name: &str| held(stored, name, acceptances).any(|reason| reason.cause == QuarantineCause::Regressed);
     let names = stored.file.benchmarks.iter().map(|benchmark| &benchmark.name);
     names.filter(|name| regressed(name)).cloned().collect()
 }
