@@ -41,7 +41,8 @@ pub enum GitError {
     #[error("resolve `{reference}`: no such commit, branch or tag here; {fetch}")]
     UnknownReference { reference: String, fetch: String },
     #[error(
-        "resolve `{0}`: several objects match; give more digits of the commit or the full name of the ref"
+        "resolve `{0}`: several commits have this name; give more digits of the commit, or the full name of the ref \
+         (`refs/remotes/{0}`, `refs/tags/{0}`)"
     )]
     AmbiguousReference(String),
     #[error(
@@ -196,6 +197,9 @@ impl Repository {
     }
 
     fn commit(&self, reference: &str) -> Result<Oid, GitError> {
+        if self.is_ambiguous(reference) {
+            return Err(GitError::AmbiguousReference(reference.to_owned()));
+        }
         for spec in [reference.to_owned(), format!("refs/remotes/origin/{reference}")] {
             match self.inner.revparse_single(&spec).and_then(|object| object.peel_to_commit()) {
                 Ok(commit) => return Ok(commit.id()),
@@ -213,6 +217,27 @@ impl Repository {
             fetch_advice(reference)
         };
         Err(GitError::UnknownReference { reference: reference.to_owned(), fetch })
+    }
+
+    /// Whether a short name is that of several refs, or of a ref and a commit, that are different commits. git takes the
+    /// first with a warning, and a tag `origin/main` would be compared with instead of the remote branch.
+    fn is_ambiguous(&self, reference: &str) -> bool {
+        // `origin/main~2` starts at the commit of `origin/main`.
+        let name = reference.split(['~', '^', '@', ':']).next().unwrap_or_default();
+        if is_commit(name) {
+            return false;
+        }
+        let commit = |spec: &str| {
+            let found = self.inner.find_reference(spec).and_then(|found| found.peel_to_commit());
+            found.ok().map(|commit| commit.id())
+        };
+        let places = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
+        let mut found: Vec<Oid> =
+            places.iter().filter_map(|place| commit(&format!("{place}{name}"))).collect();
+        if !found.is_empty() {
+            found.extend(self.inner.find_commit_by_prefix(name).ok().map(|commit| commit.id()));
+        }
+        found.iter().any(|id| *id != found[0])
     }
 
     /// The best common ancestor of HEAD and `reference`: what a pull request is compared with.

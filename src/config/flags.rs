@@ -8,6 +8,18 @@ const REPEAT: &str = "--iree-hal-benchmark-dispatch-repeat-count";
 /// … and divides the time at run time. One without the other on one side is a change that is none.
 const BATCH: &str = "--batch_size";
 
+/// Why a flag must not be given by hand, if it must not. Files of flags hold more of them, which are checked where
+/// they are read.
+pub fn refused_flag(flag: &str) -> Option<String> {
+    let name = flag.split('=').next().unwrap_or_default();
+    // The runtime's parser takes one dash or two; the compiler's too.
+    let name = format!("--{}", name.trim_start_matches('-'));
+    let refused = flag.starts_with('-') && [REPEAT, BATCH].contains(&name.as_str());
+    refused.then(|| {
+        format!("`{name}` changes what a time means: use `dispatch-repeats` of the model, which sets both")
+    })
+}
+
 /// Reports both flags wherever flags may be.
 pub(super) fn check(root: ConfigView<'_, '_>, problems: &mut Collector) {
     let sides = ["base", "head"].map(|side| root.get("side").get(side));
@@ -15,14 +27,8 @@ pub(super) fn check(root: ConfigView<'_, '_>, problems: &mut Collector) {
     for table in tables {
         let flags = ["flags", "run-flags"].map(|key| table.get(key));
         for flag in flags.into_iter().flat_map(ConfigView::items) {
-            let name = flag.text().and_then(|text| text.split('=').next()).unwrap_or_default();
-            // The runtime's parser takes one dash or two; the compiler's too.
-            let name = format!("--{}", name.trim_start_matches('-'));
-            if [REPEAT, BATCH].contains(&name.as_str()) {
-                let message = format!(
-                    "`{name}` changes what a time means: use `dispatch-repeats` of the model, which sets both"
-                );
-                problems.add(flag.at(), message);
+            if let Some(why) = flag.text().and_then(refused_flag) {
+                problems.add(flag.at(), why);
             }
         }
     }

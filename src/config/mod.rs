@@ -31,6 +31,7 @@ mod values;
 mod view;
 mod zoo;
 
+pub use flags::refused_flag;
 pub use fraction::{alpha, fraction, spread};
 pub use load::{
     load, load_judging, load_judging_within, load_policy, load_policy_within, load_toolchains, load_within,

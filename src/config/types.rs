@@ -53,21 +53,46 @@ impl Config {
     /// Takes over from the configuration of the base all that a change must not decide about itself: what
     /// judges it, where it is stored and how it is reported.
     pub fn judge_by(&mut self, base: &Self) {
-        self.policy.clone_from(&base.policy);
-        self.numerics.clone_from(&base.numerics);
-        self.github.clone_from(&base.github);
-        self.store.clone_from(&base.store);
-        self.anchor.clone_from(&base.anchor);
-        self.disclose = base.disclose;
-        // A change that chose the seed would know the order of the processes beforehand, and one that chose
-        // how long they are could make itself unmeasurable.
-        let (mine, theirs) = (&mut self.measure, &base.measure);
-        mine.seed = theirs.seed;
-        mine.repetitions = theirs.repetitions;
-        mine.iterations = theirs.iterations;
-        mine.min_time = theirs.min_time;
-        mine.warmup = theirs.warmup;
-        mine.time_budget = theirs.time_budget;
+        // Naming every field makes a new one a decision.
+        let Self {
+            file: _,
+            root: _,
+            suite,
+            base: _,
+            head: _,
+            models,
+            targets,
+            backends,
+            measure,
+            policy,
+            numerics,
+            disclose,
+            github,
+            store,
+            anchor,
+            aliases,
+            policy_file: _,
+        } = self;
+        suite.clone_from(&base.suite);
+        backends.clone_from(&base.backends);
+        measure.clone_from(&base.measure);
+        policy.clone_from(&base.policy);
+        numerics.clone_from(&base.numerics);
+        *disclose = base.disclose;
+        github.clone_from(&base.github);
+        store.clone_from(&base.store);
+        anchor.clone_from(&base.anchor);
+        aliases.clone_from(&base.aliases);
+        for model in models {
+            if let Some(base) = base.models.iter().find(|base| base.name == model.name) {
+                model.dispatch_repeats = base.dispatch_repeats;
+            }
+        }
+        for target in targets {
+            if let Some(base) = base.targets.iter().find(|base| base.name == target.name) {
+                target.required = base.required;
+            }
+        }
     }
 
     /// The part that judges.

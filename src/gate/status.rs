@@ -8,6 +8,7 @@ use crate::model::{
 
 use super::Reason;
 use super::matching::Matched;
+use super::workload;
 
 /// A verdict about a benchmark as a whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,6 +134,11 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
             let reason = Reason::TooLittle("fewer of head's outputs were verified than of base's".to_owned());
             Some(Status::fatal(Verdict::Inconclusive, reason))
         }
+        // The same program on the same data computes something else, and the reference was changed along with it.
+        VerifyCode::Pass if verification.differs_from_base() && has_other_reference(base, head) => {
+            let reason = "head's outputs differ from base's, and so does the reference that they agree with";
+            Some(Status::fatal(Verdict::Inconclusive, Reason::TooLittle(reason.to_owned())))
+        }
         VerifyCode::Pass => match base_code {
             // Repaired at head. Its time is still compared, and this row says that base's numbers came from
             // a wrong module.
@@ -164,6 +170,12 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
         // There is no reference to agree with; the row says `unverified`.
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierSkipped => None,
     }
+}
+
+/// Whether head's outputs were compared with a reference that base's were not.
+fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
+    let both = workload::recorded(base).zip(workload::recorded(head));
+    both.is_some_and(|(base, head)| workload::has_other_reference(base, head))
 }
 
 /// Whether head's outputs were compared with their reference as completely as base's were.

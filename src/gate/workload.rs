@@ -29,13 +29,28 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         let detail = format!("head was measured with {}", differing.join(", "));
         return vec![Lint::new(LintCode::WorkloadChanged, detail)];
     }
-    match (&base.reference_sha256, &head.reference_sha256) {
-        (Some(base), Some(head)) if base != head => {
-            let detail = "head's outputs were compared with another reference than base's";
-            vec![Lint::new(LintCode::ReferenceChanged, detail)]
-        }
-        _ => Vec::new(),
+    let changed = has_other_reference(base, head);
+    let mut lints = Vec::new();
+    if changed {
+        let detail = match &base.reference_sha256 {
+            Some(_) => "head's outputs were compared with another reference than base's",
+            None => "head's outputs were compared with a reference that base does not have",
+        };
+        lints.push(Lint::new(LintCode::ReferenceChanged, detail));
     }
+    // An fp64 reference widens what counts as right. One that comes with another reference is as good as that.
+    let detail = match (&base.reference64_sha256, &head.reference64_sha256) {
+        (None, Some(_)) => "head adds an fp64 reference, which can make a larger error acceptable",
+        (Some(base), Some(head)) if base != head && !changed => "head has another fp64 reference than base",
+        _ => return lints,
+    };
+    lints.push(Lint::new(LintCode::Fp64ReferenceChanged, detail));
+    lints
+}
+
+/// Whether head's outputs were compared with a reference that base's were not.
+pub fn has_other_reference(base: &Workload, head: &Workload) -> bool {
+    head.reference_sha256.is_some() && base.reference_sha256 != head.reference_sha256
 }
 
 /// Foreign results say what was measured by name and labels.

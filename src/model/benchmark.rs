@@ -72,6 +72,8 @@ pub struct Workload {
     pub settings_sha256: String,
     /// SHA-256 over the reference outputs, by content; absent where there are none.
     pub reference_sha256: Option<String>,
+    /// SHA-256 over the reference outputs in double precision, by content; absent where there are none.
+    pub reference64_sha256: Option<String>,
 }
 
 /// Model × target × function, measured on one side.

@@ -201,6 +201,9 @@ lint_codes! {
     ReferenceChanged "reference-changed" Note,
         "The model and its reference outputs changed together, so head's outputs were not compared with base's.",
         "Review the new reference like code: it decides what counts as correct.";
+    Fp64ReferenceChanged "fp64-reference-changed" Inconclusive,
+        "Head was verified with a double-precision reference that base does not have, and such a reference can make a larger error acceptable.",
+        "Add or change `expected-f64` in a separate commit and accept it with a waiver; later changes are compared with the new one.";
     KernelMoved "kernel-moved" Note,
         "The profiler saw this kernel move most, in separate processes.",
         "`benchgate explain` lists every kernel of both sides.";

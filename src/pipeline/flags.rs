@@ -9,6 +9,8 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use crate::config;
+
 use super::PipelineError;
 use super::cache::{Digests, KeyBuilder};
 use super::tree;
@@ -178,6 +180,7 @@ impl FlagSearch<'_> {
         for flag in flags {
             self.one(flag)?;
             self.demand(flag, before);
+            accepted(flag)?;
             self.flag_file(flag, depth)?;
             self.named.flags.push(flag.clone());
             before = flag;
@@ -253,6 +256,11 @@ impl FlagSearch<'_> {
             return Err(unreadable(format!("it has {bytes} bytes")));
         }
         let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
+        // The compiler knows no comments, and quotes that go on in the next line.
+        let text = text.trim_start_matches('\u{feff}');
+        if flag.starts_with('@') {
+            words_of(text).iter().try_for_each(|inner| accepted(inner))?;
+        }
         for line in text.lines().map(str::trim) {
             // A name in quotes may have spaces in it; the runtime reads one flag a line.
             self.one(line)?;
@@ -270,12 +278,23 @@ impl FlagSearch<'_> {
     }
 }
 
-/// The flags of a line of a file, as the compiler splits it: at white space outside of quotes.
-fn words_of(line: &str) -> Vec<String> {
+/// Refuses flags that a file of flags must not hold either.
+fn accepted(flag: &str) -> Result<(), String> {
+    config::refused_flag(flag).map_or(Ok(()), Err)
+}
+
+/// The flags of a file, as the compiler splits it: at white space outside of quotes, where no backslash is before it.
+fn words_of(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
-    for c in line.chars() {
+    let mut letters = text.chars();
+    while let Some(c) = letters.next() {
         match quote {
+            _ if c == '\\' => {
+                if let (Some(word), Some(escaped)) = (words.last_mut(), letters.next()) {
+                    word.push(escaped);
+                }
+            }
             Some(open) if c == open => quote = None,
             None if c == '"' || c == '\'' => quote = Some(c),
             None if c.is_whitespace() => words.push(String::new()),

@@ -255,14 +255,18 @@ async fn workload(
     settings = named.add_to(settings, digests).await?;
     settings = Named::in_values(planned.target.env.values(), &side.sources).add_to(settings, digests).await?;
     let inputs = add_inputs(KeyBuilder::new("inputs"), &execution.inputs, digests).await?;
-    let reference = match source.expected.as_slice() {
-        [] => None,
-        files => Some(add_tensors(KeyBuilder::new("reference"), files, digests).await?.finish()),
-    };
+    let mut references = [None, None];
+    for (found, files) in references.iter_mut().zip([&source.expected, &source.expected64]) {
+        if !files.is_empty() {
+            *found = Some(add_tensors(KeyBuilder::new("reference"), files, digests).await?.finish());
+        }
+    }
+    let [reference_sha256, reference64_sha256] = references;
     Ok(Workload {
         device: execution.device.clone(),
         inputs_sha256: inputs.finish(),
         settings_sha256: settings.finish(),
-        reference_sha256: reference,
+        reference_sha256,
+        reference64_sha256,
     })
 }

@@ -139,7 +139,12 @@ fn compile(args: &[String]) {
         }
     }
     end_if_asked(&known, "kill-compile");
-    if let Some(repeats) = value(args, "--iree-hal-benchmark-dispatch-repeat-count=") {
+    // A later flag wins.
+    let repeats = |arg: &String| {
+        let (name, count) = arg.split_once('=')?;
+        name.ends_with("-iree-hal-benchmark-dispatch-repeat-count").then(|| count.to_owned())
+    };
+    if let Some(repeats) = args.iter().filter_map(repeats).next_back() {
         writeln!(module, "\n// fake repeats={repeats}").unwrap();
     }
     say(&known, "compile-stderr");

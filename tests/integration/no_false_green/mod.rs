@@ -9,6 +9,7 @@ mod configuration;
 mod conversions;
 mod exchanged;
 mod files;
+mod head_choices;
 mod history;
 mod tools;
 

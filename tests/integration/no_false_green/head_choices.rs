@@ -1,0 +1,151 @@
+//! What the configuration of a pull request chooses for both sides.
+
+use super::{FAIL_ON, Greens};
+use crate::harness::lint_codes;
+use crate::harness::row;
+use crate::pull_request::{commit, repository};
+use crate::suite::{Suite, npy};
+
+/// A pull request whose head is changed by `change`, gated against its base.
+fn gated(change: impl FnOnce(&Suite)) -> (Suite, crate::harness::Outcome) {
+    let (suite, repository) = repository();
+    change(&suite);
+    commit(&repository, "a change");
+    let outcome = suite.world.run(["gate", "--base", "main", "--fail-on", FAIL_ON, "--format", "json"]);
+    (suite, outcome)
+}
+
+fn edit(suite: &Suite, from: &str, to: &str) {
+    let toml = suite.world.read("benchgate.toml");
+    assert!(toml.contains(from), "{from} is not in\n{toml}");
+    suite.world.write("benchgate.toml", toml.replacen(from, to, 1));
+}
+
+#[test]
+fn the_settings_of_a_measurement_are_those_of_the_base() {
+    let (suite, outcome) = gated(|suite| {
+        suite.source("a", &["latency-us=1000", "revision=2"]);
+        edit(suite, "timeout = \"20s\"", "cpus = [0]\njobs = 1\nlock-clocks = \"base\"\ntimeout = \"19s\"");
+        edit(suite, "repetitions = 4", "repetitions = 5");
+    });
+    outcome.expect_code(0);
+    let run = suite.run_json();
+    assert_eq!(run["measure"]["repetitions"], 4, "{}", run["measure"]);
+    assert!(run["measure"].get("clock").is_none(), "{}", run["measure"]);
+}
+
+#[test]
+fn an_fp64_reference_that_head_adds_does_not_excuse_a_wrong_output() {
+    let mut greens = Greens::default();
+    let wrong = |suite: &Suite| {
+        suite.source("a", &["latency-us=1000", "output=1.5,3,4.5"]);
+        suite.world.write("data/z.npy", npy(&[10.0, 20.0, 30.0]));
+        edit(
+            suite,
+            "expected = [\"data/y.npy\"]",
+            "expected = [\"data/y.npy\"]\nexpected-f64 = [\"data/z.npy\"]",
+        );
+    };
+    let (_, outcome) = gated(wrong);
+    greens.check("an fp64 reference far from both", &outcome);
+    let (_, outcome) = gated(|suite| {
+        wrong(suite);
+        suite.world.write("data/y.npy", npy(&[1.0, 2.0, 3.000_001]));
+    });
+    greens.check("an fp64 reference together with another reference", &outcome);
+    greens.none(2);
+}
+
+#[test]
+fn a_reference_made_of_a_wrong_output_is_not_green() {
+    let mut greens = Greens::default();
+    // The program is the same, and a flag makes the compiler compute something else.
+    let flag = "[side.head]\nflags = [\"--fake=output=2,4,6\"]\n";
+    let (_, outcome) = gated(|suite| {
+        suite.world.write("data/y.npy", npy(&[2.0, 4.0, 6.0]));
+        edit(suite, "[side.head]\n", flag);
+    });
+    greens.check("a changed reference", &outcome);
+    let (suite, repository) = repository();
+    edit(&suite, "expected = [\"data/y.npy\"]", "");
+    repository.set_head("refs/heads/main").unwrap();
+    commit(&repository, "no reference");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    suite.world.write("data/y.npy", npy(&[2.0, 4.0, 6.0]));
+    edit(&suite, "[side.head]\n", flag);
+    edit(&suite, "inputs = ", "expected = [\"data/y.npy\"]\ninputs = ");
+    greens.check("an added reference", &suite.world.run(["gate", "--base", "main", "--fail-on", FAIL_ON]));
+    greens.none(2);
+}
+
+#[test]
+fn a_count_of_repeated_dispatches_in_a_file_of_flags_is_refused() {
+    let cases: [(&str, &[(&str, &str)]); 7] = [
+        ("a file", &[("more.txt", "--iree-hal-benchmark-dispatch-repeat-count=1\n")]),
+        ("one dash", &[("more.txt", "-iree-hal-benchmark-dispatch-repeat-count=1\n")]),
+        ("two words", &[("more.txt", "--iree-hal-benchmark-dispatch-repeat-count 1\n")]),
+        ("quotes", &[("more.txt", "--iree-hal-benchmark-\"dispatch\"-repeat-count=1\n")]),
+        ("a backslash", &[("more.txt", "--iree-hal-benchmark-\\dispatch-repeat-count=1\n")]),
+        ("what looks like a comment", &[("more.txt", "# --iree-hal-benchmark-dispatch-repeat-count=1\n")]),
+        (
+            "a file in a file",
+            &[("more.txt", "@data/b.txt"), ("data/b.txt", "--iree-hal-benchmark-dispatch-repeat-count=1\n")],
+        ),
+    ];
+    let mut greens = Greens::default();
+    for (case, files) in cases {
+        let (suite, repository) = repository();
+        edit(&suite, "inputs = ", "dispatch-repeats = 10\ninputs = ");
+        repository.set_head("refs/heads/main").unwrap();
+        commit(&repository, "short kernels");
+        let main = repository.head().unwrap().peel_to_commit().unwrap();
+        repository.branch("change", &main, true).unwrap();
+        repository.set_head("refs/heads/change").unwrap();
+        suite.source("a", &["latency-us=5000"]);
+        for (name, text) in files {
+            suite.world.write(name, text);
+        }
+        edit(&suite, "[side.head]\n", "[side.head]\nflags = [\"@more.txt\"]\n");
+        commit(&repository, "five times the work, repeated once");
+        let outcome = suite.world.run(["gate", "--base", "main", "--fail-on", FAIL_ON]);
+        greens.check(case, &outcome);
+        assert!(outcome.stdout.contains("dispatch-repeats"), "{case}: {}", outcome.stdout);
+    }
+    greens.none(7);
+}
+
+#[test]
+fn a_number_of_repeated_dispatches_is_that_of_the_base() {
+    let (_, outcome) = gated(|suite| {
+        suite.source("a", &["latency-us=5000"]);
+        edit(suite, "inputs = ", "dispatch-repeats = 5\ninputs = ");
+    });
+    let comparison = outcome.expect_code(10).json();
+    assert!(lint_codes(row(&comparison, "a/cpu/main", Some("latency"))).is_empty(), "{comparison:#}");
+}
+
+#[test]
+fn a_tag_named_like_the_remote_branch_is_not_taken_for_it() {
+    let (suite, repository) = repository();
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.reference("refs/remotes/origin/main", main.id(), true, "").unwrap();
+    suite.source("a", &["latency-us=5000"]);
+    commit(&repository, "slow");
+    let gate = || suite.world.run(["gate", "--base", "origin/main", "--fail-on", FAIL_ON]);
+    gate().expect_code(10);
+    let head = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.reference("refs/tags/origin/main", head.id(), true, "").unwrap();
+    let outcome = gate().expect_code(2);
+    insta::assert_snapshot!(outcome.messages(), @"error: failed to resolve `origin/main`: several commits have this name; give more digits of the commit, or the full name of the ref (`refs/remotes/origin/main`, `refs/tags/origin/main`)");
+    for place in ["refs/heads/origin/main", "refs/origin/main"] {
+        repository.find_reference("refs/tags/origin/main").map(|mut tag| tag.delete().unwrap()).ok();
+        repository.reference(place, head.id(), true, "").unwrap();
+        gate().expect_code(2);
+        repository.find_reference(place).unwrap().delete().unwrap();
+    }
+    // Names of one commit are not ambiguous.
+    repository.reference("refs/tags/origin/main", main.id(), true, "").unwrap();
+    gate().expect_code(10);
+}
