@@ -10,7 +10,7 @@ use super::policy_args::PolicyArgs;
 use super::rendering::{ComparisonArgs, OutputFormat};
 use super::result_args::PairArgs;
 use super::select::SelectArgs;
-use super::{CliError, Terminal, compare_columns, invocation};
+use super::{CliError, Terminal, compare_columns, guesses, invocation};
 
 /// Compare two results and judge the difference
 ///
@@ -28,6 +28,9 @@ pub struct CompareArgs {
     /// More results, each compared with BASE in a separate column
     #[arg(value_name = "MORE")]
     more: Vec<String>,
+    /// A column for each further result, also where the names look like two patterns that the shell expanded
+    #[arg(long, requires = "more")]
+    columns: bool,
     /// Seed of all random choices; the same files, policy and seed give the same bytes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -62,9 +65,19 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         return explain(code, terminal);
     }
     if !args.more.is_empty() {
-        let names = args.inputs.named().chain(&args.more).cloned();
+        let names: Vec<String> = args.inputs.named().chain(&args.more).cloned().collect();
+        if let Some([base, head]) = guesses::expanded_patterns(&names).filter(|_| !args.columns) {
+            return Err(CliError::usage(format!(
+                "{} results were given: did the shell expand two patterns?",
+                names.len()
+            ))
+            .hint(format!(
+                "quote them to compare two sides of several files: `benchgate compare '{base}' '{head}'`; `--columns` \
+                 compares each file with the first"
+            )));
+        }
         let columns = compare_columns::ColumnsRequest {
-            names: &names.collect::<Vec<_>>(),
+            names: &names,
             source: &args.inputs.source,
             options: CompareOptions {
                 seed: args.seed,
@@ -92,6 +105,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
     }
     comparison.notes.extend(notes);
+    comparison.notes.extend(guesses::notes(&base.run, &head.run));
     if foreign && args.policy.policy.is_none() {
         // The file may come from a fork: what it says about its own judging must not pass unseen.
         let note = "the run file carries a policy that is not the default one, and it judged; --policy FILE names another";

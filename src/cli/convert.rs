@@ -121,7 +121,7 @@ fn by_extension(output: &Path) -> Option<ExportFormat> {
 fn pick_side(bytes: &[u8], args: &ConvertArgs, label: &str) -> Result<(Run, Format), CliError> {
     let unreadable = |error: IngestError| {
         let hint = match &error {
-            IngestError::Unrecognised { .. } => Some("name its format: `--format-in FORMAT`"),
+            IngestError::Unrecognised { content, .. } => Some(content.hint()),
             IngestError::SeveralSides { .. } => Some("choose one: `--side base` or `--side head`"),
             _ => None,
         };
@@ -129,7 +129,7 @@ fn pick_side(bytes: &[u8], args: &ConvertArgs, label: &str) -> Result<(Run, Form
     };
     let format = match args.format_in.or_else(|| ingest::detect(bytes)) {
         Some(format) => format,
-        None => return Err(unreadable(IngestError::Unrecognised { label: label.to_owned() })),
+        None => return Err(unreadable(ingest::unrecognised(bytes, label))),
     };
     let Some(wanted) = args.side else {
         return ingest::read(bytes, format, label).map(|run| (run, format)).map_err(unreadable);

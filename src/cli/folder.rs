@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::CliError;
+use crate::ingest::{self, Format};
+use crate::model::{BenchmarkName, Run};
+
+use super::{CliError, reading};
 
 /// More files than this are a mistake in the path.
 const MOST_FILES: usize = 10_000;
@@ -50,11 +53,31 @@ fn collect(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) -> Result<()
     Ok(())
 }
 
+/// Gives a result of criterion the name that `benchmark.json` next to it states; elsewhere only the folders have it.
+///
+/// # Errors
+/// A `benchmark.json` that can't be read.
+pub fn named_by_criterion(mut run: Run, format: Format, path: &Path) -> Result<Run, CliError> {
+    let stated = path.with_file_name("benchmark.json");
+    if !matches!(format, Format::CriterionSample | Format::CriterionEstimates) || !stated.is_file() {
+        return Ok(run);
+    }
+    let name = ingest::criterion_name(&reading::file(&stated)?)
+        .map_err(|why| CliError::input(format!("failed to read {}: {why}", stated.display())))?;
+    for benchmark in &mut run.benchmarks {
+        benchmark.rename(BenchmarkName::new(&name));
+    }
+    Ok(run)
+}
+
 /// criterion keeps two states of each benchmark and writes each twice: `new` is the latest, and `sample.json`
-/// holds what `estimates.json` summarizes.
+/// holds what `estimates.json` summarizes. `benchmark.json` and `tukey.json` describe them.
 fn is_left_by_criterion(path: &Path) -> bool {
     let Some(folder) = path.parent() else { return false };
     let name = path.file_name().and_then(|name| name.to_str());
+    if matches!(name, Some("benchmark.json" | "tukey.json")) {
+        return folder.join("estimates.json").is_file();
+    }
     if !matches!(name, Some("sample.json" | "estimates.json")) {
         return false;
     }

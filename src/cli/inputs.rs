@@ -10,7 +10,7 @@ use crate::model::{Run, SideName};
 use crate::pipeline::{recorded_blocks, recorded_policy};
 use crate::record::{BisectionFile, RunFile, RunSchema};
 
-use super::{CliError, folder, reading};
+use super::{CliError, folder, guesses, reading};
 
 /// What stands for stdin.
 const STDIN: &str = "-";
@@ -267,10 +267,17 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
 /// Both sides of one two-sided run.json.
 pub fn load_both(input: &Input, format: Option<Format>) -> Result<(LoadedRun, LoadedRun), CliError> {
     let bytes = read_contents(&input.path)?;
-    let one_side =
-        |what: String| CliError::usage(what).hint("give a second result: `benchgate compare BASE HEAD`");
     if input.side.is_some() || !is_run_json(&bytes, format) {
-        return Err(one_side(format!("{} alone has nothing to be compared with", input.path)));
+        let split = match load_foreign(&bytes, input, format)? {
+            Some(run) => guesses::split_command(&input.path, &run),
+            None => None,
+        };
+        let hint = match split {
+            Some(command) => format!("to compare its two benchmarks: `{command}`"),
+            None => "give a second result: `benchgate compare BASE HEAD`".to_owned(),
+        };
+        let what = format!("{} alone has nothing to be compared with", input.path);
+        return Err(CliError::usage(what).hint(hint));
     }
     let file = complete(run_file(bytes, &input.path)?, &input.path)?;
     let recorded = recorded(&file, &input.path)?;
@@ -359,7 +366,10 @@ fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<O
             "{} is not a run.json, so it has no sides to choose from",
             input.path
         ))),
-        Some(format) => ingest::read(bytes, format, &input.path).map_err(|error| unreadable(&error)),
+        Some(format) => {
+            let run = ingest::read(bytes, format, &input.path).map_err(|error| unreadable(&error))?;
+            return folder::named_by_criterion(run, format, Path::new(&input.path)).map(Some);
+        }
         None => ingest::read_detected(bytes, &input.path).map_err(|error| unreadable(&error)),
     };
     run.map(Some)
@@ -449,10 +459,7 @@ fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> 
 
 fn unreadable(error: &ingest::IngestError) -> CliError {
     let hint = match error {
-        ingest::IngestError::Unrecognised { .. } => {
-            let known: Vec<&str> = Format::ALL.iter().map(|format| format.into_str()).collect();
-            format!("benchgate reads its own run.json and {}; `--format-in` names one", known.join(", "))
-        }
+        ingest::IngestError::Unrecognised { content, .. } => content.hint().to_owned(),
         ingest::IngestError::TooManyBenchmarks { .. } => {
             "compare parts of it: have the tool run fewer benchmarks at a time (`--benchmark_filter` of Google Benchmark) \
              or split the file"

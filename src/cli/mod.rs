@@ -30,6 +30,7 @@ mod explain;
 mod folder;
 mod gate;
 mod github_args;
+mod guesses;
 mod init;
 mod inputs;
 mod invocation;

@@ -1,6 +1,6 @@
 //! Which benchmarks and metrics of two results are compared, and under which names.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use regex::Regex;
 
@@ -163,19 +163,27 @@ pub fn left_out(count: usize) -> String {
     format!("--filter leaves out {}, which were not judged", counted(count, "benchmark"))
 }
 
-/// Results of other tools may hold one metric only, a rate or a counter: there is nothing else that could decide.
+/// Results of other tools may hold one metric only, a rate or a counter: there is nothing else that could decide. A list
+/// that a script wrote has one value for each benchmark, and each of them decides.
 fn only_metric_decides(base: &Run, head: &Run, policy: &mut Policy) {
-    let mut names = base.benchmarks.iter().chain(&head.benchmarks).flat_map(|benchmark| &benchmark.metrics);
-    let Some(first) = names.next().map(|series| series.metric.name.clone()) else { return };
-    let known = policy.metrics.iter().any(|(name, _)| *name == first);
-    if !known && names.all(|series| series.metric.name == first) {
-        let decides = MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED };
-        policy.metrics.push((first.into_owned(), decides));
+    let benchmarks = || base.benchmarks.iter().chain(&head.benchmarks);
+    let names: BTreeSet<&str> = benchmarks()
+        .flat_map(|benchmark| &benchmark.metrics)
+        .map(|series| series.metric.name.as_ref())
+        .collect();
+    let is_list = |run: &Run| run.origin.format.starts_with("custom-");
+    if names.len() != 1 && !(is_list(base) && is_list(head)) {
+        return;
+    }
+    for name in names {
+        if policy.metrics.iter().all(|(known, _)| known != name) {
+            policy.metrics.push((name.to_owned(), MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED }));
+        }
     }
 }
 
 /// The new name, where `from` describes this one.
-fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
+pub(super) fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
     if name == from {
         return Some(to.to_owned());
     }

@@ -100,8 +100,8 @@ fn is_timed(series: &MetricSeries) -> bool {
 }
 
 fn records(series: &MetricSeries) -> Vec<Record> {
-    let of_summary = |Summary { n: _, mean, median, stddev, min, max }: &Summary| {
-        let stated = [mean, median, stddev, min, max].into_iter().flatten();
+    let of_summary = |Summary { n: _, mean, median, stddev, q1, q3, min, max }: &Summary| {
+        let stated = [mean, median, stddev, q1, q3, min, max].into_iter().flatten();
         Record { bits: stated.map(|value| value.to_bits()).collect(), block: None }
     };
     let of_process = |process: &Process| Record {

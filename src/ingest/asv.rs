@@ -132,7 +132,9 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark
     // The hash of the benchmark's code: results of different code are not of one experiment.
     let version = columns.entry("version").and_then(Value::as_str);
     let samples = columns.of_combinations("samples", results.len())?;
-    let repeats = columns.of_combinations("stats_repeat", results.len())?;
+    let [repeats, lower, upper] = ["stats_repeat", "stats_q_25", "stats_q_75"]
+        .map(|column| columns.of_combinations(column, results.len()));
+    let (repeats, lower, upper) = (repeats?, lower?, upper?);
     let (metric, scale) = metric(name);
     for (at, result) in results.iter().enumerate() {
         let full = combination(name, &parameters, at);
@@ -160,9 +162,11 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark
                 }
                 processes(&mut benchmark, metric.clone(), scale, vec![samples]);
             }
-            // Without `--record-samples` only the median of a time is kept.
+            // Without `--record-samples` the median and quartiles of a time are kept.
             (Stated::Number(median), _) if metric.name == Metric::LATENCY.name => {
-                let stated = Summary { n: repeats, median: Some(median), ..Summary::default() };
+                let quartile = |column: Option<&[Value]>| column.and_then(|values| values[at].as_f64());
+                let (q1, q3) = (quartile(lower), quartile(upper));
+                let stated = Summary { n: repeats, median: Some(median), q1, q3, ..Summary::default() };
                 summary(&mut benchmark, metric.clone(), scale, stated);
             }
             (Stated::Number(value), _) => processes(&mut benchmark, metric.clone(), scale, vec![vec![value]]),

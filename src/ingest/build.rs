@@ -95,14 +95,16 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
         mean: scaled(summary.mean),
         median: scaled(summary.median),
         stddev: scaled(summary.stddev).filter(|_| summary.n != Some(1)),
+        q1: scaled(summary.q1),
+        q3: scaled(summary.q3),
         min: scaled(summary.min),
         max: scaled(summary.max),
     };
     let centre = [summary.mean, summary.median];
-    let all = [summary.mean, summary.median, summary.stddev, summary.min, summary.max];
-    let finite = all.iter().flatten().all(|value| value.is_finite());
+    let spread = [summary.stddev, summary.q1, summary.q3, summary.min, summary.max];
+    let finite = centre.iter().chain(&spread).flatten().all(|value| value.is_finite());
     let positive = centre.iter().flatten().all(|&value| value > 0.0 || (value == 0.0 && !main))
-        && all.iter().flatten().all(|&value| value >= 0.0);
+        && spread.iter().flatten().all(|&value| value >= 0.0);
     let code = match (main, finite, positive) {
         (_, true, true) => {
             if main {
@@ -114,7 +116,7 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
             if !is_ordered(&summary) {
                 contradict(
                     benchmark,
-                    format!("{}: a mean or median is not within its extremes", metric.name),
+                    format!("{}: a mean or median is not within its quartiles or extremes", metric.name),
                 );
             }
             let series = Series::Summaries(vec![summary]);

@@ -1,11 +1,11 @@
-//! criterion.rs's `estimates.json` and `sample.json`. Neither names its benchmark: the folder does,
-//! `target/criterion/GROUP/BENCHMARK/new/sample.json`, so the label tells.
+//! criterion.rs's `estimates.json` and `sample.json`. Neither names its benchmark: `benchmark.json` next to them does,
+//! and without it the folder, `target/criterion/GROUP/BENCHMARK/new/sample.json`, so the label tells.
 
 use serde::Deserialize;
 
 use crate::model::{Benchmark, Metric, Run, Summary};
 
-use super::build::{processes, summary};
+use super::build::{carried, processes, summary};
 use super::error::{LineFault, line_fault};
 use super::json::parse;
 
@@ -66,6 +66,20 @@ pub(super) fn read_sample(text: &str, label: &str) -> Result<Run, LineFault> {
     let mut benchmark = Benchmark::new(name_from(label));
     processes(&mut benchmark, Metric::LATENCY, 1.0, vec![samples.collect()]);
     Ok(Run { benchmarks: vec![benchmark], ..Run::default() })
+}
+
+#[derive(Deserialize)]
+struct CriterionBenchmark {
+    full_id: String,
+}
+
+/// The name in a `benchmark.json`.
+///
+/// # Errors
+/// Why the bytes state none.
+pub fn criterion_name(bytes: &[u8]) -> Result<String, String> {
+    let file: CriterionBenchmark = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    Ok(carried(&file.full_id)?.to_owned())
 }
 
 /// `…/criterion/GROUP/BENCHMARK/new/sample.json` is `GROUP/BENCHMARK`.

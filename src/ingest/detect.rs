@@ -4,7 +4,8 @@ use super::error::BoxedFault;
 use super::json_scan::Scanner;
 use super::text::lines;
 use super::{
-    Format, benchfmt, compile_benchmark, conv_library, google_benchmark, iree_run_module, latency_csv,
+    FileContent, Format, IngestError, benchfmt, cargo_bench, compile_benchmark, conv_library,
+    google_benchmark, iree_run_module, latency_csv,
 };
 
 /// Enough to meet a decisive key or line in every format, and little enough to cost nothing.
@@ -21,8 +22,11 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
     };
     match text.trim_start().as_bytes().first()? {
         // A line of text may begin with a bracket as well: `[fwd:40] igemm …`.
-        b'{' => object(text).unwrap_or(None),
-        b'[' if array(text).unwrap_or(false) => Some(Format::JmhJson),
+        b'{' => match object(text) {
+            Ok(Some(format)) => Some(format),
+            _ => bencher(text).unwrap_or(false).then_some(Format::BencherJson),
+        },
+        b'[' if array(text, &JMH).unwrap_or(false) => Some(Format::JmhJson),
         _ => lines(text).find_map(|line| decisive_line(line.text)),
     }
 }
@@ -37,20 +41,41 @@ fn decisive_line(line: &str) -> Option<Format> {
         line if conv_library::is_result(line) => Format::ConvLibrary,
         line if compile_benchmark::is_header(line) => Format::CompileBenchmarkMarkdown,
         line if benchfmt::is_result(line) => Format::Benchfmt,
+        line if cargo_bench::is_result(line) => Format::CargoBench,
         line if latency_csv::is_row(line) => Format::LatencyCsv,
         _ => return None,
     })
 }
 
-/// Whether the first entry of an array is JMH's.
-fn array(text: &str) -> Result<bool, BoxedFault> {
+const JMH: [&str; 3] = ["mode", "primaryMetric", "jmhVersion"];
+
+/// Whether the bytes are github-action-benchmark's list, which says nothing about which direction is better.
+fn is_custom_list(bytes: &[u8]) -> bool {
+    let window = &bytes[..bytes.len().min(WINDOW)];
+    let text = String::from_utf8_lossy(window);
+    text.trim_start().starts_with('[') && array(&text, &["unit"]).unwrap_or(false)
+}
+
+/// Whether the first entry of an array has one of these keys.
+fn array(text: &str, marks: &[&str]) -> Result<bool, BoxedFault> {
     let mut json = Scanner::new(text);
     json.begin_array()?;
     if !json.next_item(&mut true)? {
         return Ok(false);
     }
-    let keys = keys(&mut json, &["mode", "primaryMetric", "jmhVersion"])?;
-    Ok(keys.is_some())
+    Ok(keys(&mut json, marks)?.is_some())
+}
+
+/// Whether the first entry of an object is a benchmark of Bencher's format: measures that are objects with a value.
+fn bencher(text: &str) -> Result<bool, BoxedFault> {
+    let mut json = Scanner::new(text);
+    for _ in 0..2 {
+        json.begin_object()?;
+        if json.next_key(&mut true)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(keys(&mut json, &["value"])?.is_some())
 }
 
 /// The first key of an object that is one of `wanted`; the others are passed over.
@@ -86,6 +111,7 @@ fn object(text: &str) -> Result<Option<Format>, BoxedFault> {
             "experiment" => Format::ResultsJsonl,
             // The compile benchmark names its model, the torchbench runner describes it.
             "model" if json.peek()? == b'{' => Format::ResultsJsonl,
+            "Action" => Format::GoTestJson,
             "std_dev" | "median_abs_dev" => Format::CriterionEstimates,
             "sampling_mode" | "iters" => Format::CriterionSample,
             "benchmarks" => return first_entry(&mut json, &BENCHMARKS),
@@ -124,4 +150,36 @@ fn first_entry(json: &mut Scanner<'_>, marks: &[(&str, Format)]) -> Result<Optio
     let wanted: Vec<&str> = marks.iter().map(|(key, _)| *key).collect();
     let found = keys(json, &wanted)?;
     Ok(marks.iter().find(|(key, _)| Some(*key) == found).map(|(_, format)| *format))
+}
+
+/// The error about bytes that [`detect`] does not know.
+pub fn unrecognised(bytes: &[u8], label: &str) -> IngestError {
+    IngestError::Unrecognised { label: label.to_owned(), content: content(bytes) }
+}
+
+/// How files begin that are compressed in a way that is not read.
+const COMPRESSED: [&[u8]; 4] = [b"\xfd7zXZ\0", b"BZh", b"\x04\x22\x4d\x18", b"PK\x03\x04"];
+
+/// What bytes hold that no format claims.
+fn content(bytes: &[u8]) -> FileContent {
+    let text = bytes.trim_ascii();
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        FileContent::Utf16
+    } else if text.is_empty() {
+        FileContent::Empty
+    } else if COMPRESSED.iter().any(|start| bytes.starts_with(start)) {
+        FileContent::Compressed
+    } else if bytes.contains(&0) {
+        FileContent::Binary
+    } else if text.starts_with(b"<") {
+        FileContent::Html
+    } else if is_custom_list(bytes) {
+        FileContent::Directionless
+    } else if matches!(text[0], b'{' | b'[') {
+        let dot_net =
+            bytes.windows(16).any(|window| window == b"BenchmarkDotNet\"" || window == b"BenchmarkDotNetV");
+        if dot_net { FileContent::BenchmarkDotNet } else { FileContent::Json }
+    } else {
+        FileContent::Text
+    }
 }

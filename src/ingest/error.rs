@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::Format;
+use super::{FileContent, Format};
 
 /// An input that can't be trusted. Findings about single rows are lints on the run instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,8 +25,8 @@ pub enum IngestError {
     #[error("read {label}: {what}")]
     Compressed { label: String, what: String },
     /// No format claims the content.
-    #[error("recognise the format of {label}")]
-    Unrecognised { label: String },
+    #[error("recognize the format of {label}: {content}")]
+    Unrecognised { label: String, content: FileContent },
     /// Well-formed, and without a single result: comparing it would pass vacuously.
     #[error("find a result in {label} (read as {format})")]
     NoResults { label: String, format: Format },

@@ -52,10 +52,20 @@ pub enum Format {
     CriterionSample,
     /// Go's benchmark text, which benchstat reads
     Benchfmt,
+    /// the same inside the events of `go test -json`
+    GoTestJson,
+    /// the text of `cargo bench`: libtest and criterion.rs
+    CargoBench,
     /// JMH, `-rf json`
     JmhJson,
     /// airspeed velocity, `results/MACHINE/COMMIT-ENVIRONMENT.json`
     AsvJson,
+    /// github-action-benchmark's list of name, unit and value, where less is better
+    CustomSmallerIsBetter,
+    /// the same, where more is better
+    CustomBiggerIsBetter,
+    /// Bencher's metric format (BMF)
+    BencherJson,
 }
 
 impl Format {

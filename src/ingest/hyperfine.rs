@@ -80,6 +80,7 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
                 stddev: command.stddev,
                 min: command.min,
                 max: command.max,
+                ..Summary::default()
             };
             summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
         }

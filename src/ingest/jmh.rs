@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::model::{Benchmark, Lint, LintCode, Metric, Run, Stage, Summary, Unit};
+use crate::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Summary, Unit};
 
 use super::build::{ByName, fail, own_metric, processes, summary, time_unit};
 use super::error::LineFault;
-use super::json::{Value, parse};
+use super::json::{Value, parse, unique_entries};
 use super::stated::{check_count, check_mean};
 
 #[derive(Deserialize)]
@@ -21,11 +21,14 @@ struct JmhEntry {
     iterations: Option<u64>,
     params: Option<BTreeMap<String, String>>,
     #[serde(rename = "primaryMetric")]
-    primary: Primary,
+    primary: JmhScore,
+    /// What profilers (`-prof gc`) and the methods of a group measured.
+    #[serde(default, rename = "secondaryMetrics", deserialize_with = "unique_entries")]
+    secondary: Vec<(String, JmhScore)>,
 }
 
 #[derive(Deserialize)]
-struct Primary {
+struct JmhScore {
     score: Value,
     #[serde(rename = "scoreUnit")]
     unit: String,
@@ -60,13 +63,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         benchmark.lints.push(Lint::new(LintCode::UnknownUnit, detail));
         return benchmark;
     };
-    let forks: Vec<Vec<f64>> = entry
-        .primary
-        .raw
-        .iter()
-        .filter(|fork| !fork.is_empty())
-        .map(|fork| fork.iter().map(|score| score.unwrap_or(f64::NAN)).collect())
-        .collect();
+    let forks = entry.primary.forks();
     if !forks.is_empty() {
         // Zero forks measure in JMH's own process, once.
         check_count(&mut benchmark, entry.forks.map(|forks| forks.max(1)), forks.len(), "forks");
@@ -83,7 +80,36 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         let stated = Summary { mean: Some(entry.primary.score.0), ..Summary::default() };
         summary(&mut benchmark, metric, scale, stated);
     }
+    for (name, score) in entry.secondary.iter().take(MOST_SECONDARY) {
+        // Releases before 1.36 mark a profiler's metrics with a dot: `·gc.alloc.rate.norm`.
+        let name = name.trim_start_matches('·').to_owned();
+        if name == Metric::LATENCY.name || benchmark.metric(&name).is_some() {
+            let detail = format!("{name}: a metric of this name exists already");
+            benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+            continue;
+        }
+        let better = if score.unit.starts_with("ops/") { Better::Higher } else { Better::Lower };
+        let metric = own_metric(name, Unit::Other(score.unit.clone().into()), better);
+        match score.forks() {
+            forks if forks.is_empty() => {
+                let stated = Summary { mean: Some(score.score.0), ..Summary::default() };
+                summary(&mut benchmark, metric, 1.0, stated);
+            }
+            forks => processes(&mut benchmark, metric, 1.0, forks),
+        }
+    }
     benchmark
+}
+
+/// Metrics beyond this next to the score of one benchmark are an attack.
+const MOST_SECONDARY: usize = 64;
+
+impl JmhScore {
+    /// The scores of each fork that has some.
+    fn forks(&self) -> Vec<Vec<f64>> {
+        let forks = self.raw.iter().filter(|fork| !fork.is_empty());
+        forks.map(|fork| fork.iter().map(|score| score.unwrap_or(f64::NAN)).collect()).collect()
+    }
 }
 
 /// `us/op` is a time for an operation, `ops/ms` a throughput.

@@ -244,6 +244,8 @@ fn summarise(process: &Process) -> Summary {
         mean: (n > 0).then_some(mean),
         median: quantile::quantile_sorted(&sorted, 0.5),
         stddev: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
+        q1: quantile::quantile_sorted(&sorted, 0.25),
+        q3: quantile::quantile_sorted(&sorted, 0.75),
         min: sorted.first().copied(),
         max: sorted.last().copied(),
     }

@@ -155,6 +155,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
             stddev,
             min: of("min"),
             max: of("max"),
+            ..Summary::default()
         })
     };
     // The GPU's own clock where there is one; of a benchmark of the host alone, the host's.

@@ -72,6 +72,8 @@ struct Stats {
     mean: Option<f64>,
     stddev: Option<f64>,
     median: Option<f64>,
+    q1: Option<f64>,
+    q3: Option<f64>,
     rounds: Option<u64>,
     data: Option<Vec<Option<f64>>>,
 }
@@ -122,6 +124,8 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
                 mean: stats.mean,
                 median: stats.median,
                 stddev: stats.stddev,
+                q1: stats.q1,
+                q3: stats.q3,
                 min: stats.min,
                 max: stats.max,
             };

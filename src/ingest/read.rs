@@ -2,14 +2,15 @@
 
 use std::io::Read;
 
-use crate::model::{Lint, LintCode, Origin, Run, SideName, excerpt};
+use crate::model::{Better, Lint, LintCode, Origin, Run, SideName, excerpt};
 
 use super::error::{LineFault, line_of};
 use super::limit::MOST_BENCHMARKS;
 use super::text::{crash, utf8};
 use super::{
-    Format, IngestError, asv, benchfmt, compile_benchmark, conv_library, criterion, detect, google_benchmark,
-    hyperfine, iree_run_module, jmh, latency_csv, limit, nvbench, pytest_benchmark, run_json, torchbench,
+    Format, IngestError, asv, benchfmt, cargo_bench, compile_benchmark, conv_library, criterion, custom,
+    detect, go_test, google_benchmark, hyperfine, iree_run_module, jmh, latency_csv, limit, nvbench,
+    pytest_benchmark, run_json, torchbench,
 };
 
 /// Bytes that show a file's format.
@@ -54,6 +55,11 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         Format::Benchfmt => benchfmt::read(text()?),
         Format::JmhJson => jmh::read(text()?),
         Format::AsvJson => asv::read(text()?),
+        Format::GoTestJson => go_test::read(text()?),
+        Format::CargoBench => cargo_bench::read(text()?),
+        Format::CustomSmallerIsBetter => custom::read(text()?, Better::Lower),
+        Format::CustomBiggerIsBetter => custom::read(text()?, Better::Higher),
+        Format::BencherJson => custom::read_bencher(text()?),
     };
     let mut run = read.map_err(|fault| IngestError::Malformed {
         label: label.to_owned(),
@@ -85,6 +91,7 @@ fn is_log(format: Format) -> bool {
             | Format::IreeRunModule
             | Format::ConvLibrary
             | Format::Benchfmt
+            | Format::CargoBench
     )
 }
 
@@ -122,5 +129,5 @@ pub fn read_sides(
 }
 
 fn detected(bytes: &[u8], label: &str) -> Result<Format, IngestError> {
-    detect(bytes).ok_or_else(|| IngestError::Unrecognised { label: label.to_owned() })
+    detect(bytes).ok_or_else(|| detect::unrecognised(bytes, label))
 }

@@ -35,11 +35,12 @@ pub(super) fn check_mean(benchmark: &mut Benchmark, stated: Option<f64>, samples
     }
 }
 
-/// Whether a summary's mean and median are within its extremes.
+/// Whether a summary's mean and median are within its extremes, and its median within its quartiles.
 pub(super) fn is_ordered(summary: &Summary) -> bool {
-    let within = |centre: &f64| {
-        let above = summary.min.is_none_or(|min| *centre >= min || agree(*centre, min));
-        above && summary.max.is_none_or(|max| *centre <= max || agree(*centre, max))
+    let is_sorted = |values: &[Option<f64>]| {
+        let known: Vec<f64> = values.iter().copied().flatten().collect();
+        known.windows(2).all(|pair| pair[0] <= pair[1] || agree(pair[0], pair[1]))
     };
-    [summary.mean, summary.median].iter().flatten().all(within)
+    is_sorted(&[summary.min, summary.q1, summary.median, summary.q3, summary.max])
+        && is_sorted(&[summary.min, summary.mean, summary.max])
 }

@@ -227,7 +227,7 @@ lint_codes! {
         "Look for what differs from start to start: allocation, placement, autotuning, caches.";
     Unmatched "unmatched" Note,
         "No benchmark of the other side has this name.",
-        "Rename it on both sides, or accept that it can't be compared.";
+        "Pair it with its old name (`--rename FROM TO`), or accept that it can't be compared.";
 }
 
 impl LintCode {

@@ -37,6 +37,9 @@ pub struct Summary {
     pub median: Option<f64>,
     /// Sample standard deviation (n − 1).
     pub stddev: Option<f64>,
+    /// First and third quartile.
+    pub q1: Option<f64>,
+    pub q3: Option<f64>,
     pub min: Option<f64>,
     pub max: Option<f64>,
 }

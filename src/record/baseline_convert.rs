@@ -82,11 +82,10 @@ impl From<&SummaryRecord> for Summary {
     fn from(record: &SummaryRecord) -> Self {
         Self {
             n: Some(record.n),
-            mean: None,
             median: Some(record.median.0),
             stddev: record.stddev.map(f64::from),
             min: record.min.map(f64::from),
-            max: None,
+            ..Self::default()
         }
     }
 }

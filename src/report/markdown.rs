@@ -275,7 +275,7 @@ impl MarkdownPage {
                     "- `{}` ({consequence}): {} {}",
                     group.code,
                     text(group.code.description()),
-                    text(group.code.fix())
+                    text(group.fix)
                 ));
                 let cases = page.rows.min(3);
                 for (benchmark, detail) in group.found.iter().take(cases) {

@@ -4,6 +4,7 @@
 //! them out. Names, logs and reasons are untrusted: a view keeps them raw and apart from its own
 //! sentences, and every renderer makes them harmless in its own way.
 
+mod advice;
 mod backends;
 mod bisection;
 mod chart;

@@ -253,7 +253,7 @@ impl TerminalPage {
             if group.found.len() > CASES {
                 self.line(&format!("      … and {} more", group.found.len() - CASES));
             }
-            self.prose(group.code.fix(), "      fix: ", "           ");
+            self.prose(group.fix, "      fix: ", "           ");
         }
     }
 

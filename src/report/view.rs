@@ -7,7 +7,7 @@ use crate::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, count
 
 use super::human::{change, interval, significant};
 use super::row_view::RowView;
-use super::{ResultSource, words};
+use super::{ResultSource, advice, words};
 
 /// A comparison, ready to be laid out.
 #[derive(Debug, Clone)]
@@ -62,6 +62,8 @@ pub struct LintGroup {
     pub code: LintCode,
     /// Benchmark (none for the run as a whole) and detail; both raw.
     pub found: Vec<(Option<String>, String)>,
+    /// What to do about it.
+    pub fix: &'static str,
 }
 
 /// Something known about both sides. Values are raw.
@@ -356,7 +358,10 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
             // Metrics of one benchmark share their findings; once is enough.
             Some(group) if group.found.last() == Some(&found) => {}
             Some(group) => group.found.push(found),
-            None => groups.push(LintGroup { code, found: vec![found] }),
+            None => {
+                let fix = advice::fix(code, &comparison.head.format);
+                groups.push(LintGroup { code, found: vec![found], fix });
+            }
         }
     };
     for lint in &comparison.lints {

@@ -9,6 +9,7 @@ mod bisect_history;
 mod bundle;
 mod command_line;
 mod compare;
+mod compare_guesses;
 mod compare_select;
 mod configuration;
 mod contradictions;

@@ -119,6 +119,11 @@ fn scaled(name: &str, word: &str) -> Option<f64> {
     Some(value * 1e-3f64.powi(power as i32 + 1))
 }
 
+/// What keeps a counter's value from being compared: two values are compared by their ratio.
+pub(super) fn unusable_counter(value: f64) -> Option<&'static str> {
+    if value.is_finite() { (value < 0.0).then_some("negative") } else { Some("NaN or infinite") }
+}
+
 /// What a counter is called in benchgate's words, and which way it should go.
 pub(in crate::ingest) fn counter_metric(name: &str) -> Metric {
     match name {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use crate::model::{Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Series, Stage};
 
 use super::super::limit::has_room;
-use super::counters::{MAX_COUNTERS, counter_metric};
+use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
 use super::stated::{Instance, StatedRepetitions};
 use super::statistic::Statistic;
 use super::summaries::{Aggregate, summarise};
@@ -121,7 +121,8 @@ impl GoogleBenchmarkRow<'_> {
 struct MetricColumn {
     name: String,
     values: Vec<f64>,
-    not_finite: bool,
+    /// What is wrong with one of its values.
+    unusable: Option<&'static str>,
 }
 
 /// An unmarked row whose name ends like an aggregate's.
@@ -317,16 +318,16 @@ impl Families {
                     family.counters.push(MetricColumn {
                         name: name.into_owned(),
                         values: Vec::new(),
-                        not_finite: false,
+                        unusable: None,
                     });
                     family.counters.len() - 1
                 } else {
-                    family.counters[MAX_COUNTERS - 1].not_finite = true;
+                    family.counters[MAX_COUNTERS - 1].unusable = Some("NaN or infinite");
                     MAX_COUNTERS - 1
                 }
             });
             let column = &mut family.counters[known];
-            column.not_finite |= !value.is_finite();
+            column.unusable = column.unusable.or(unusable_counter(value));
             column.values.push(value);
         }
     }
@@ -460,7 +461,7 @@ impl Family {
             if !self.cpu_unusable {
                 column(Metric::CPU_TIME, self.cpu);
             }
-            for counter in self.counters.into_iter().filter(|counter| !counter.not_finite) {
+            for counter in self.counters.into_iter().filter(|counter| counter.unusable.is_none()) {
                 column(counter_metric(&counter.name), counter.values);
             }
         } else {
@@ -509,8 +510,10 @@ impl Family {
         if self.cpu_unusable {
             lint(LintCode::DroppedMetric, "cpu-time: a value is not a positive number".to_owned());
         }
-        for counter in self.counters.iter().filter(|counter| counter.not_finite) {
-            lint(LintCode::DroppedMetric, format!("{}: a value is NaN or infinite", counter.name));
+        for counter in &self.counters {
+            if let Some(what) = counter.unusable {
+                lint(LintCode::DroppedMetric, format!("{}: a value is {what}", counter.name));
+            }
         }
         if self.real.len() == 1 && rows == 1 {
             lint(LintCode::SingleRepetition, "one repetition".to_owned());

@@ -2,7 +2,7 @@
 
 use crate::model::{Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Series, Stage, Summary};
 
-use super::counters::{MAX_COUNTERS, counter_metric};
+use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
 use super::statistic::Statistic;
 
 /// What one aggregate row states.
@@ -60,12 +60,13 @@ fn push_if_sound(benchmark: &mut Benchmark, metric: Metric, summaries: Vec<Summa
     if !summaries.iter().any(stated) {
         return;
     }
-    let all = summaries.iter().flat_map(|s| [s.mean, s.median, s.stddev, s.min, s.max]).flatten();
-    if all.into_iter().all(f64::is_finite) {
-        benchmark.metrics.push(MetricSeries { metric, series: Series::Summaries(summaries) });
-    } else {
-        let detail = format!("{}: a value is NaN or infinite", metric.name);
-        benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+    let mut all = summaries.iter().flat_map(|s| [s.mean, s.median, s.stddev, s.min, s.max]).flatten();
+    match all.find_map(unusable_counter) {
+        None => benchmark.metrics.push(MetricSeries { metric, series: Series::Summaries(summaries) }),
+        Some(what) => {
+            let detail = format!("{}: a value is {what}", metric.name);
+            benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+        }
     }
 }
 
@@ -105,5 +106,6 @@ fn summary(group: &[(Statistic, f64)], n: Option<u64>) -> Summary {
             .or(of(Statistic::Stddev)),
         min: of(Statistic::Min),
         max: of(Statistic::Max),
+        ..Summary::default()
     }
 }

@@ -1,7 +1,8 @@
 //! What the real tools write and a reader could get wrong. The recipes are in the fixtures' READMEs.
 
 use benchgate::gate::{self, CompareOptions, Policy, Row};
-use benchgate::model::{LintCode, Outcome, Run, Series};
+use benchgate::ingest::{self, FileContent, Format, IngestError};
+use benchgate::model::{Better, LintCode, Outcome, Run, Series};
 
 use super::{benchmark, codes, fixture, read, samples};
 
@@ -164,5 +165,147 @@ fn times_of_every_run_are_not_called_summaries_because_of_a_metric_that_does_not
     assert!(compared.rows.iter().any(named), "the file has no cpu-time");
     for row in compared.rows {
         assert!(row.lints.iter().all(|lint| lint.code != LintCode::AggregatesOnly), "{row:?}");
+    }
+}
+
+fn stated(run: &Run, name: &str, metric: &str) -> (Option<f64>, Option<f64>) {
+    match &benchmark(run, name).metric(metric).unwrap().series {
+        Series::Summaries(all) if all.len() == 1 => (all[0].mean, all[0].median),
+        other => panic!("not one summary: {other:?}"),
+    }
+}
+
+#[test]
+fn cargo_bench_prints_medians_of_libtest_and_estimates_of_criterion() {
+    let run = fixture("cargo_bench/criterion-0.5-libtest.txt");
+    let group = "a group with/slash/a rather long name of a function";
+    let (short, long) = (format!("{group}/64"), format!("{group}/4096"));
+    assert_eq!(names(&run), ["sum", &short, &long, "sum_4096", "sum_64"]);
+    assert_eq!(stated(&run, "sum", "latency"), (Some(13.270), None));
+    assert!((stated(&run, &long, "latency").0.unwrap() - 1184.4).abs() < 1e-9);
+    assert_eq!(stated(&run, "sum_4096", "latency"), (None, Some(1148.71)));
+    let text = std::fs::read_to_string(super::fixture_path("cargo_bench/criterion-0.5-libtest.txt")).unwrap();
+    let failed =
+        read(&text.replace(
+            "test sum_64   ... bench:           9.91 ns/iter (+/- 3.06)",
+            "test sum_64   ... FAILED",
+        ));
+    assert!(matches!(benchmark(&failed.unwrap(), "sum_64").outcome, Outcome::Failed { .. }));
+    let cut = read(&text[..text.find("9.91").unwrap() + 10]).unwrap();
+    assert!(codes(benchmark(&cut, "sum_4096")).iter().all(|code| *code != LintCode::TruncatedInput));
+    let red = read(&text.replace("test result: ok", "test result: FAILED")).unwrap();
+    assert_eq!(red.lints[0].code, LintCode::TruncatedInput);
+}
+
+#[test]
+fn events_of_go_test_are_the_text_that_it_prints_by_package() {
+    let run = fixture("go_test/go-1.19.json");
+    let name = |name: &str| format!("example.com/sums/{name}");
+    assert_eq!(
+        names(&run),
+        [name("BenchmarkSum/n=64-2"), name("BenchmarkSum/n=1024-2"), name("BenchmarkAppend-2")]
+    );
+    assert_eq!(samples(&run, &name("BenchmarkSum/n=64-2"), "latency"), [47.75, 50.43, 48.48]);
+    assert_eq!(samples(&run, &name("BenchmarkAppend-2"), "allocs/op"), [8.0, 8.0, 8.0]);
+    assert_eq!(run.lints, []);
+    let text = std::fs::read_to_string(super::fixture_path("go_test/go-1.19.json")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let cut = read(&lines[..lines.len() - 3].join("\n")).unwrap();
+    assert_eq!(cut.lints[0].code, LintCode::TruncatedInput);
+    // Packages run at the same time: each line of one is followed by one of the other.
+    let other = text.replace("example.com/sums", "example.com/other");
+    let mixed: Vec<&str> = lines.iter().copied().zip(other.lines()).flat_map(|(a, b)| [a, b]).collect();
+    let mixed = read(&mixed.join("\n")).unwrap();
+    assert_eq!(mixed.benchmarks.len(), 6);
+    assert_eq!(samples(&mixed, &name("BenchmarkSum/n=64-2"), "latency"), [47.75, 50.43, 48.48]);
+}
+
+#[test]
+fn a_list_of_values_is_read_in_the_direction_that_is_chosen() {
+    let bytes = std::fs::read(super::fixture_path("custom/list.json")).unwrap();
+    assert!(ingest::read_detected(&bytes, "list.json").is_err(), "the file does not state a direction");
+    let better = |format, name: &str, metric: &str| {
+        let run = ingest::read(&bytes, format, "list.json").unwrap();
+        benchmark(&run, name).metric(metric).map(|series| series.metric.better)
+    };
+    let (smaller, bigger) = (Format::CustomSmallerIsBetter, Format::CustomBiggerIsBetter);
+    assert_eq!(better(smaller, "startup", "latency"), Some(Better::Lower));
+    assert_eq!(better(smaller, "idle CPU", "Percent"), Some(Better::Lower));
+    assert_eq!(better(bigger, "idle CPU", "Percent"), Some(Better::Higher));
+    assert_eq!(better(bigger, "startup", "ms"), Some(Better::Higher));
+    let run = ingest::read(&bytes, smaller, "list.json").unwrap();
+    assert_eq!(stated(&run, "startup", "latency"), (Some(41.5e6), None));
+    assert_eq!(stated(&run, "encode/64", "latency"), (Some(44601.0), None));
+}
+
+#[test]
+fn measures_of_bencher_are_read_where_unit_and_direction_are_fixed() {
+    let run = fixture("custom/bencher.json");
+    assert_eq!(names(&run), ["encode/64", "release build", "translate"]);
+    assert_eq!(stated(&run, "release build", "build-time"), (Some(87.5e9), None));
+    let throughput = benchmark(&run, "encode/64").metric("throughput").unwrap();
+    assert_eq!(throughput.metric.better, Better::Higher);
+    let translate = benchmark(&run, "translate");
+    assert_eq!(metrics(&run, "translate"), ["latency"]);
+    assert!(codes(translate).contains(&LintCode::DroppedMetric), "{translate:?}");
+}
+
+#[test]
+fn what_profilers_of_jmh_measured_is_kept_next_to_the_score() {
+    let run = fixture("jmh/secondary.json");
+    let name = "org.example.Lists.fill/avgt";
+    assert_eq!(metrics(&run, name), ["latency", "gc.alloc.rate", "gc.alloc.rate.norm"]);
+    let Series::Processes(forks) = &benchmark(&run, name).metric("gc.alloc.rate").unwrap().series else {
+        panic!("the iterations of each fork are in the file");
+    };
+    assert_eq!(forks[1].samples, [1203.0, 1207.0]);
+    assert!(codes(benchmark(&run, name)).contains(&LintCode::DroppedMetric), "gc.time is NaN");
+}
+
+#[test]
+fn asv_keeps_the_quartiles_of_a_time() {
+    let run = fixture("asv/medians.json");
+    let Series::Summaries(all) = &benchmark(&run, "bench.time_plain").metric("latency").unwrap().series
+    else {
+        panic!("no samples were recorded");
+    };
+    assert_eq!((all[0].q1, all[0].q3, all[0].n), (Some(9830.3), Some(102_250.0), Some(6)));
+    let text = std::fs::read_to_string(super::fixture_path("asv/medians.json")).unwrap();
+    // A median above its third quartile.
+    let edited = read(&text.replace("[0.00010225]", "[0.00001025]")).unwrap();
+    assert!(codes(benchmark(&edited, "bench.time_plain")).contains(&LintCode::Contradictory));
+}
+
+#[test]
+fn a_negative_counter_is_left_out_and_is_not_a_time_of_zero() {
+    let file = |value: &str| {
+        format!(
+            "name,iterations,real_time,cpu_time,time_unit,error_occurred,error_message,\"drift\"\n\"a\",1,2,3,ns,,,{value}\n\"a\",1,2.1,3,ns,,,1\n"
+        )
+    };
+    let run = read(&file("-4")).unwrap();
+    assert_eq!(metrics(&run, "a"), ["latency", "cpu-time"]);
+    assert_eq!(codes(benchmark(&run, "a")), [LintCode::DroppedMetric]);
+    assert_eq!(samples(&read(&file("0")).unwrap(), "a", "drift"), [0.0, 1.0]);
+}
+
+#[test]
+fn what_is_not_a_result_is_named_by_its_content() {
+    let utf16: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain("{\"context\"".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    let cases: [(&[u8], FileContent); 9] = [
+        (b" \n", FileContent::Empty),
+        (&utf16, FileContent::Utf16),
+        (b"\xfd7zXZ\0\x00\x04", FileContent::Compressed),
+        (b"PK\x03\x04...", FileContent::Compressed),
+        (b"\x7fELF\x02\x01\x01\0", FileContent::Binary),
+        (b"<!doctype html><title>404</title>", FileContent::Html),
+        (b"[{\"name\": \"a\", \"unit\": \"s\", \"value\": 1}]", FileContent::Directionless),
+        (b"{\"hello\": 1}", FileContent::Json),
+        (b"hello\n", FileContent::Text),
+    ];
+    for (bytes, content) in cases {
+        let error = ingest::read_detected(bytes, "input").unwrap_err();
+        assert_eq!(error, IngestError::Unrecognised { label: "input".to_owned(), content });
     }
 }

@@ -30,7 +30,8 @@ fn find_smallest() -> Vec<(Format, String, Vec<u8>)> {
     }
     let mut all: Vec<_> = smallest.into_iter().map(|(format, (name, bytes))| (format, name, bytes)).collect();
     all.sort();
-    assert_eq!(all.len(), Format::ALL.len() - 1, "a format without a fixture (run.json has none here)");
+    // run.json has no fixture here, and a list of values does not show in which of two directions it is read.
+    assert_eq!(all.len(), Format::ALL.len() - 3, "a format without a fixture");
     all
 }
 

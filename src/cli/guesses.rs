@@ -1,0 +1,224 @@
+//! What the caller probably meant, where two results don't fit together: one sentence each, with the command to use.
+
+use std::collections::HashSet;
+
+use regex::escape;
+
+use crate::model::Run;
+use crate::process::shell_word;
+
+use super::select::renamed;
+
+/// Names without a partner that are compared with each other; more would take long to compare.
+const MOST_NAMES: usize = 200;
+
+/// Two patterns that a shell has expanded into these names, `base-*.json head-*.json`; `None` where the names are not
+/// two numbered families, one behind the other.
+pub fn expanded_patterns(names: &[String]) -> Option<[String; 2]> {
+    const LEAST_FILES: usize = 2;
+    let at = names.iter().position(|name| family(name) != family(&names[0]))?;
+    let (first, second) = names.split_at(at);
+    let is_family = |names: &[String]| {
+        names.len() >= LEAST_FILES && names.iter().all(|name| family(name) == family(&names[0]))
+    };
+    (is_family(first) && is_family(second)).then(|| [family(&first[0]), family(&second[0])])
+}
+
+/// A name with a star for its last number: `base-07.json` is `base-*.json`.
+fn family(name: &str) -> String {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let Some(last) = name.rfind(is_digit) else { return name.to_owned() };
+    let start = name[..last]
+        .rfind(|c| !is_digit(c))
+        .map_or(0, |before| before + name[before..].chars().next().map_or(1, char::len_utf8));
+    format!("{}*{}", &name[..start], &name[last + 1..])
+}
+
+/// The command that compares the two benchmarks of one result with each other; `None` where there are not two.
+pub fn split_command(path: &str, run: &Run) -> Option<String> {
+    let [base, head] = run.benchmarks.as_slice() else { return None };
+    let only = |name: &str| shell_word(format!("^{}$", escape(name)));
+    Some(format!(
+        "benchgate compare {} --base-filter {} --head-filter {}",
+        shell_word(path),
+        only(base.name.as_str()),
+        only(head.name.as_str())
+    ))
+}
+
+/// Sentences about two results that probably were not meant to be compared as they are.
+pub fn notes(base: &Run, head: &Run) -> Vec<String> {
+    let mut notes = Vec::new();
+    let (one, two) = (&base.origin.format, &head.origin.format);
+    if let (Some(base_tool), Some(head_tool)) = (tool(one), tool(two))
+        && base_tool != head_tool
+    {
+        notes.push(format!(
+            "base is a result of {base_tool} and head one of {head_tool}: different tools time different things"
+        ));
+    }
+    if let (Some(before), Some(after)) = (measured(base), measured(head))
+        && before > after
+    {
+        notes.push(format!(
+            "base was measured after head ({before} and {after}): the first operand is the base, so swap the two if head \
+             is the new program"
+        ));
+    }
+    notes.extend(rename_note(base, head));
+    notes
+}
+
+/// The tool behind a format; `None` where the format does not show it.
+fn tool(format: &str) -> Option<&str> {
+    const FAMILIES: [(&str, &str); 5] = [
+        ("google-benchmark", "Google Benchmark"),
+        ("criterion", "cargo bench"),
+        ("cargo-bench", "cargo bench"),
+        ("benchfmt", "go test"),
+        ("go-test", "go test"),
+    ];
+    if format.is_empty() || format == "run-json" || format.starts_with("custom-") {
+        return None;
+    }
+    let family = FAMILIES.iter().find(|(start, _)| format.starts_with(start));
+    Some(family.map_or(format, |(_, tool)| tool))
+}
+
+/// When a tool says it ran, to the second.
+fn measured(run: &Run) -> Option<jiff::Timestamp> {
+    let date = run.context.date.as_deref()?;
+    let known = date.parse::<jiff::Timestamp>().or_else(|_| {
+        // Without a zone, both files are of the same machine or the difference means nothing.
+        date.parse::<jiff::civil::DateTime>()
+            .and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC))
+            .map(|time| time.timestamp())
+    });
+    known.ok().and_then(|time| jiff::Timestamp::from_second(time.as_second()).ok())
+}
+
+/// Proposes `--rename` where benchmarks without a partner differ from each other in one part of the name.
+fn rename_note(base: &Run, head: &Run) -> Option<String> {
+    let names = |run: &Run| -> HashSet<String> {
+        run.benchmarks.iter().map(|benchmark| benchmark.name.to_string()).collect()
+    };
+    let (in_base, in_head) = (names(base), names(head));
+    let mut lost: Vec<&String> = in_base.difference(&in_head).collect();
+    let mut new: Vec<&String> = in_head.difference(&in_base).collect();
+    if lost.is_empty() || new.is_empty() || lost.len().max(new.len()) > MOST_NAMES {
+        return None;
+    }
+    lost.sort();
+    new.sort();
+    let alone = in_base.len() == 1 && in_head.len() == 1;
+    let pairs: Vec<(&str, &str)> = lost
+        .iter()
+        .filter_map(|from| {
+            let mut candidates = new.iter().filter(|to| alone || differ_in_one_part(from, to));
+            // Of two candidates neither is the one that was meant.
+            let found = candidates.next()?;
+            candidates.next().is_none().then_some((from.as_str(), found.as_str()))
+        })
+        .collect();
+    let (from, to) =
+        pattern(&pairs).or_else(|| pairs.first().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())))?;
+    Some(format!(
+        "only base has {} of the benchmarks and only head has {}; if one was renamed, add `--rename {} {}`",
+        lost.len(),
+        new.len(),
+        shell_word(from),
+        shell_word(to)
+    ))
+}
+
+/// The parts of a name, each with the separator in front of it.
+fn parts(name: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, _) in name.match_indices(|c: char| !c.is_alphanumeric()) {
+        parts.push(&name[start..at]);
+        start = at;
+    }
+    parts.push(&name[start..]);
+    parts
+}
+
+fn differ_in_one_part(one: &str, two: &str) -> bool {
+    let (one, two) = (parts(one), parts(two));
+    one.len() == two.len() && one.iter().zip(&two).filter(|(one, two)| one != two).count() == 1
+}
+
+/// One pair of patterns that renames all pairs of names; `None` for fewer than two pairs.
+fn pattern(pairs: &[(&str, &str)]) -> Option<(String, String)> {
+    let [(first_from, first_to), (_, _), ..] = pairs else { return None };
+    let common = |names: &dyn Fn(&(&str, &str)) -> String, first: &str| {
+        let shared =
+            |length: &dyn Fn(&str) -> usize| pairs.iter().map(|pair| length(&names(pair))).min().unwrap_or(0);
+        let prefix = shared(&|name| name.chars().zip(first.chars()).take_while(|(a, b)| a == b).count());
+        let suffix =
+            shared(&|name| name.chars().rev().zip(first.chars().rev()).take_while(|(a, b)| a == b).count());
+        let letters: Vec<char> = first.chars().collect();
+        let suffix = suffix.min(letters.len().saturating_sub(prefix));
+        let text = |letters: &[char]| letters.iter().collect::<String>();
+        format!("{}*{}", text(&letters[..prefix]), text(&letters[letters.len() - suffix..]))
+    };
+    let from = common(&|(from, _)| (*from).to_owned(), first_from);
+    let to = common(&|(_, to)| (*to).to_owned(), first_to);
+    pairs
+        .iter()
+        .all(|(before, after)| renamed(before, &from, &to).as_deref() == Some(*after))
+        .then_some((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Benchmark, Origin};
+
+    fn run(names: &[&str]) -> Run {
+        Run { benchmarks: names.iter().map(|name| Benchmark::new(*name)).collect(), ..Run::default() }
+    }
+
+    fn strings(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn two_numbered_families_of_files_are_patterns_that_the_shell_expanded() {
+        let names = strings(&["q.0-01.json", "q.0-02.json", "q.0x-01.json", "q.0x-02.json"]);
+        assert_eq!(expanded_patterns(&names), Some(["q.0-*.json".to_owned(), "q.0x-*.json".to_owned()]));
+        for columns in [
+            &["v1.json", "v2.json", "v3.json"][..],
+            &["base.json", "a.json", "b.json"],
+            &["base.json", "head-1.json", "head-2.json"],
+        ] {
+            assert_eq!(expanded_patterns(&strings(columns)), None, "{columns:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_differ_in_one_part_propose_a_rename() {
+        let note = |base: &[&str], head: &[&str]| rename_note(&run(base), &run(head));
+        let one = note(&["./p0", "same"], &["./p20", "same"]).unwrap();
+        assert!(one.contains("`--rename ./p0 ./p20`"), "{one}");
+        let many = note(&["old/64/x", "old/8/x"], &["new/64/x", "new/8/x"]).unwrap();
+        assert!(many.contains("`--rename 'old/*/x' 'new/*/x'`"), "{many}");
+        assert_eq!(note(&["a", "same"], &["a/b", "same"]), None);
+        assert_eq!(note(&["a"], &["a"]), None);
+    }
+
+    #[test]
+    fn results_of_different_tools_and_a_base_that_is_newer_are_mentioned() {
+        let made = |format: &str, date: &str| {
+            let mut run = run(&["a"]);
+            run.origin = Origin { format: format.to_owned(), label: String::new() };
+            run.context.date = Some(date.to_owned());
+            run
+        };
+        let old = made("google-benchmark-json", "2026-11-20T10:00:00+01:00");
+        let new = made("google-benchmark-csv", "2026-11-21T10:00:00+01:00");
+        assert_eq!(notes(&old, &new), Vec::<String>::new());
+        assert_eq!(notes(&new, &old).len(), 1);
+        assert_eq!(notes(&old, &made("hyperfine-json", "2026-11-21 10:00:00")).len(), 1);
+    }
+}

@@ -1,0 +1,138 @@
+//! What was probably meant where two results don't fit together is said in one sentence, with the command.
+
+use crate::harness::World;
+
+/// hyperfine's file: each command with ten runs around a time in seconds.
+fn hyperfine(commands: &[(&str, f64)]) -> String {
+    let result = |(which, (command, time)): (usize, &(&str, f64))| {
+        let times: Vec<f64> =
+            (0..10u8).map(|run| time * (1.0 + 0.001 * (f64::from(run) + 0.1 * which as f64))).collect();
+        let mean = times.iter().sum::<f64>() / 10.0;
+        serde_json::json!({"command": command, "mean": mean, "times": times, "exit_codes": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]})
+    };
+    let results: Vec<serde_json::Value> = commands.iter().enumerate().map(result).collect();
+    serde_json::json!({ "results": results }).to_string()
+}
+
+#[test]
+fn patterns_that_the_shell_expanded_are_asked_about() {
+    let world = World::new();
+    let names = ["base-1.json", "base-2.json", "head-1.json", "head-2.json"];
+    for name in names {
+        world.write(name, hyperfine(&[("./a", 0.1)]));
+    }
+    let outcome = world.run(["compare"].into_iter().chain(names)).expect_code(2);
+    insta::assert_snapshot!(outcome.stderr, @r"
+    error: 4 results were given: did the shell expand two patterns?
+    hint: quote them to compare two sides of several files: `benchgate compare 'base-*.json' 'head-*.json'`; `--columns` compares each file with the first
+    ");
+    let columns = world.run(["compare", "--columns"].into_iter().chain(names));
+    assert!(columns.stdout.contains("head-2.json"), "{}", columns.said());
+}
+
+#[test]
+fn two_commands_in_one_file_name_the_filters_that_compare_them() {
+    let world = World::new();
+    world.write("pair.json", hyperfine(&[("./sort.sh 10", 0.1), ("./sort.sh 20", 0.2)]));
+    let outcome = world.run(["compare", "pair.json"]).expect_code(2);
+    insta::assert_snapshot!(outcome.stderr, @r"
+    error: pair.json alone has nothing to be compared with
+    hint: to compare its two benchmarks: `benchgate compare pair.json --base-filter '^\./sort\.sh 10$' --head-filter '^\./sort\.sh 20$'`
+    ");
+    let filters = ["--base-filter", r"^\./sort\.sh 10$", "--head-filter", r"^\./sort\.sh 20$"];
+    let outcome = world.run(["compare", "pair.json", "--between-cv", "1%"].into_iter().chain(filters));
+    outcome.expect_code(10);
+}
+
+#[test]
+fn a_command_of_another_name_proposes_the_rename() {
+    let world = World::new();
+    world.write("a.json", hyperfine(&[("./p0", 0.1)]));
+    world.write("b.json", hyperfine(&[("./p20", 0.12)]));
+    let outcome = world.run(["compare", "a.json", "b.json"]);
+    assert!(
+        outcome.stdout.replace("\n    ", " ").contains("add `--rename ./p0 ./p20`"),
+        "{}",
+        outcome.stdout
+    );
+    world
+        .run(["compare", "a.json", "b.json", "--rename", "./p0", "./p20", "--between-cv", "1%"])
+        .expect_code(10);
+}
+
+#[test]
+fn copies_of_criterions_folder_are_compared_by_the_names_that_it_states() {
+    let world = World::new();
+    for (side, factor) in [("base", 1.0), ("head", 1.5)] {
+        let folder = format!("{side}/a group_of/sum/new");
+        let times: Vec<f64> =
+            (1..=20).map(|n| f64::from(n) * factor * (100.0 + 0.01 * f64::from(n % 7))).collect();
+        let iters: Vec<f64> = (1..=20).map(f64::from).collect();
+        let sample = serde_json::json!({"sampling_mode": "Linear", "iters": iters, "times": times});
+        world.write(&format!("{folder}/sample.json"), sample.to_string());
+        world.write(&format!("{folder}/estimates.json"), "{\"mean\": 1}");
+        world.write(&format!("{folder}/tukey.json"), "[1, 2, 3, 4]");
+        world.write(
+            &format!("{folder}/benchmark.json"),
+            "{\"group_id\": \"a group/of\", \"full_id\": \"a group/of/sum\"}",
+        );
+    }
+    let outcome =
+        world.run(["compare", "base", "head", "--between-cv", "1%", "--format", "json"]).expect_code(10);
+    let json = outcome.json();
+    assert_eq!(json["rows"].as_array().unwrap().len(), 1, "{json}");
+    assert_eq!(json["rows"][0]["benchmark"], "a group/of/sum");
+    let notes = json["notes"].to_string();
+    assert!(!notes.contains("left out"), "{notes}");
+    world.write("head/a group_of/sum/new/benchmark.json", "{\"group_id\": 1}");
+    world.run(["compare", "base", "head"]).expect_code(21);
+}
+
+#[test]
+fn every_value_of_a_list_decides_in_the_direction_that_was_chosen() {
+    let world = World::new();
+    let list = |load: f64| serde_json::json!([{"name": "start", "unit": "ms", "value": 40.0}, {"name": "score", "unit": "points", "value": load}]);
+    world.write("a.json", list(50.0).to_string());
+    world.write("b.json", list(100.0).to_string());
+    let compare = |format: &str| {
+        let outcome = world.run(["compare", "a.json", "b.json", "--format-in", format, "--format", "json"]);
+        let json = outcome.json();
+        let rows: Vec<(String, bool, f64)> = json["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| {
+                (
+                    row["benchmark"].as_str().unwrap().to_owned(),
+                    row["fatal"].as_bool().unwrap(),
+                    row["estimate"]["ratio"].as_f64().unwrap(),
+                )
+            })
+            .collect();
+        assert!(rows.iter().all(|(_, fatal, _)| *fatal), "{rows:?}");
+        json["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["metric"]["better"].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(compare("custom-smaller-is-better"), ["\"lower\"", "\"lower\""]);
+    assert_eq!(compare("custom-bigger-is-better"), ["\"higher\"", "\"higher\""]);
+    let outcome = world.run(["compare", "a.json", "b.json"]).expect_code(21);
+    insta::assert_snapshot!(outcome.stderr, @r"
+    error: failed to recognize the format of a.json: a list of names, values and units does not say whether less or more is better
+    hint: choose: `--format-in custom-smaller-is-better` or `--format-in custom-bigger-is-better`
+    ");
+}
+
+#[test]
+fn advice_names_the_flag_of_the_tool_that_wrote_the_file() {
+    let world = World::new();
+    let go = |time: f64| format!("goos: linux\nBenchmarkSum-8   1000   {time} ns/op\nPASS\n");
+    world.write("a.txt", go(50.0));
+    world.write("b.txt", go(55.0));
+    let outcome = world.run(["compare", "a.txt", "b.txt"]);
+    assert!(outcome.stdout.contains("-count=10"), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains("--benchmark_repetitions"), "{}", outcome.stdout);
+}
