@@ -213,8 +213,12 @@ fn judged(
     };
     let config = &head.config;
     let suite_rows = args.measure.shard.rows()?;
-    let options =
-        CompareOptions { today: super::invocation::today(), suite_rows, ..CompareOptions::default() };
+    let options = CompareOptions {
+        today: super::invocation::today(),
+        suite_rows,
+        measured_here: true,
+        ..CompareOptions::default()
+    };
     let session = measure()?;
     let mut comparison = match baseline {
         Some(baseline) => baseline.judge(&session.file, config, &options, terminal)?,

@@ -7,7 +7,7 @@ use crate::github::{self, Check};
 use crate::model::hex;
 
 use super::announce::Texts;
-use super::{CliError, Terminal, job};
+use super::{CliError, Terminal, secrets};
 
 /// Where a verdict is reported, apart from what is posted.
 pub struct Reporting {
@@ -55,7 +55,7 @@ impl Reporting {
             append("GITHUB_STEP_SUMMARY", &texts.summary)?;
             append("GITHUB_OUTPUT", &github::outputs(&outputs, &delimiter()?))?;
             // Only a runner reads these. A terminal shows the error that they repeat.
-            if job::variable("GITHUB_OUTPUT").is_some() {
+            if secrets::get("GITHUB_OUTPUT").is_some() {
                 terminal.print(&texts.annotations);
             }
         }
@@ -104,8 +104,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
 /// Adds to one of the files that a runner reads. Outside a job there is none.
 fn append(variable: &str, text: &str) -> Result<(), CliError> {
     use std::io::Write;
-    let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) else { return Ok(()) };
-    let path = PathBuf::from(path);
+    let Some(path) = secrets::get(variable).map(PathBuf::from) else { return Ok(()) };
     let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| unwritable(&path, &error))
 }

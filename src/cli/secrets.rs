@@ -1,4 +1,5 @@
-//! The tokens: taken out of the environment before anything starts, and kept in this process alone.
+//! The tokens, and the paths of the files that a runner obeys: taken out of the environment before anything starts, and
+//! kept in this process alone.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -8,6 +9,11 @@ use crate::process;
 /// The variables that hold a token of ours.
 const NAMES: [&str; 4] =
     ["GITHUB_TOKEN", "BENCHGATE_TOKEN", "BENCHGATE_WEBHOOK_URL", "BENCHGATE_WEBHOOK_SECRET"];
+
+/// The variables that name a file from which the runner takes orders for the later steps of the job. Measured code that
+/// knows one of them could set their variables.
+const RUNNER_FILES: [&str; 5] =
+    ["GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"];
 
 /// Parts of the names of other secrets (`ACTIONS_ID_TOKEN_REQUEST_TOKEN`, `AWS_SECRET_ACCESS_KEY`): the code that is
 /// measured should find none of them in its parent.
@@ -29,7 +35,7 @@ const CLOUD_PREFIXES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 static TAKEN: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
-/// Takes the tokens out of the environment, so that no child can inherit them and `/proc` does not show them, and
+/// Takes all of them out of the environment, so that no child can inherit them and `/proc` does not show them, and
 /// closes this process's memory to other processes of the same user. Further calls do nothing.
 pub fn take() {
     TAKEN.get_or_init(|| {
@@ -40,7 +46,7 @@ pub fn take() {
             // started a thread that could read the environment.
             let value = unsafe { process::take_variable(&name) };
             if let Some(value) = value.and_then(|value| value.into_string().ok())
-                && (NAMES.contains(&name.as_str()) || is_cloud(&name))
+                && (is_own(&name) || is_cloud(&name))
             {
                 found.insert(name, value);
             }
@@ -53,10 +59,14 @@ pub fn take() {
     });
 }
 
+fn is_own(name: &str) -> bool {
+    NAMES.contains(&name) || RUNNER_FILES.contains(&name)
+}
+
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     // The address of a webhook is a secret as well.
-    NAMES.contains(&name.as_str()) || SECRET_WORDS.iter().any(|word| name.contains(word))
+    is_own(&name) || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
 fn is_cloud(name: &str) -> bool {
@@ -71,7 +81,7 @@ pub fn cloud_variables() -> Vec<(String, String)> {
     open.chain(kept).filter(|(name, value)| is_cloud(name) && !value.is_empty()).collect()
 }
 
-/// A token that was in the environment; an empty one is as good as none.
+/// A token, or the path of a runner's file, that was in the environment; an empty one is as good as none.
 pub fn get(name: &str) -> Option<String> {
     TAKEN.get()?.get(name).filter(|token| !token.is_empty()).cloned()
 }

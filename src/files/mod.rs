@@ -14,7 +14,7 @@ mod scratch;
 mod stamp;
 
 pub use bounded::{open_bounded, read_bounded};
-pub use digest::sha256_of;
+pub use digest::{sha256_of, sha256_unless};
 pub use draft::{FileDraft, replace, sweep_drafts, write};
 pub use lock::{LockAttempt, LockFile};
 pub use owner::Owner;

@@ -14,7 +14,10 @@ const ROUNDING_SECONDS: f64 = 1e-6;
 pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
     let rows = paired(file);
     let (identical, compared): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.identical);
-    let mut wrong: Vec<String> = identical
+    let doubted = open_at(plan, policy, file, &identical, IDENTICAL_BLOCKS);
+    let (doubted, settled): (Vec<_>, Vec<_>) =
+        identical.into_iter().partition(|row| doubted.contains(row.name));
+    let mut wrong: Vec<String> = settled
         .iter()
         .filter(|row| row.blocks != IDENTICAL_BLOCKS)
         .map(|row| {
@@ -23,7 +26,9 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         .collect();
     let looks = Looks::new(plan.min_blocks, plan.max_blocks);
     let mut next = Some(looks.first());
+    // Identical sides whose first times are far apart are measured as the others are.
     let mut measured = compared;
+    measured.extend(doubted);
     while let Some(look) = next {
         let (ended, further): (Vec<_>, Vec<_>) = measured.into_iter().partition(|row| row.blocks < look);
         let between = ended.iter().filter(|row| !out_of_time(plan, file, row.blocks));

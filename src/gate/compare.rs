@@ -23,6 +23,8 @@ pub struct CompareOptions {
     pub today: String,
     /// Fatal rows that share the error budget, where these runs are only a part of a suite; 0 for the rows there are.
     pub suite_rows: u32,
+    /// This program measured both runs just now, so that times that can't be are a disturbed host's, not a forger's.
+    pub measured_here: bool,
 }
 
 /// Compares head with base. Total: every benchmark of either side gets at least one row.
@@ -65,6 +67,7 @@ fn compared(
     let lints = context::deduplicate(context::of_runs(base, head));
     let session = ComparedSession {
         together: base.session.is_some() && base.session == head.session,
+        measured_here: options.measured_here,
         base,
         head,
         history,
@@ -240,6 +243,7 @@ fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Q
         if let Some(estimate) = &mut row.estimate {
             estimate.blocks = found.counts.blocks;
             estimate.p_stability = Some(found.p_stability);
+            estimate.p_tail = Some(found.tail.p);
         }
         row.lints.extend(diagnosis::of_stability(
             &found.counts,
@@ -347,6 +351,12 @@ fn notes(rows: &[Row], policy: &Policy) -> Vec<String> {
     }
     if rows.iter().any(|row| row.reason == Reason::Stability) {
         notes.push("stability compares how often each side was slow; its base rate comes from base and its neighbours".to_owned());
+    }
+    if rows.iter().any(|row| row.reason == Reason::Tail) {
+        notes.push(
+            "stalls are judged by how far the mean of a process's repetitions lies above their median"
+                .to_owned(),
+        );
     }
     notes
 }

@@ -52,6 +52,8 @@ pub struct Estimate {
     pub q_value: Option<f64>,
     /// One-sided p of "head is not slow more often than base", before correction (paired rows).
     pub p_stability: Option<f64>,
+    /// One-sided p of "head's repetitions don't stall more than base's", before correction (paired rows).
+    pub p_tail: Option<f64>,
     pub blocks: u32,
     /// The smallest change (as a fraction) this row could have seen with 90 % power.
     pub minimum_detectable: Option<f64>,
@@ -68,6 +70,7 @@ impl Estimate {
             p_adjusted: None,
             q_value: None,
             p_stability: None,
+            p_tail: None,
             blocks: 0,
             minimum_detectable: None,
         }
@@ -119,6 +122,8 @@ pub enum Reason {
     Identical,
     /// Location is unchanged, but head is slow more often or spreads wider.
     Stability,
+    /// Location is unchanged, but rare repetitions of head take many times as long, so that its mean is worse.
+    Tail,
     /// A deterministic value changed (or did not).
     Exact,
     /// The benchmark exists on one side only.
@@ -143,6 +148,13 @@ pub enum Reason {
     TooLittle(String),
     /// The two sides carry units of different kinds.
     UnitMismatch { base: String, head: String },
+}
+
+impl Reason {
+    /// Whether the typical time is not what is worse, or may be.
+    pub fn is_uneven(&self) -> bool {
+        matches!(self, Self::Stability | Self::Tail)
+    }
 }
 
 /// A waiver that was applied to a row.

@@ -15,14 +15,21 @@ const RHO: f64 = 1.0;
 /// Processes of head that a green needs. A head that is slow in one process of five shows itself in 21 of them
 /// with 99 %.
 const LEAST_HEAD_PROCESSES: usize = 21;
-/// Share of a paired row's red budget for its location; the rest is for its stability.
-const LOCATION_SHARE: f64 = 0.8;
+/// Shares of a paired row's red budget: for its location, for how often its processes are slow, and for how often its
+/// repetitions stall.
+const LOCATION_SHARE: f64 = 0.75;
+const STABILITY_SHARE: f64 = 0.2;
+const TAIL_SHARE: f64 = 0.05;
 /// At the last look, a row whose stability is more doubtful than this is not green.
 const STABILITY_LIMIT: f64 = 0.01;
 /// Before the last look, a row whose stability is more doubtful than this is measured further.
 const STABILITY_HINT: f64 = 0.4;
 /// A row whose head has more repetitions far from the rest, by coins that say so at one in two hundred, is not green.
 const FAR_SHARE_LIMIT: f64 = 0.005;
+/// At the last look, a row whose head's repetitions stall so much more often that its mean rises by more than the
+/// tolerance is not green where the coins do that at most so often: two stalls of head and none of base. Before it,
+/// such a row is measured further.
+const TAIL_LIMIT: f64 = 0.26;
 /// Where the quickest repetitions point the other way at this level, what most repetitions say is not a verdict.
 const CONTRADICTED: f64 = 0.05;
 /// Neither is it where this share of pairs points the other way by at least half of the effect: a process may have no
@@ -44,10 +51,11 @@ pub struct Question {
     /// Share of the red and of the green budget that this look is worth.
     red_share: f64,
     green_share: f64,
-    /// One-sided p for stability where this look judges it.
+    /// One-sided p for stability and for the tail where this look judges them.
     p_stability: Option<f64>,
-    /// Head was slow more often, so that more blocks are wanted before a green.
-    doubtful: bool,
+    p_tail: Option<f64>,
+    /// What may have got worse although the typical time did not, so that more blocks are wanted before a green.
+    doubt: Option<Reason>,
     /// Why a green can't be shown, whatever the interval says.
     unshown: Option<String>,
     /// How fast each side is when nothing disturbs it, where that is known.
@@ -120,7 +128,8 @@ impl Question {
             red_share: 1.0,
             green_share: 1.0,
             p_stability: None,
-            doubtful: false,
+            p_tail: None,
+            doubt: None,
             unshown: None,
             quickest: None,
             fatal: rule.fatal,
@@ -142,8 +151,8 @@ impl Question {
             green_share: share,
             // The row's own lopsided blocks must say it by their coins alone, whatever neighbors are like.
             p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
-            doubtful: paired.p_stability < if last { STABILITY_LIMIT } else { STABILITY_HINT }
-                || paired.p_far_share <= FAR_SHARE_LIMIT,
+            p_tail: last.then_some(paired.tail.p),
+            doubt: doubt(paired, log_tolerance(rule, floor), last),
             unshown: unshown(paired),
             quickest: Some(paired.quickest),
             ..Self::new(paired.shift.clone(), (paired.p_above_floor, paired.p_below_floor), rule, floor)
@@ -164,11 +173,15 @@ impl Question {
     }
 
     fn p_unstable(&self) -> f64 {
-        self.p_stability.map_or(1.0, |p| (p / (1.0 - LOCATION_SHARE)).min(1.0))
+        self.p_stability.map_or(1.0, |p| (p / STABILITY_SHARE).min(1.0))
+    }
+
+    fn p_stalls(&self) -> f64 {
+        self.p_tail.map_or(1.0, |p| (p / TAIL_SHARE).min(1.0))
     }
 
     fn p_worse(&self) -> f64 {
-        self.p_location().min(self.p_unstable())
+        self.p_location().min(self.p_unstable()).min(self.p_stalls())
     }
 
     fn p_better(&self) -> f64 {
@@ -207,10 +220,13 @@ impl Question {
             };
         }
         // A head that is clearly faster, and only less even about it, is not slower; it is not green either.
-        if self.p_unstable() <= worse_level && self.p_better() > better_level {
-            return (Verdict::Regressed, Reason::Stability, red_level);
+        let uneven = [(self.p_unstable(), Reason::Stability), (self.p_stalls(), Reason::Tail)];
+        if let Some((_, reason)) = uneven.into_iter().find(|(p, _)| *p <= worse_level)
+            && self.p_better() > better_level
+        {
+            return (Verdict::Regressed, reason, red_level);
         }
-        if self.p_better() <= better_level && below && !self.doubtful {
+        if self.p_better() <= better_level && below && self.doubt.is_none() {
             let level = better_level * self.red_share;
             return match self.quickest.filter(|quickest| contradicts(quickest, quickest.p_head_slower)) {
                 None => (Verdict::Improved, Reason::BelowFloor, level),
@@ -222,7 +238,7 @@ impl Question {
         // Technometrics 24:295–300).
         let within = self.is_within(alpha);
         let level = alpha * self.green_share;
-        if within && !self.doubtful && self.unshown.is_none() {
+        if within && self.doubt.is_none() && self.unshown.is_none() {
             // The interval that shows it is no worse may show more: wholly below the floor is better.
             // An improvement fails no gate, so it needs no share of the budget for false reds.
             let better = self.classical.is_none() && self.p_below_floor <= level;
@@ -232,13 +248,27 @@ impl Question {
                 (Verdict::Pass, Reason::WithinTolerance, level)
             };
         }
-        let reason = match &self.unshown {
-            _ if within && self.doubtful => Reason::Stability,
-            Some(why) if within => Reason::TooLittle(why.clone()),
+        let reason = match (&self.doubt, &self.unshown) {
+            (Some(doubt), _) if within => doubt.clone(),
+            (None, Some(why)) if within => Reason::TooLittle(why.clone()),
             _ => Reason::Open,
         };
         (Verdict::Inconclusive, reason, red_level)
     }
+}
+
+/// What keeps a row with a good interval from being green. Where every repetition of head beats every one of base, there
+/// is nothing that could be slower.
+fn doubt(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
+    if paired.outruns {
+        return None;
+    }
+    let slow = if last { STABILITY_LIMIT } else { STABILITY_HINT };
+    if paired.p_stability < slow || paired.p_far_share <= FAR_SHARE_LIMIT {
+        return Some(Reason::Stability);
+    }
+    let stalls = paired.tail.excess > tolerance && (!last || paired.tail.p <= TAIL_LIMIT);
+    stalls.then_some(Reason::Tail)
 }
 
 /// Whether the quickest repetitions point the other way, by the sign test for that or by their size.
@@ -252,7 +282,7 @@ fn contradicted(quickest: Quickest, most: &str) -> Reason {
     let Quickest { pairs, head_faster, .. } = quickest;
     Reason::TooLittle(format!(
         "most of head's repetitions are {most}, but its quickest one is faster than base's in {head_faster} of {pairs} pairs: \
-         what else runs on the machine decides"
+         what else runs on the machine decides; a processor of its own (`cpus`) would settle it"
     ))
 }
 
@@ -260,9 +290,12 @@ fn contradicted(quickest: Quickest, most: &str) -> Reason {
 fn unshown(paired: &Paired) -> Option<String> {
     match paired.blur {
         Some(Blur::Grid) => {
-            Some("repetitions fall on a grid, as when another program shares the processor".to_owned())
+            Some("repetitions fall on a grid, as when another program shares the processor: end that program, or pin the benchmark elsewhere (`cpus`)".to_owned())
         }
-        Some(Blur::Scattered) => Some("hardly any two repetitions agree".to_owned()),
+        Some(Blur::Scattered) => Some(
+            "hardly any two repetitions agree: a quieter machine or longer repetitions (`min-time`) would settle it"
+                .to_owned(),
+        ),
         None => too_few(paired.head_processes),
     }
 }

@@ -59,6 +59,7 @@ impl Draft {
 pub struct ComparedSession<'a> {
     /// Both sides were measured together, so that their blocks pair up.
     pub together: bool,
+    pub measured_here: bool,
     pub base: &'a Run,
     pub head: &'a Run,
     /// The stored sessions that head is judged against, where that is asked.
@@ -296,15 +297,24 @@ fn metric_draft(
         return Draft::settled(row);
     }
     if identical && other_work.is_none() {
-        // What differs between two runs of one program is noise, and isn't an effect.
-        row.estimate = Some(Estimate::unjudged(Method::Identical, 1.0));
-        (row.verdict, row.reason) = (Verdict::Pass, Reason::Identical);
-        if let Some(detail) = contradiction(&base_readings, &head_readings) {
-            let lint = Lint::new(LintCode::Contradictory, detail);
-            row.lints.push(lint.clone());
-            (row.verdict, row.reason) = (Verdict::Error, Reason::Unusable(lint));
+        match contradiction(&base_readings, &head_readings) {
+            None => {
+                // What differs between two runs of one program is noise, and isn't an effect.
+                row.estimate = Some(Estimate::unjudged(Method::Identical, 1.0));
+                (row.verdict, row.reason) = (Verdict::Pass, Reason::Identical);
+                return Draft::settled(row);
+            }
+            // Few processes of a busy host can be as far apart. With more of them they are not, or something else
+            // ran than the hashes say, and their times decide as those of any other row.
+            Some(detail) if session.measured_here => row.lints.push(Lint::new(LintCode::Disturbed, detail)),
+            Some(detail) => {
+                let lint = Lint::new(LintCode::Contradictory, detail);
+                row.lints.push(lint.clone());
+                row.estimate = Some(Estimate::unjudged(Method::Unpaired, ratio));
+                (row.verdict, row.reason) = (Verdict::Error, Reason::Unusable(lint));
+                return Draft::settled(row);
+            }
         }
-        return Draft::settled(row);
     }
     if let Some(lint) = context::forbidding(&row.lints).cloned()
         && lint.code.consequence() == Consequence::Error

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::stats::randomisation::{Contribution, tail};
+use crate::stats::randomisation::{self, Contribution};
 use crate::stats::robust::{Fit, ScalePrior, fit};
 use crate::stats::scores::BlockCosts;
 use crate::stats::shift::{Blur, Shift};
 use crate::stats::stability::{Counts, RatePrior, count, p_value};
+use crate::stats::tail::Tail;
 use crate::stats::{Effect, Inference, describe, sign_test};
 
 use super::threads;
@@ -28,6 +29,9 @@ pub struct Paired {
     /// p of "head has no larger share of repetitions far above or far below", by the coins: a mode doesn't see
     /// them.
     pub p_far_share: f64,
+    pub tail: Tail,
+    /// Every repetition of head took less than every one of base.
+    pub outruns: bool,
     /// What keeps the repetitions from showing that nothing changed.
     pub blur: Option<Blur>,
     pub quickest: Quickest,
@@ -118,6 +122,8 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
                 blur: shift.blur(),
                 quickest: Quickest::new(row.blocks, shift.estimate()),
                 p_far_share: far_share(row, &shift),
+                tail: Tail::new(row.blocks, shift.estimate(), row.floor),
+                outruns: outruns(row.blocks),
                 shift: Inference::Randomised(Arc::new(shift)),
                 counts: *counts,
                 p_stability: p_value(counts, rates),
@@ -131,6 +137,16 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
 /// What blocks say about the shift alone.
 pub fn shift(blocks: Vec<BlockCosts>) -> Option<Inference> {
     Shift::new(blocks).map(|shift| Inference::Randomised(Arc::new(shift)))
+}
+
+/// Whether the slowest repetition of head lies below the fastest one of base. Where a process has so many that quantiles
+/// stand for them, their mean lies there too.
+fn outruns(blocks: &[BlockCosts]) -> bool {
+    let side = |head: bool| blocks.iter().flatten().filter(move |process| process.head == head);
+    let slowest =
+        side(true).flat_map(|process| process.costs.last().copied().into_iter().chain([process.mean]));
+    let fastest = side(false).filter_map(|process| process.costs.first().copied());
+    slowest.fold(f64::NEG_INFINITY, f64::max) < fastest.fold(f64::INFINITY, f64::min)
 }
 
 /// Whether more of head's repetitions than of base's lie farther from the block's median than the tolerance, above
@@ -149,7 +165,8 @@ fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
         };
         Contribution::swapped(share(&head) - share(&base))
     };
-    let p = |sign| tail(&row.blocks.iter().map(|block| of_block(block, sign)).collect::<Vec<Contribution>>());
+    let p =
+        |sign| randomisation::tail(&row.blocks.iter().map(|block| of_block(block, sign)).collect::<Vec<_>>());
     (2.0 * p(1.0).min(p(-1.0))).min(1.0)
 }
 

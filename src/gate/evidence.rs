@@ -97,8 +97,8 @@ pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<BlockCosts>> {
         for (at, slot) in readings.slots.iter().enumerate() {
             let BlockSlot { block, slot } = (*slot)?;
             let costs = readings.costs.get(at).cloned().unwrap_or_default();
-            let (clean, middle) = (readings.clean[at], readings.middle[at]);
-            blocks.entry(block).or_default().push(ProcessCosts { slot, head, clean, middle, costs });
+            let (clean, middle, mean) = (readings.clean[at], readings.middle[at], readings.mean[at]);
+            blocks.entry(block).or_default().push(ProcessCosts { slot, head, clean, middle, mean, costs });
         }
     }
     let has = |block: &BlockCosts, head: bool| block.iter().any(|process| process.head == head);

@@ -131,7 +131,16 @@ pub fn kernel_lint(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let detail = match (&most.base, &most.head) {
         (Some(was), Some(now)) if was.nanoseconds > 0.0 => {
             let factor = now.nanoseconds / was.nanoseconds;
-            format!("{} takes {factor:.2} times as long", most.name())
+            let name = most.name();
+            if was.calls == now.calls {
+                format!("{name} takes {factor:.2} times as long")
+            } else {
+                // More launches are not a slower kernel.
+                let (was, now) = (was.calls, now.calls);
+                format!(
+                    "{name} takes {factor:.2} times as long in total and runs {now} times instead of {was}"
+                )
+            }
         }
         (_, None) => format!("{} is gone", most.name()),
         (_, Some(_)) => format!("{} is new", most.name()),

@@ -1,10 +1,12 @@
 //! From rows to one verdict and one exit code.
 
+use std::collections::BTreeSet;
+
 use crate::exit_code::ExitCode;
-use crate::model::{Metric, Verdict};
+use crate::model::{BenchmarkName, Metric, Verdict};
 use crate::stats::Effect;
 
-use super::{FailOn, Geomean, Interval, Row};
+use super::{FailOn, Geomean, Interval, Reason, Row};
 
 /// The exit codes in the order in which they win.
 const PRECEDENCE: [ExitCode; 6] = [
@@ -38,12 +40,15 @@ pub fn first_of(codes: impl Iterator<Item = ExitCode> + Clone) -> ExitCode {
     PRECEDENCE.into_iter().find(|code| codes.clone().any(|other| other == *code)).unwrap_or(ExitCode::Error)
 }
 
-/// Geometric means per target and metric over rows with an estimate, in order of first appearance.
+/// Geometric means per target and metric over rows with an estimate, in order of first appearance. Benchmarks with
+/// wrong outputs are left out: how fast they are is no result.
 /// The interval is for these benchmarks, not for benchmarks in general: errors of rows add up, the
 /// spread between rows doesn't count.
 pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geomean> {
     let mut groups: Vec<(Option<String>, Metric, Vec<Effect>)> = Vec::new();
-    for (row, effect) in rows.iter().zip(effects) {
+    let is_wrong = |row: &&Row| matches!(row.reason, Reason::WrongOutput | Reason::WrongOutputOnBase);
+    let wrong: BTreeSet<&BenchmarkName> = rows.iter().filter(is_wrong).map(|row| &row.benchmark).collect();
+    for (row, effect) in rows.iter().zip(effects).filter(|(row, _)| !wrong.contains(&row.benchmark)) {
         let (Some(metric), Some(effect)) = (&row.metric, effect) else { continue };
         match groups.iter_mut().find(|(target, known, _)| *target == row.target && known == metric) {
             Some((_, _, effects)) => effects.push(*effect),

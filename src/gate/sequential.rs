@@ -23,13 +23,14 @@ pub struct OpenRows {
 ///
 /// A pure function of what was measured, so an interrupted job asks again and gets the same answer.
 pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
-    open_in(&compare(base, head, policy, &CompareOptions::default()), policy)
+    let options = CompareOptions { measured_here: true, ..CompareOptions::default() };
+    open_in(&compare(base, head, policy, &options), policy)
 }
 
 /// As [`open_rows`] for one shard of a suite with this many fatal rows. Each benchmark is asked about alone and
 /// against the whole suite's error budget, so how long it is measured does not depend on which others share its shard.
 pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
-    let options = CompareOptions { suite_rows, ..CompareOptions::default() };
+    let options = CompareOptions { suite_rows, measured_here: true, ..CompareOptions::default() };
     let only = |run: &Run, name: &BenchmarkName| {
         let benchmarks = run.benchmarks.iter().filter(|benchmark| benchmark.name == *name);
         Run { benchmarks: benchmarks.cloned().collect(), ..without_benchmarks(run) }
@@ -69,7 +70,7 @@ pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
     for row in comparison.rows.iter().filter(|row| row.fatal && row.verdict == Verdict::Inconclusive) {
         let blocks = row.estimate.as_ref().map_or(0, |estimate| estimate.blocks);
         let more_helps = match &row.reason {
-            Reason::Open | Reason::Stability => {
+            Reason::Open | Reason::Stability | Reason::Tail => {
                 row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired)
             }
             // Of rows without blocks, measuring more blocks adds nothing to an interval.

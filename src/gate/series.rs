@@ -7,6 +7,7 @@ use crate::model::{
     Better, BlockSlot, Lint, LintCode, Metric, MetricKind, MetricSeries, Series, Summary, Unit,
 };
 use crate::stats::describe;
+use crate::stats::tail::log_mean_exp;
 
 use super::SideStats;
 
@@ -23,6 +24,8 @@ pub struct Readings {
     pub clean: Vec<f64>,
     /// One per process: the median of its repetitions, as a cost.
     pub middle: Vec<f64>,
+    /// One per process: the mean of its repetitions, as a cost. Of a rate it is that of the times it stands for.
+    pub mean: Vec<f64>,
     /// Place of each process in the paired schedule, where it has one.
     pub slots: Vec<Option<BlockSlot>>,
     /// Repetitions of each process as costs, sorted; empty where no process has a place in a schedule.
@@ -149,7 +152,10 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
         let middle = |at: usize| (at as f64 + 0.5) / MOST_COMPARED as f64;
         (0..MOST_COMPARED).filter_map(|at| describe::quantile_sorted(&sorted, middle(at))).collect()
     };
+    let log_mean =
+        |samples: &[f64]| log_mean_exp(&samples.iter().map(|&v| cost(v, better)).collect::<Vec<f64>>());
     Readings {
+        mean: groups.iter().map(|(samples, _)| log_mean(samples)).collect(),
         stats: SideStats {
             processes: groups.len() as u32,
             samples: samples.len() as u64,
@@ -218,6 +224,7 @@ fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Li
         repetitions: count as f64 / locations.len() as f64,
         clean: locations.iter().map(|&v| cost(v, better)).collect(),
         middle: locations.iter().map(|&v| cost(v, better)).collect(),
+        mean: locations.iter().map(|&v| cost(v, better)).collect(),
         within_cv: describe::median(&cvs),
         samples: Vec::new(),
         exact: (min == 0.0 && max == 0.0).then_some(0.0),

@@ -7,6 +7,7 @@ use crate::model::{Benchmark, Metric, Run, Stage, Summary};
 use super::build::{ByName, fail, processes, summary};
 use super::error::LineFault;
 use super::json::{Value, parse};
+use super::limit;
 use super::stated::{check_count, check_mean};
 
 #[derive(Deserialize)]
@@ -37,6 +38,10 @@ struct HyperfineCommand {
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: HyperfineFile = parse(text, &mut rewritten)?;
+    let runs = |command: &HyperfineCommand| {
+        command.times.as_ref().map_or(0, Vec::len) + command.memory_usage_byte.as_ref().map_or(0, Vec::len)
+    };
+    limit::check_runs(file.results.iter().map(runs).sum())?;
     let mut benchmarks = ByName::default();
     file.results.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })

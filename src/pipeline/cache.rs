@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::files::{self, Scratch, Stamp};
 use crate::model::hex;
+use crate::process::Cancel;
 use crate::record::StageStatus;
 
 use super::PipelineError;
@@ -84,8 +85,11 @@ pub(super) async fn aside<T: Send + 'static>(
 
 /// Digests of files that do not change while a run lasts, each read once: the weights of a large model are
 /// the same for every target and both sides.
-#[derive(Debug, Default)]
-pub(super) struct Digests(Memo<PathBuf, Hashed>);
+#[derive(Debug)]
+pub(super) struct Digests {
+    known: Memo<PathBuf, Hashed>,
+    cancel: Cancel,
+}
 
 #[derive(Debug, Clone)]
 struct Hashed {
@@ -95,6 +99,11 @@ struct Hashed {
 }
 
 impl Digests {
+    /// Without any. A request to stop ends hashing.
+    pub(super) fn new(cancel: &Cancel) -> Self {
+        Self { known: Memo::default(), cancel: cancel.clone() }
+    }
+
     pub(super) async fn sha256(&self, path: &Path) -> Result<String, PipelineError> {
         Ok(self.hashed(path).await?.sha256)
     }
@@ -105,18 +114,24 @@ impl Digests {
     }
 
     async fn hashed(&self, path: &Path) -> Result<Hashed, PipelineError> {
-        let (key, path) = (path.to_owned(), path.to_owned());
+        let (key, path, cancel) = (path.to_owned(), path.to_owned(), self.cancel.clone());
         let hash = move || {
             let stamp = Stamp::now(&path).map_err(PipelineError::io("look at", &path))?;
-            Ok(Hashed { sha256: file_sha256(&path)?, stamp })
+            match files::sha256_unless(&path, || cancel.is_requested()) {
+                Ok(sha256) => Ok(Hashed { sha256, stamp }),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                    Err(PipelineError::Interrupted)
+                }
+                Err(error) => Err(PipelineError::io("read", &path)(error)),
+            }
         };
-        self.0.get(key, || aside(hash)).await
+        self.known.get(key, || aside(hash)).await
     }
 
     /// Notes the digest of a file that was just written from checked bytes, so that it is not read again.
     pub(super) fn learn(&self, path: PathBuf, sha256: String) {
         if let Ok(stamp) = Stamp::now(&path) {
-            self.0.set(path, Hashed { sha256, stamp });
+            self.known.set(path, Hashed { sha256, stamp });
         }
     }
 }

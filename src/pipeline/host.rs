@@ -120,7 +120,7 @@ impl<'a> Host<'a> {
             cancel,
             testbed: Testbed::default(),
             slots: Slots::new(1),
-            digests: Digests::default(),
+            digests: Digests::new(cancel),
             sources: Sources::without(own),
             listed_devices: Memo::default(),
             ir: None,

@@ -200,6 +200,11 @@ impl Measuring<'_, '_> {
             open.retain(|&index| !self.journal.has_failed(&self.candidates[index].name));
             identical.retain(|&index| !self.journal.has_failed(&self.candidates[index].name));
             round += 1;
+            if round == self.identical_blocks {
+                let doubted = self.doubted(&identical, round, until);
+                identical.retain(|index| !doubted.contains(index));
+                open.extend(doubted);
+            }
             if open.is_empty() {
                 continue;
             }
@@ -216,17 +221,37 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Judges what is measured; keeps what is open and can be measured as far as the next look, and says where
-    /// that is.
-    fn look_at(&self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
-        let (comparison, _) = self.standings(open);
-        let answer = match self.suite_rows {
-            None => gate::open_in(&comparison, self.policy),
+    /// Identical rows whose times are so far apart that they are measured as the others are.
+    fn doubted(&self, identical: &[usize], round: u32, until: u32) -> Vec<usize> {
+        if identical.is_empty() || round >= until {
+            return Vec::new();
+        }
+        let open = self.open_rows(&self.standings(&BTreeSet::new()).0).open;
+        let doubted: Vec<usize> =
+            identical.iter().copied().filter(|&index| open.contains(&self.candidates[index].name)).collect();
+        if !doubted.is_empty() {
+            let steps = 4 * doubted.len() * (until - round) as usize;
+            self.host.progress.on(Event::StepsAdded { stage: Stage::Benchmark, steps });
+        }
+        doubted
+    }
+
+    /// What the gate asks for, as the whole suite would.
+    fn open_rows(&self, comparison: &Comparison) -> gate::OpenRows {
+        match self.suite_rows {
+            None => gate::open_in(comparison, self.policy),
             Some(rows) => {
                 let (base, head) = (self.look)(self.journal);
                 gate::open_in_shard(&base, &head, self.policy, rows)
             }
-        };
+        }
+    }
+
+    /// Judges what is measured; keeps what is open and can be measured as far as the next look, and says where
+    /// that is.
+    fn look_at(&self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
+        let (comparison, _) = self.standings(open);
+        let answer = self.open_rows(&comparison);
         open.retain(|&index| answer.open.contains(&self.candidates[index].name));
         // All open rows have `round` blocks, also one of which no block could be used.
         let until = self.looks().after(round).filter(|_| !open.is_empty()).unwrap_or(round);
@@ -266,7 +291,7 @@ impl Measuring<'_, '_> {
     fn standings(&self, open: &BTreeSet<usize>) -> (Comparison, Vec<Standing>) {
         let (base, head) = (self.look)(self.journal);
         let suite_rows = self.suite_rows.unwrap_or_default();
-        let options = CompareOptions { suite_rows, ..CompareOptions::default() };
+        let options = CompareOptions { suite_rows, measured_here: true, ..CompareOptions::default() };
         let comparison = gate::compare(&base, &head, self.policy, &options);
         let standings = self.standings_of(&gate::outlook(&comparison), open);
         (comparison, standings)

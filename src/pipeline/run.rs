@@ -395,7 +395,7 @@ impl<'a> PreparedRun<'a> {
             cancel,
             testbed,
             slots: Slots::new(settings.jobs.unwrap_or_else(processors)),
-            digests: Digests::default(),
+            digests: Digests::new(cancel),
             sources: Sources::without(
                 [&options.work, &options.output, &options.cache]
                     .into_iter()

@@ -108,6 +108,20 @@ pub struct ReasonRecord {
     pub detail: Option<String>,
     /// The side it is about, where it is about one.
     pub side: Option<SideName>,
+    /// What moved, or may have moved, where it is a noisy value.
+    pub moved: Option<MovedCode>,
+}
+
+/// What a noisy value can change by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MovedCode {
+    /// The time that most repetitions take.
+    Typical,
+    /// How often a process is slow.
+    Stability,
+    /// How often a repetition stalls, and for how long.
+    Tail,
 }
 
 /// The reasons a row can have.
@@ -151,6 +165,8 @@ pub struct EstimateRecord {
     pub q_value: Option<Number>,
     /// One-sided p of "head is not slow more often than base", before correction.
     pub p_stability: Option<Number>,
+    /// One-sided p of "head's repetitions don't stall more than base's", before correction.
+    pub p_tail: Option<Number>,
     pub blocks: u32,
     /// The smallest change, as a fraction, that the row could have seen with 90 % power.
     pub minimum_detectable: Option<Number>,

@@ -54,8 +54,9 @@ pub use bundle_v1::{
     ReferenceProblem, is_plain_path,
 };
 pub use comparison_v1::{
-    ComparisonFile, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode, PolicyRecord,
-    ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, TypicalRecord, WaiverRecord,
+    ComparisonFile, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode, MovedCode,
+    PolicyRecord, ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, TypicalRecord,
+    WaiverRecord,
 };
 pub use error::RecordError;
 pub use gate_v1::{GateMetricRecord, GateRecord, GateWaiverRecord, OverrideRecord};

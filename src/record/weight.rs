@@ -6,6 +6,8 @@ use super::RecordError;
 const FREE_BYTES: usize = 8 << 20;
 /// Bytes of records for each byte of the file. The file's own bytes are in memory too.
 const MOST: usize = 2;
+/// Bytes of records that any file may hold: those of as many small benchmarks as a result may have take half of it.
+const FREE_RECORDS: usize = 64 << 20;
 /// Deeper documents are refused by the parser.
 const DEEPEST: usize = 128;
 
@@ -24,7 +26,7 @@ const TEXT: usize = 32;
 
 /// Refuses a large file of records that are far smaller than any measurement.
 pub(super) fn check(bytes: &[u8]) -> Result<(), RecordError> {
-    let most = bytes.len().saturating_mul(MOST);
+    let most = bytes.len().saturating_mul(MOST).max(FREE_RECORDS);
     if bytes.len() <= FREE_BYTES || weight(bytes, most) <= most {
         return Ok(());
     }
@@ -94,4 +96,22 @@ fn end_of_text(bytes: &[u8], mut at: usize) -> usize {
         };
     }
     bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_small_benchmarks_as_a_result_may_have_are_read() {
+        let benchmark = r#"{"name":"BM_NUMBER","outcome":{"status":"ok"},"processes":[{"order":0,
+            "started":"2026-11-23T23:17:12.6717511Z","seconds":0,"samples":{"cpu-time":[1000000,1000000,1000000],
+            "latency":[1000000,1000999.9999999999,1002000]}}]}"#;
+        let list: Vec<String> = (0..20_000).map(|at| benchmark.replace("NUMBER", &at.to_string())).collect();
+        let file = format!(r#"{{"sides":[{{"name":"head","benchmarks":[{}]}}]}}"#, list.join(","));
+        assert!(file.len() < 8 << 20, "{}", file.len());
+        let padded = format!("{}{file}", " ".repeat(FREE_BYTES));
+        assert!(weight(padded.as_bytes(), usize::MAX) < FREE_RECORDS / 2);
+        assert!(check(padded.as_bytes()).is_ok());
+    }
 }

@@ -4,7 +4,7 @@ use crate::gate::{Comparison, Estimate, Interval, Method, Reason, Row, RunSummar
 use crate::model::SideName;
 use crate::record::{
     ComparisonFile, ComparisonSchema, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode,
-    Number, PolicyRecord, ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord,
+    MovedCode, Number, PolicyRecord, ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord,
     TypicalRecord, WaiverRecord,
 };
 
@@ -104,7 +104,13 @@ fn reason(row: &Row) -> ReasonRecord {
         Reason::FailsAtBase { .. } | Reason::WrongOutputOnBase => Some(SideName::Base),
         _ => None,
     };
-    ReasonRecord { code: code(&row.reason), text: words.sentence, detail: words.detail, side }
+    let moved = match &row.reason {
+        Reason::BeyondFloor | Reason::BelowFloor => Some(MovedCode::Typical),
+        Reason::Stability => Some(MovedCode::Stability),
+        Reason::Tail => Some(MovedCode::Tail),
+        _ => None,
+    };
+    ReasonRecord { code: code(&row.reason), text: words.sentence, detail: words.detail, side, moved }
 }
 
 pub(super) fn code(reason: &Reason) -> ReasonCode {
@@ -114,7 +120,8 @@ pub(super) fn code(reason: &Reason) -> ReasonCode {
         Reason::WithinTolerance => ReasonCode::WithinTolerance,
         Reason::Open => ReasonCode::Open,
         Reason::Identical => ReasonCode::Identical,
-        Reason::Stability => ReasonCode::Stability,
+        // The reasons of version 1 are fixed; `moved` tells the two apart.
+        Reason::Stability | Reason::Tail => ReasonCode::Stability,
         Reason::Exact => ReasonCode::Exact,
         Reason::OnlyOn(_) => ReasonCode::OnlyOn,
         Reason::MetricOnlyOn(_) => ReasonCode::MetricOnlyOn,
@@ -148,6 +155,7 @@ fn estimate(estimate: &Estimate) -> EstimateRecord {
         p_adjusted: estimate.p_adjusted.map(Number),
         q_value: estimate.q_value.map(Number),
         p_stability: estimate.p_stability.map(Number),
+        p_tail: estimate.p_tail.map(Number),
         blocks: estimate.blocks,
         minimum_detectable: estimate.minimum_detectable.map(Number),
     }

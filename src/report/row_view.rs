@@ -34,7 +34,7 @@ impl<'a> RowView<'a> {
         let metric = row.metric.as_ref()?;
         let text = change(ratio);
         let established = matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
-            && row.reason != Reason::Stability
+            && !row.reason.is_uneven()
             && ratio != 1.0;
         if established || text.ends_with('×') {
             let word = direction(ratio, &metric.unit, metric.better);

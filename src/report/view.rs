@@ -60,7 +60,7 @@ pub struct RegressionCause<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintGroup {
     pub code: LintCode,
-    /// Benchmark (none for the run as a whole) and detail; both raw.
+    /// Benchmark (none for the run as a whole), with a metric other than latency, and detail; both raw.
     pub found: Vec<(Option<String>, String)>,
     /// What to do about it.
     pub fix: &'static str,
@@ -352,15 +352,26 @@ fn legend(comparison: &Comparison) -> Option<String> {
 
 fn lints(comparison: &Comparison) -> Vec<LintGroup> {
     let mut groups: Vec<LintGroup> = Vec::new();
-    let mut add = |benchmark: Option<&str>, code: LintCode, detail: &str| {
-        let found = (benchmark.map(str::to_owned), detail.to_owned());
+    // The row that a group's last findings are about, with their details.
+    let mut last: BTreeMap<LintCode, (Option<String>, Vec<String>)> = BTreeMap::new();
+    let mut add = |row: Option<&Row>, code: LintCode, detail: &str| {
+        let benchmark = row.map(|row| row.benchmark.to_string());
+        let known = last.entry(code).or_default();
+        if known.0 != benchmark {
+            *known = (benchmark.clone(), Vec::new());
+        }
+        // Metrics of one benchmark share most findings; once is enough.
+        if known.1.iter().any(|known| known == detail) {
+            return;
+        }
+        known.1.push(detail.to_owned());
+        let named = row.and_then(|row| RowView::new(row).metric);
+        let place = benchmark.map(|name| named.map_or(name.clone(), |metric| format!("{name} {metric}")));
         match groups.iter_mut().find(|group| group.code == code) {
-            // Metrics of one benchmark share their findings; once is enough.
-            Some(group) if group.found.last() == Some(&found) => {}
-            Some(group) => group.found.push(found),
+            Some(group) => group.found.push((place, detail.to_owned())),
             None => {
                 let fix = advice::fix(code, &comparison.head.format);
-                groups.push(LintGroup { code, found: vec![found], fix });
+                groups.push(LintGroup { code, found: vec![(place, detail.to_owned())], fix });
             }
         }
     };
@@ -384,7 +395,7 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
     }
     for row in &comparison.rows {
         for lint in &row.lints {
-            add(Some(row.benchmark.as_str()), lint.code, &lint.detail);
+            add(Some(row), lint.code, &lint.detail);
         }
     }
     let rank = |code: LintCode| match code.consequence() {

@@ -1,6 +1,6 @@
 //! Why a row has its verdict, in words. The only place that words a [`Reason`].
 
-use crate::gate::{Reason, Row};
+use crate::gate::{Method, Reason, Row};
 use crate::model::{LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode};
 
 use super::human::{interval, percent, quantity, significant};
@@ -66,9 +66,12 @@ pub(super) fn reason(row: &Row) -> Words {
             "identical",
             "everything executed is identical on both sides, so there is nothing to compare",
         ),
-        Reason::Stability => Words::new(
-            "less stable",
-            "the typical time is not what changed: head is slow more often, or spreads wider",
+        Reason::Stability => {
+            Words::new("less stable", uneven(row, "head is slow more often, or spreads wider"))
+        }
+        Reason::Tail => Words::new(
+            "more stalls",
+            uneven(row, "rare repetitions of head take many times as long, so that its mean is worse"),
         ),
         Reason::Exact => exact(row),
         Reason::OnlyOn(SideName::Base) => {
@@ -122,6 +125,20 @@ pub(super) fn reason(row: &Row) -> Words {
     }
 }
 
+/// A row whose typical time did not get worse, and what did or may have.
+fn uneven(row: &Row, what: &str) -> String {
+    match row.verdict {
+        Verdict::Inconclusive => format!(
+            "undecided: the typical time is within the tolerance of {}, but {what}; {MORE_BLOCKS}",
+            tolerance(row)
+        ),
+        _ => format!("the typical time is not what changed: {what}"),
+    }
+}
+
+/// What decides a row that was measured in blocks.
+const MORE_BLOCKS: &str = "more blocks (`max-blocks`) or a quieter machine would settle it";
+
 fn open(row: &Row) -> Words {
     let mut sentence = format!(
         "still open: the interval{} leaves room for a change beyond the floor of {} and is not wholly below \
@@ -132,6 +149,9 @@ fn open(row: &Row) -> Words {
     );
     if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
         sentence.push_str(&format!("; this much data could have shown a change of {}", percent(smallest)));
+    }
+    if row.estimate.as_ref().is_some_and(|estimate| estimate.method == Method::Paired) {
+        sentence.push_str(&format!("; {MORE_BLOCKS}"));
     }
     Words::new("still open", sentence)
 }

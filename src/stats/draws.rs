@@ -1,6 +1,6 @@
 //! The labels that the schedule could have drawn instead, as the order of the processes shows them.
 
-use super::randomisation::{Contribution, tail};
+use super::randomisation::{Contribution, exact_tail, tail};
 use super::scores::{BlockCosts, Scored};
 
 /// What a coin decided.
@@ -29,8 +29,18 @@ impl Draws {
         if blocks.iter().any(alternates) { Self::Pairs } else { Self::Blocks }
     }
 
-    /// The chance that other draws would have favored head as much (`sign` 1) or base (−1).
+    /// The chance that other draws would have favored head as much (`sign` 1) or base (−1); near where it decides
+    /// nothing.
     pub fn p_value(self, blocks: &[Vec<Scored>], sign: f64) -> f64 {
+        self.p_by(blocks, sign, tail)
+    }
+
+    /// The same, and exact wherever it lies.
+    pub fn exact_p_value(self, blocks: &[Vec<Scored>], sign: f64) -> f64 {
+        self.p_by(blocks, sign, exact_tail)
+    }
+
+    fn p_by(self, blocks: &[Vec<Scored>], sign: f64, tail: fn(&[Contribution]) -> f64) -> f64 {
         let all = |contributions: fn(&[Scored], f64) -> Vec<Contribution>| {
             tail(&blocks.iter().flat_map(|block| contributions(block, sign)).collect::<Vec<Contribution>>())
         };

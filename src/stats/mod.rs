@@ -22,6 +22,7 @@ pub mod scores;
 pub mod shift;
 pub mod spending;
 pub mod stability;
+pub mod tail;
 pub mod unpaired;
 
 pub use distributions::{binomial_tail, sign_test, student_quantile, student_tail};

@@ -33,16 +33,19 @@ impl Contribution {
     }
 }
 
-/// P(sum ≥ observed sum) when every block's value is drawn again. 1 where nothing can differ.
+/// [`exact_tail`], but for a p that decides nothing, which the normal distribution answers: a search for a bound asks
+/// for many of them.
 pub fn tail(blocks: &[Contribution]) -> f64 {
+    clearly_open(blocks).unwrap_or_else(|| exact_tail(blocks))
+}
+
+/// P(sum ≥ observed sum) when every block's value is drawn again. 1 where nothing can differ.
+pub fn exact_tail(blocks: &[Contribution]) -> f64 {
     let largest = |block: &Contribution| block.possible.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
     let reach: f64 = blocks.iter().map(largest).sum();
     let finite = blocks.iter().flat_map(|block| &block.possible).all(|value| value.is_finite());
     if !finite || reach <= 0.0 {
         return 1.0;
-    }
-    if let Some(p) = clearly_open(blocks) {
-        return p;
     }
     let step = reach / STEPS;
     let whole = |value: f64| (value / step).round() as i64;

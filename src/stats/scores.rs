@@ -22,9 +22,10 @@ use super::difference_density::{BANDWIDTH, Differences, REACH, STEP, Table, Tabl
 pub struct ProcessCosts {
     pub slot: u8,
     pub head: bool,
-    /// Its undisturbed location, and the median of its repetitions.
+    /// Its undisturbed location, the median of its repetitions, and their mean before logarithms were taken.
     pub clean: f64,
     pub middle: f64,
+    pub mean: f64,
     pub costs: Vec<f64>,
 }
 

@@ -102,6 +102,7 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
         }
         (Verdict::Inconclusive, Reason::TooLittle(why)) => (Undecided, why.clone()),
         (Verdict::Inconclusive, Reason::Stability) => (Undecided, "it was slow in more processes".to_owned()),
+        (Verdict::Inconclusive, Reason::Tail) => (Undecided, "more of its repetitions stalled".to_owned()),
         (Verdict::Inconclusive, _) if estimate.and_then(|e| e.p_worse).is_none_or(|p| p < LIKELY_WORSE) => {
             (Undecided, format!("still open, and likely slower: {}", ratio()))
         }

@@ -383,6 +383,37 @@ fn an_interrupt_ends_with_130_leaves_no_tool_behind_and_the_next_run_resumes() {
 }
 
 #[test]
+fn a_signal_ends_hashing_a_file_that_takes_hours() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    let reference = suite.world.work().join("data/y.npy");
+    std::fs::OpenOptions::new().write(true).open(&reference).unwrap().set_len(1 << 40).unwrap();
+    let mut command = suite.world.command(["run"]);
+    let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let files = format!("/proc/{}/fd", child.id());
+    let is_read = || {
+        let mut open = std::fs::read_dir(&files).unwrap().filter_map(Result::ok);
+        open.any(|file| std::fs::read_link(file.path()).is_ok_and(|path| path == reference))
+    };
+    let begun = Instant::now();
+    while !is_read() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it read the reference");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the reference was never read");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let asked = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if asked.elapsed() > Duration::from_secs(20) {
+            child.kill().unwrap();
+            panic!("it went on");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
 fn the_order_of_processes_is_drawn_by_each_session_unless_a_seed_is_named() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(&flags("latency-us=800")).write();
     let seed = |args: &[&str]| {

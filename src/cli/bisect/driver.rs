@@ -169,6 +169,7 @@ impl<'a> Driver<'a> {
                 Reason::Unusable(Lint { code, detail }) => format!("{code}: {detail}"),
                 Reason::TooLittle(why) => why.clone(),
                 Reason::Stability => "slow more often, or spread wider".to_owned(),
+                Reason::Tail => "rare repetitions stall, so that the mean is worse".to_owned(),
                 _ => continue,
             };
             self.notes.push(format!(

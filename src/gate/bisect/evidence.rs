@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::gate::decide::{decide_exact, log_floor};
-use crate::gate::{CompareOptions, Policy, Reason, Row, compare, estimate, evidence, series};
+use crate::gate::{CompareOptions, Estimate, Policy, Reason, Row, compare, estimate, evidence, series};
 use crate::model::{Better, Consequence, Lint, LintCode, Metric, Run, Series, Verdict};
 use crate::stats::Inference;
 
@@ -22,7 +22,7 @@ pub struct Pair {
 pub enum Step {
     /// By this much on the log scale (or in units, for exact values).
     Shift(f64),
-    /// Slow more often.
+    /// Slow more often, or with more stalls.
     Stability,
 }
 
@@ -120,7 +120,7 @@ impl Observed {
             interval,
             floor: sides.map_or(0.0, |((base, head), rule)| log_floor(rule, base, head)),
             shift,
-            p_stability: estimate.and_then(|estimate| estimate.p_stability).unwrap_or(1.0),
+            p_stability: estimate.map_or(1.0, uneven),
             exact: false,
             known: Arc::default(),
         })
@@ -131,7 +131,7 @@ impl Observed {
         if self.verdict != Verdict::Regressed {
             return None;
         }
-        Some(if self.reason == Reason::Stability { Step::Stability } else { Step::Shift(self.change) })
+        Some(if self.reason.is_uneven() { Step::Stability } else { Step::Shift(self.change) })
     }
 
     /// Whether the gate calls it not worse. With several modes an improvement can be shown where the interval reaches
@@ -148,7 +148,7 @@ impl Observed {
     /// The p-value alone does not: with several modes, a limit may be rejected that lies inside of what isn't. And where
     /// head is slow more often, the shift is not all that got worse.
     pub fn minor(&self, size: f64, level: f64) -> Option<Self> {
-        let shift = self.shift.as_ref().filter(|_| !self.is_final() && self.reason != Reason::Stability)?;
+        let shift = self.shift.as_ref().filter(|_| !self.is_final() && !self.reason.is_uneven())?;
         let limit = MINOR * size;
         (shift.p_below(limit) <= level && shift.upper(level) <= limit)
             .then(|| Self { interval: Some((shift.lower(level), shift.upper(level))), ..self.clone() })
@@ -201,6 +201,12 @@ fn blocks(base: &Run, head: &Run, metric: &Metric) -> u32 {
         measured.filter_map(|process| Some(process.slot?.block)).collect()
     };
     measured(base).intersection(&measured(head)).count() as u32
+}
+
+/// p of "head is neither slow nor stalled more often", of the two together.
+fn uneven(estimate: &Estimate) -> f64 {
+    let (stability, tail) = (estimate.p_stability.unwrap_or(1.0), estimate.p_tail.unwrap_or(1.0));
+    (2.0 * stability.min(tail)).min(1.0)
 }
 
 /// The finding for which a row is an error.

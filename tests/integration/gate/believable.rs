@@ -188,11 +188,73 @@ fn a_head_that_is_slow_in_some_of_its_starts_is_caught_as_unstable() {
     assert!(judged(&head, &base).rows[0].reason != Reason::Stability);
 }
 
+/// The same session; each repetition of head's first row stalls with this chance and takes fifty times as long, and
+/// those of base with that one.
+fn stalled(seed: u64, blocks: u32, effect: f64, [of_base, of_head]: [f64; 2]) -> (Run, Run) {
+    let (mut base, mut head) = recorded(seed, 3, blocks, 0.005, effect, 0.0);
+    let mut random = ChaCha12Rng::seed_from_u64(seed + 1000);
+    for (run, chance) in [(&mut base, of_base), (&mut head, of_head)] {
+        let Series::Processes(processes) = &mut run.benchmarks[0].metrics[0].series else { continue };
+        for sample in processes.iter_mut().flat_map(|process| &mut process.samples) {
+            *sample *= if random.random::<f64>() < chance { 50.0 } else { 1.0 };
+        }
+    }
+    (base, head)
+}
+
 #[test]
-fn a_head_that_is_much_faster_and_less_even_is_neither_red_nor_green() {
+fn a_head_that_stalls_in_a_fiftieth_of_its_repetitions_is_never_green() {
+    for seed in 0..6 {
+        let (base, head) = stalled(seed, 24, 1.0, [0.0, 0.02]);
+        let comparison = judged(&base, &head);
+        let row = &comparison.rows[0];
+        assert!(matches!(row.verdict, Verdict::Inconclusive | Verdict::Regressed), "seed {seed}: {row:?}");
+        assert!(row.reason.is_uneven(), "seed {seed}: {row:?}");
+        assert!(verdicts(&comparison)[1..].iter().all(|verdict| *verdict == Verdict::Pass), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_head_that_stalls_often_has_regressed_by_its_tail() {
+    let (base, head) = stalled(3, 24, 1.0, [0.0, 0.08]);
+    let row = &judged(&base, &head).rows[0];
+    assert_eq!((row.verdict, &row.reason), (Verdict::Regressed, &Reason::Tail), "{row:?}");
+    assert!(row.estimate.as_ref().unwrap().p_tail.unwrap() < 1e-6);
+    assert!(judged(&head, &base).rows[0].reason != Reason::Tail);
+}
+
+#[test]
+fn a_host_that_stalls_both_sides_makes_no_row_red_and_few_open() {
+    let mut green = 0;
+    for seed in 0..8 {
+        let (base, head) = stalled(seed, 24, 1.0, [0.02, 0.02]);
+        let row = &judged(&base, &head).rows[0];
+        assert_ne!(row.verdict, Verdict::Regressed, "seed {seed}: {row:?}");
+        green += u32::from(row.verdict == Verdict::Pass);
+    }
+    assert!(green >= 4, "{green} of 8");
+}
+
+#[test]
+fn one_stall_of_a_host_is_measured_further_and_then_passes() {
+    let once = |blocks| {
+        let (base, mut head) = stalled(4, blocks, 1.0, [0.0, 0.0]);
+        let Series::Processes(processes) = &mut head.benchmarks[0].metrics[0].series else { unreachable!() };
+        processes[3].samples[2] *= 50.0;
+        judged(&base, &head).rows.swap_remove(0)
+    };
+    assert_eq!((once(12).verdict, once(12).reason), (Verdict::Inconclusive, Reason::Tail));
+    assert_eq!(once(24).verdict, Verdict::Pass);
+}
+
+#[test]
+fn a_head_whose_every_repetition_beats_base_has_improved_however_uneven_it_is() {
     let (base, head) = recorded(11, 12, 24, 0.005, 0.5, 0.4);
     let row = &judged(&base, &head).rows[0];
-    assert_eq!(row.verdict, Verdict::Inconclusive, "{row:?}");
+    assert_eq!((row.verdict, &row.reason), (Verdict::Improved, &Reason::BelowFloor), "{row:?}");
+    // Some of its processes are slower than base.
+    let (base, head) = recorded(11, 12, 24, 0.005, 0.9, 0.4);
+    assert_eq!(judged(&base, &head).rows[0].verdict, Verdict::Inconclusive);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Whatever can be wrong with a benchmark has an outcome of its own, and none of them is a pass.
 
 use benchgate::exit_code::ExitCode;
-use benchgate::gate::{FailOn, Policy, Reason, Waiver};
+use benchgate::gate::{CompareOptions, FailOn, Policy, Reason, Waiver, compare, open_rows};
 use benchgate::model::{
     Artifact, Benchmark, Context, Lint, LintCode, Metric, Outcome, Run, Series, SideName, Stage, Summary,
     Testbed, Unit, Verdict, VerifyCode,
@@ -266,6 +266,39 @@ fn identical_artifacts_pass_unless_their_times_contradict_them() {
     let other = Artifact { execution_sha256: "33".to_owned(), ..artifact.clone() };
     let row = only_row(side(STEADY, &artifact), side(&[300.0; 5], &other));
     assert_eq!(row.verdict, Verdict::Regressed);
+}
+
+/// A session of identical programs in which these blocks of head took twice as long.
+fn identical_session(blocks: usize, slow: impl Fn(usize) -> bool) -> (Run, Run) {
+    let level = |block: usize| 1e5 * (1.0 + 1e-3 * (block % 7) as f64);
+    let of_base: Vec<f64> = (0..blocks).map(level).collect();
+    let of_head: Vec<f64> =
+        (0..blocks).map(|block| level(block) * if slow(block) { 2.0 } else { 1.0 }).collect();
+    let (mut base, mut head) = paired("a", &of_base, &of_head, 0.0001);
+    let artifact =
+        Artifact { vmfb_sha256: "11".to_owned(), execution_sha256: "22".to_owned(), workload: None };
+    (base.artifact, head.artifact) = (Some(artifact.clone()), Some(artifact));
+    (session(vec![base]), session(vec![head]))
+}
+
+#[test]
+fn a_busy_host_makes_own_measurements_of_identical_programs_longer_and_no_error() {
+    let policy = Policy::default();
+    let own = CompareOptions { measured_here: true, ..CompareOptions::default() };
+    let judged_here = |(base, head): &(Run, Run)| compare(base, head, &policy, &own).rows.swap_remove(0);
+    let first = identical_session(1, |_| true);
+    let row = judged_here(&first);
+    assert_eq!(row.verdict, Verdict::Inconclusive, "{row:?}");
+    assert!(row.lints.iter().any(|lint| lint.code == LintCode::Disturbed), "{row:?}");
+    assert_eq!(open_rows(&first.0, &first.1, &policy).next_blocks, Some(12));
+    let row = judged_here(&identical_session(12, |block| block == 0));
+    assert_eq!((row.verdict, row.reason), (Verdict::Pass, Reason::Identical));
+    // Something else ran than the hashes say.
+    let row = judged_here(&identical_session(24, |_| true));
+    assert_eq!((row.verdict, row.reason), (Verdict::Regressed, Reason::BeyondFloor));
+    // A file may have been edited.
+    let (base, head) = first;
+    assert_eq!(judged(&base, &head).rows[0].verdict, Verdict::Error);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Where a token can be read while a pull request's code runs.
+//! Where a token, or the path of a file that the runner obeys, can be read while a pull request's code runs.
 
 use std::process::{Command, Stdio};
 
@@ -8,13 +8,16 @@ use crate::suite::Suite;
 const SEARCH: &str = "grep -l -s -a -e SECRET /proc/[0-9]*/environ";
 
 #[test]
-fn no_environment_shows_a_token_while_a_tool_runs_not_even_to_root() {
+fn no_environment_shows_a_token_or_a_file_of_the_runner_while_a_tool_runs_not_even_to_root() {
     for (variable, secret) in [
         ("GITHUB_TOKEN", "ghs_OneSecretOfThisTest"),
         ("BENCHGATE_TOKEN", "ghs_AnotherOfThisTest"),
         ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "eyJ_AThirdOfThisTest"),
         ("AWS_SECRET_ACCESS_KEY", "aws_AFourthOfThisTest"),
         ("AZURE_STORAGE_ACCOUNT_KEY", "azure_AFifthOfThisTest"),
+        ("GITHUB_ENV", "/no/such/folder/env_OfThisTest"),
+        ("GITHUB_OUTPUT", "/no/such/folder/output_OfThisTest"),
+        ("GITHUB_PATH", "/no/such/folder/path_OfThisTest"),
     ] {
         let suite = Suite::new().model("a", &[]).base("").write();
         let found = suite.world.locks().join("found");

@@ -212,6 +212,19 @@ fn a_hundred_thousand_rows_of_one_name_take_no_more_than_a_moment() {
     assert_eq!(run.benchmarks.len(), 1);
 }
 
+#[test]
+fn values_that_would_take_many_times_their_size_in_memory_are_refused() {
+    let hyperfine = |times: usize| {
+        let times = "1,".repeat(times);
+        format!(r#"{{"results": [{{"command": "a", "mean": 1, "times": [{}1]}}]}}"#, times)
+    };
+    let read = |text: &str| ingest::read(text.as_bytes(), Format::HyperfineJson, "hostile");
+    assert!(read(&hyperfine(1_000)).is_ok());
+    for text in [hyperfine(1 << 18), hyperfine(9 << 20)] {
+        assert!(matches!(read(&text), Err(IngestError::Malformed { .. })), "{} bytes", text.len());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -213,6 +213,12 @@ const SPOILED: &[(&str, Spoil)] = &[
             json!([{"index": 0, "code": "PASS"}, {"index": 1, "code": "PASS"}]);
     }),
     ("head's unit is unknown", |run| run["metrics"][0]["unit"] = json!("fortnights")),
+    ("head stalls in one repetition of fifty", |run| {
+        resample(run, 1, |at, v| json!(if at % 50 == 7 { 50.0 * v } else { v }));
+    }),
+    ("head stalls three times, and its typical time is 2 % better", |run| {
+        resample(run, 1, |at, v| json!(if at % 64 == 7 { 20.0 * v } else { 0.98 * v }));
+    }),
     ("identical programs are ten times apart", |run| {
         let copy = first(run, 0)["artifact"].clone();
         first(run, 1)["artifact"] = copy;
@@ -297,6 +303,15 @@ fn an_honest_session_passes() {
 }
 
 #[test]
+fn a_host_that_stalls_both_sides_passes() {
+    let mut run = session(0.0);
+    for side in 0..2 {
+        resample(&mut run, side, |at, v| json!(if at % 50 == 7 + side { 50.0 * v } else { v }));
+    }
+    compared(&run).expect_code(0);
+}
+
+#[test]
 fn no_session_that_lost_or_contradicts_something_is_green() {
     let mut greens = Greens::default();
     for (case, spoil) in SPOILED {
@@ -304,7 +319,7 @@ fn no_session_that_lost_or_contradicts_something_is_green() {
         spoil(&mut run);
         greens.check(case, &compared(&run));
     }
-    greens.none(38);
+    greens.none(40);
 }
 
 #[test]
