@@ -183,6 +183,9 @@ lint_codes! {
     CacheDiscarded "cache-discarded" Note,
         "A cached file no longer had the content it was stored with, and was made again.",
         "Check the disk if it happens again.";
+    Unobserved "unobserved" Note,
+        "The files that the tools opened could not be observed, so sides that look identical are measured like any other.",
+        "Allow seccomp notifications in the container (Docker's default profile does); they need Linux 5.5 on x86-64 or AArch64.";
     Unverified "unverified" Note,
         "The outputs of this benchmark were not checked against a reference.",
         "Give the model `expected` outputs, or let the exporter write them.";

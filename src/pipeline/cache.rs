@@ -65,6 +65,12 @@ impl KeyBuilder {
     }
 }
 
+/// A key that nothing finds again, for what can't be known by its content. `staged` is a folder of its own.
+pub(super) fn once(key: &str, staged: &Path) -> String {
+    let once = KeyBuilder::new("once").text("key", key).text("folder", &staged.to_string_lossy());
+    once.text("at", &jiff::Timestamp::now().to_string()).finish()
+}
+
 pub(super) fn file_sha256(path: &Path) -> Result<String, PipelineError> {
     files::sha256_of(path).map_err(PipelineError::io("read", path))
 }
@@ -106,6 +112,18 @@ impl Digests {
 
     pub(super) async fn sha256(&self, path: &Path) -> Result<String, PipelineError> {
         Ok(self.hashed(path).await?.sha256)
+    }
+
+    /// The digest of a file that a tool may have read; `None` where nothing can be read there.
+    pub(super) async fn readable(&self, path: &Path) -> Option<String> {
+        if !path.is_file() {
+            return None;
+        }
+        match self.sha256(path).await {
+            Ok(sha256) => Some(sha256),
+            // What benchgate can't read, a tool that it starts can't read either.
+            Err(_) => None,
+        }
     }
 
     /// The stamp that a file had when it was hashed: with another one, it may no longer be what its digest says.
@@ -219,20 +237,10 @@ impl Cache {
         cache
     }
 
-    /// The entry of this key, or what `make` leaves in the folder that it is given. Two sides never make the same
-    /// thing twice, and what failed once is not tried again.
+    /// The entry that `find` says holds now, or what `make` leaves in the folder that it is given. A request may have
+    /// several entries. Two sides never make the same thing twice, and what failed once for an `attempt` is not tried
+    /// again.
     pub(super) async fn keep<M: Serialize + DeserializeOwned + Send + 'static>(
-        &self,
-        kind: &'static str,
-        key: &str,
-        make: impl AsyncFnOnce(&Path) -> Staged<Made<M>>,
-    ) -> Staged<CacheEntry<M>> {
-        self.keep_found(kind, key, key, async || Ok(Some(key.to_owned())), make).await
-    }
-
-    /// [`Cache::keep`] for what has several entries under one request: `find` says which of them holds now, and a
-    /// failure is remembered for `attempt`.
-    pub(super) async fn keep_found<M: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         kind: &'static str,
         request: &str,
@@ -395,6 +403,10 @@ pub(super) fn package_digest(kind: &str, files: &[(&str, &str)]) -> String {
 mod tests {
     use super::*;
 
+    async fn known() -> Result<Option<String>, PipelineError> {
+        Ok(Some(KEY.to_owned()))
+    }
+
     fn entry_with(cache: &Cache, key: &str, content: &str) -> CacheEntry<serde_json::Value> {
         let staged = cache.stage().unwrap();
         fs::write(staged.path().join("a.txt"), content).unwrap();
@@ -500,12 +512,12 @@ mod tests {
         let cache = Cache::open(folder.path());
         let failure = StageFailure { took: Some(Duration::from_secs(9)), ..StageFailure::unsupported("why") };
         let fail = async |_: &Path| Err::<Made<()>, _>(failure.clone().into());
-        assert!(cache.keep("thing", KEY, fail).await.is_err());
-        let again = cache.keep::<()>("thing", KEY, async |_: &Path| panic!("made again")).await;
+        assert!(cache.keep("thing", KEY, KEY, known, fail).await.is_err());
+        let again = cache.keep::<()>("thing", KEY, KEY, known, async |_: &Path| panic!("made again")).await;
         let Err(StageError::Benchmark(again)) = again else { panic!("{again:?}") };
         assert_eq!((again.why.as_str(), again.unsupported, again.took), ("why", true, Some(Duration::ZERO)));
         let other = async |_: &Path| Ok(Made { key: KEY.to_owned(), files: Vec::new(), meta: () });
-        assert!(!cache.keep("another thing", KEY, other).await.unwrap().cached);
+        assert!(!cache.keep("another thing", KEY, KEY, known, other).await.unwrap().cached);
     }
 
     #[tokio::test]
@@ -517,9 +529,9 @@ mod tests {
             fs::write(staged.join("b.txt"), "new").unwrap();
             Ok(Made { key: KEY.to_owned(), files: vec!["b.txt".to_owned()], meta: 7_u64 })
         };
-        let entry = cache.keep("thing", KEY, make).await.unwrap();
+        let entry = cache.keep("thing", KEY, KEY, known, make).await.unwrap();
         assert_eq!((entry.meta, entry.cached, entry.damaged.is_some()), (7, false, true));
-        assert!(cache.keep("thing", KEY, make).await.unwrap().cached);
+        assert!(cache.keep("thing", KEY, KEY, known, make).await.unwrap().cached);
     }
 
     #[test]

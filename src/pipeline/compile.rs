@@ -8,19 +8,21 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::model::Stage;
-use crate::process::{Command, Exit, Finished};
+use crate::process::{Command, Exit, Finished, Opened};
 use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::{self, CompileSpec};
-use super::cache::{CacheEntry, KeyBuilder, Made};
+use super::cache::{CacheEntry, KeyBuilder, Made, once};
 use super::diagnostics;
 use super::flags::Named;
 use super::host::Host;
 use super::slots::Priority;
 use super::stage::{Compiled, StageFailure, StageReport, Staged};
+use super::trace::{TracePlace, clean};
 
 const KIND: &str = "compile";
+const TRACES: &str = "compile-trace";
 const MODULE: &str = "module.vmfb";
 const LOG: &str = "compile.log";
 const STATISTICS: &str = "statistics.json";
@@ -46,19 +48,18 @@ pub(super) struct CompileJob<'a> {
     pub(super) timeout: Duration,
 }
 
-/// The digest of everything that decides the module: compiler, source, flags, the content of files
-/// that flags and the source name, and the processor where a flag says `host`.
-async fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
+/// The digest of everything about a compilation that is known before it: compiler, source, flags, and the processor
+/// where a flag says `host`. The files that the compiler opens are in its trace.
+fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
     let named = Named::find(&job.spec.flags, job.folder).map_err(StageFailure::new)?;
-    let mut key = KeyBuilder::new("compile/2")
+    let mut key = KeyBuilder::new("compile/3")
         .text("tools", &job.tools.digest)
+        .text("installed in", &job.tools.root.to_string_lossy())
         .text("source", job.source_sha256)
         .list("flag", job.spec.flags());
     if named.asks_for_host() {
         key = key.text("testbed", &host.testbed.id);
     }
-    key = named.add_to(key, &host.digests).await?;
-    key = Named::in_source(job.source, job.folder)?.add_to(key, &host.digests).await?;
     Ok(key.finish())
 }
 
@@ -75,19 +76,31 @@ pub(super) fn urgency(job: &CompileJob<'_>) -> Priority {
 
 /// Compiles, or finds what an earlier run compiled.
 pub(super) async fn compile(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<Compiled> {
-    let key = key(host, job).await?;
+    let key = key(host, job)?;
     let started = Instant::now();
-    let entry = host.cache.keep(KIND, &key, async |staged| make(host, job, &key, staged).await).await?;
+    // What one side can't compile, the other may: the files that it opens can differ.
+    let attempt = KeyBuilder::new("attempt").text("key", &key).text("folder", &job.folder.to_string_lossy());
+    let place = TracePlace::of_program(job.folder, &job.tools.root);
+    let find = async || Ok(host.sources.entry(&host.cache, (TRACES, &key), &place, &host.digests).await);
+    let make = async |staged: &Path| make(host, job, &key, &place, staged).await;
+    let entry = host.cache.keep(KIND, &key, &attempt.finish(), find, make).await?;
     Ok(read(entry, started.elapsed()))
 }
 
-async fn make(host: &Host<'_>, job: &CompileJob<'_>, key: &str, staged: &Path) -> Staged<Made<CompileMeta>> {
+async fn make(
+    host: &Host<'_>,
+    job: &CompileJob<'_>,
+    key: &str,
+    place: &TracePlace,
+    staged: &Path,
+) -> Staged<Made<CompileMeta>> {
     let _slot = host.slot(urgency(job)).await?;
     let [module, log, statistics] = [MODULE, LOG, STATISTICS].map(|name| staged.join(name));
     let command = Command::new(&job.tools.iree_compile, job.timeout)
         .args(argv::compile(&job.spec, job.source, &module, &statistics))
         .cwd(job.folder)
-        .log(&log);
+        .log(&log)
+        .observed();
     let finished = host.run(&command).await?;
     if finished.exit != Exit::Success {
         let log = host.keep_log(&log, "compile", key)?;
@@ -101,7 +114,7 @@ async fn make(host: &Host<'_>, job: &CompileJob<'_>, key: &str, staged: &Path) -
     let vmfb_bytes = fs::metadata(&module).map_err(PipelineError::io("read", &module))?.len();
     let names = [MODULE, LOG].into_iter().chain(statistics.exists().then_some(STATISTICS));
     Ok(Made {
-        key: key.to_owned(),
+        key: traced(host, job, (key, place), &finished, staged).await?,
         files: names.map(str::to_owned).collect(),
         meta: CompileMeta {
             seconds: finished.wall.as_secs_f64(),
@@ -110,6 +123,28 @@ async fn make(host: &Host<'_>, job: &CompileJob<'_>, key: &str, staged: &Path) -
             dispatch_count: fs::read(&statistics).ok().as_deref().and_then(dispatch_count),
         },
     })
+}
+
+/// The key of an entry: that of its request with what the compiler opened. A compilation that can't be observed is
+/// stored for this run alone.
+async fn traced(
+    host: &Host<'_>,
+    job: &CompileJob<'_>,
+    (key, place): (&str, &TracePlace),
+    finished: &Finished,
+    staged: &Path,
+) -> Result<String, PipelineError> {
+    let Some(Opened { read, listed }) = &finished.opened else {
+        host.note_unobserved();
+        return Ok(once(key, staged));
+    };
+    // The source is in the request, by content. What is in the staged folder is the compiler's own.
+    let [source, own] = [job.source, staged].map(clean);
+    let is_input = |path: &&PathBuf| **path != source && !path.starts_with(&own);
+    let [read, listed] = [read, listed].map(|paths| paths.iter().filter(is_input));
+    let trace = host.sources.record(read, listed, place, &host.digests).await;
+    trace.keep(&host.cache, TRACES, key)?;
+    Ok(trace.entry_key(key))
 }
 
 /// A cached module's compiler ran another day: what it took is not what this run took.
@@ -236,6 +271,7 @@ mod tests {
             stderr_tail: stderr.to_owned(),
             leftovers: 0,
             memory_ran_out: false,
+            opened: None,
         };
         let why = failure(&finished, None).why;
         assert!(why.ends_with("INVALID_ARGUMENT; expected 2 arguments but passed 1"), "{why}");

@@ -17,17 +17,18 @@ use crate::toolchain::Environment;
 
 use super::PipelineError;
 use super::argv::InputArg;
-use super::cache::{CacheEntry, KeyBuilder, Made};
+use super::cache::{CacheEntry, KeyBuilder, Made, once};
 use super::divergence::add_inputs;
 use super::host::Host;
 use super::interpreters::{ExporterSource, Exporters, crashed};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{PreparedSource, StageFailure, StageReport, Staged};
-use super::trace::Heard;
+use super::trace::{Heard, TracePlace, clean};
 use super::tree;
 
 const KIND: &str = "export";
+const TRACES: &str = "export-trace";
 
 /// The interpreter's last line about a model.
 #[derive(Debug, Deserialize)]
@@ -180,9 +181,12 @@ pub(super) async fn export(host: &Host<'_>, job: ExportJob<'_>) -> Staged<Prepar
         .text("key", &key)
         .text("sources", &job.sources().to_string_lossy())
         .finish();
-    let find = async || host.sources.entry(&host.cache, &key, job.sources(), &host.digests).await;
+    let find = async || {
+        let place = TracePlace::of_sources(job.sources());
+        Ok(host.sources.entry(&host.cache, (TRACES, &key), &place, &host.digests).await)
+    };
     let make = async |staged: &Path| make(host, job, &key, staged).await;
-    Ok(source(host.cache.keep_found(KIND, &key, &attempt, find, make).await?))
+    Ok(source(host.cache.keep(KIND, &key, &attempt, find, make).await?))
 }
 
 async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> Staged<Made<ExportMeta>> {
@@ -240,12 +244,15 @@ async fn traced(
         Err(why) => {
             let text = format!("{}: exported again in every run, because {why}", job.planned.name());
             host.progress.on(Event::Note(&text));
-            let once = KeyBuilder::new("once").text("key", key).text("folder", &staged.to_string_lossy());
-            return Ok(once.text("at", &jiff::Timestamp::now().to_string()).finish());
+            return Ok(once(key, staged));
         }
     };
-    let trace = host.sources.record(heard, job.sources(), &host.digests).await?;
-    trace.keep(&host.cache, key)?;
+    let place = TracePlace::of_sources(job.sources());
+    // Those in the sources are in the key.
+    let sources = clean(job.sources());
+    let listed = heard.listed.iter().filter(|path| !path.starts_with(&sources));
+    let trace = host.sources.record(heard.read.iter(), listed, &place, &host.digests).await;
+    trace.keep(&host.cache, TRACES, key)?;
     Ok(trace.entry_key(key))
 }
 

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use crate::config;
@@ -116,31 +115,6 @@ impl Named {
             }
         }
         named
-    }
-
-    /// The files that a program of MLIR names: objects that its executables are linked with. Bytecode keeps that
-    /// attribute as text.
-    pub(super) fn in_source(source: &Path, folder: &Path) -> Result<Self, PipelineError> {
-        const ATTRIBUTE: &str = "hal.executable.object";
-        let mut named = Self::default();
-        let file = fs::File::open(source).map_err(PipelineError::io("open", source))?;
-        let mut reader = BufReader::new(file);
-        let mut line = Vec::new();
-        let mut has_objects = false;
-        while reader.read_until(b'\n', &mut line).map_err(PipelineError::io("read", source))? > 0 {
-            let text = String::from_utf8_lossy(&line);
-            // An alias may be defined on one line and its path written on the next.
-            has_objects |= text.contains(ATTRIBUTE);
-            if has_objects {
-                for (name, path) in text.split('"').map(|name| (name, folder.join(name))) {
-                    if !name.is_empty() && path.is_file() {
-                        named.files.insert(name.to_owned(), path);
-                    }
-                }
-            }
-            line.clear();
-        }
-        Ok(named)
     }
 
     /// Adds names and contents to a key.
@@ -463,14 +437,6 @@ mod tests {
         ] {
             assert_eq!(found(&[flag], &[("unrelated", "")]), Ok(Vec::new()), "{flag}");
         }
-    }
-
-    #[test]
-    fn a_program_that_links_an_object_names_it() {
-        let text = "// dense<\"x\">\n#o = #hal.executable.object<{\n  path = \"k.o\"}>\n";
-        let folder = folder(&[("a.mlir", text), ("k.o", ""), ("x", "")]);
-        let named = Named::in_source(&folder.path().join("a.mlir"), folder.path()).unwrap();
-        assert_eq!(named.files.into_keys().collect::<Vec<_>>(), ["k.o"]);
     }
 
     #[test]

@@ -3,22 +3,26 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use crate::device::{self, Choice, Gpus, Watched};
 use crate::files::Scratch;
-use crate::model::{DeviceKind, Progress, Testbed};
-use crate::process::{Cancel, Command, Exit, Finished};
+use crate::model::{DeviceKind, Event, Progress, Testbed};
+use crate::process::{Cancel, Command, Exit, Finished, Opened};
 
 use super::PipelineError;
 use super::cache::{Cache, Digests};
 use super::devices;
+use super::loaded::ToolStart;
 use super::memo::Memo;
 use super::slots::{Priority, SlotTurn, Slots};
 use super::trace::Sources;
 
 /// A disk with less room than this is full.
 const FULL_DISK_BYTES: u64 = 1 << 20;
+
+const UNOBSERVED: &str = "the files that tools open can't be observed here (the kernel or the container allows no \
+     seccomp notification): models are compiled again in every run, and no benchmark counts as identical";
 
 /// What every stage needs.
 pub(super) struct Host<'a> {
@@ -32,8 +36,12 @@ pub(super) struct Host<'a> {
     pub(super) digests: Digests,
     /// The sides' sources, by content.
     pub(super) sources: Sources,
+    /// Done once it was said that files can't be observed.
+    pub(super) unobserved: Once,
     /// What the runtime answered when it was asked for devices, by tool, driver and environment.
     pub(super) listed_devices: Memo<(PathBuf, String, BTreeMap<String, String>), Arc<Finished>>,
+    /// What a start of a runtime tool opened.
+    pub(super) loaded: Memo<ToolStart, Option<Arc<Opened>>>,
     /// Where the IR of every phase goes, where it is asked for.
     pub(super) ir: Option<PathBuf>,
     /// Where copies of the compiled modules go.
@@ -55,6 +63,13 @@ impl Host<'_> {
     pub(super) async fn run(&self, command: &Command) -> Result<Finished, PipelineError> {
         let finished = crate::process::run(command, self.cancel).await?;
         if finished.exit == Exit::Interrupted { Err(PipelineError::Interrupted) } else { Ok(finished) }
+    }
+
+    /// Says once a run that files can't be observed.
+    pub(super) fn note_unobserved(&self) {
+        self.unobserved.call_once(|| {
+            self.progress.on(Event::Warning(UNOBSERVED));
+        });
     }
 
     /// A folder that ends with its holder.
@@ -122,7 +137,9 @@ impl<'a> Host<'a> {
             slots: Slots::new(1),
             digests: Digests::new(cancel),
             sources: Sources::without(own),
+            unobserved: Once::new(),
             listed_devices: Memo::default(),
+            loaded: Memo::default(),
             ir: None,
             modules: None,
             logs: folder.join("logs"),

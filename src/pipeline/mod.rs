@@ -24,6 +24,7 @@ mod host;
 mod interpreters;
 mod ir;
 mod journal;
+mod loaded;
 mod measure;
 mod memo;
 mod plan;

@@ -11,6 +11,7 @@ use crate::toolchain::{Environment, Installed};
 
 use super::argv::{CompileSpec, Execution};
 use super::cache::KeyBuilder;
+use super::candidates::Measurable;
 use super::compile::{self, CompileJob};
 use super::divergence::{add_inputs, add_tensors};
 use super::export::{self, ExportJob};
@@ -21,7 +22,7 @@ use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
-use super::{PipelineError, ir};
+use super::{PipelineError, ir, loaded};
 
 /// Export and compile: all that needs Python or a compiler.
 pub(super) async fn build<'a>(
@@ -128,6 +129,23 @@ pub(super) async fn check<'a>(
     if verified.verification.code == VerifyCode::VerifierSkipped && !source.expected.is_empty() {
         let why = verified.verification.why.clone().unwrap_or_default();
         prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
+    }
+    let ready = Measurable {
+        execution: &execution,
+        tools,
+        env: &planned.target.env,
+        folder: planned.side.side.sources.as_path(),
+    };
+    let loaded = loaded::digest(host, &ready, verified.opened.as_ref()).await?;
+    if loaded.is_none() {
+        let why = "the files that the runtime opened could not be observed";
+        prepared.lints.push(Lint::new(LintCode::Unobserved, why));
+    }
+    if let Some(artifact) = &mut prepared.artifact {
+        // What is not known of a side is not the same on the other.
+        let loaded = loaded.as_deref().unwrap_or(planned.side.name.as_str());
+        let key = KeyBuilder::new("execution/5").text("given", &artifact.execution_sha256);
+        artifact.execution_sha256 = key.text("loaded", loaded).finish();
     }
     prepared.peak_device_memory = verified.peak_device_memory;
     prepared.verification = Some(verified.verification);

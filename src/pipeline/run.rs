@@ -402,7 +402,9 @@ impl<'a> PreparedRun<'a> {
                     .chain(&options.keep_modules)
                     .cloned(),
             ),
+            unobserved: std::sync::Once::new(),
             listed_devices: Memo::default(),
+            loaded: Memo::default(),
             ir: options.dump_ir.then(|| options.work.join("ir")),
             modules: options.keep_modules.clone(),
             logs: options.work.join("logs"),

@@ -171,6 +171,7 @@ mod tests {
             stderr_tail: stderr.to_owned(),
             leftovers: 0,
             memory_ran_out: false,
+            opened: None,
         }
     }
 

@@ -1,8 +1,8 @@
-//! What an export read, as its interpreter heard it, and whether that is still as it was.
+//! What an export or a compilation read, and whether that is still as it was.
 //!
-//! The key of an export has the whole tree of its side's sources, because native code opens files unheard. What
-//! lies outside the tree (modules of a parent folder, data elsewhere) is only known once it was read. So a key has
-//! an entry for each state of those files, and a list of what decides which one.
+//! Which files decide a result is only known once they were read. So a key has an entry for each state of those
+//! files, and a list of what decides which one. The compiler is observed by the kernel. An export is heard by its
+//! interpreter, and its key has the whole tree of its side's sources, because native code opens files unheard.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,8 +15,6 @@ use super::stage::{StageFailure, Staged};
 use super::tree;
 use serde::{Deserialize, Serialize};
 
-const KIND: &str = "export-trace";
-
 /// Endings of what benchgate and its tools write next to a configuration. Only Python code reads them, and that
 /// is heard; with them in the key, every run would change it.
 const HEARD: [&str; 7] = ["csv", "html", "jsonl", "log", "md", "svg", "xml"];
@@ -24,14 +22,62 @@ const HEARD: [&str; 7] = ["csv", "html", "jsonl", "log", "md", "svg", "xml"];
 /// What an exporter's answer says.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Heard {
-    read: Vec<PathBuf>,
-    listed: Vec<PathBuf>,
+    pub(super) read: Vec<PathBuf>,
+    pub(super) listed: Vec<PathBuf>,
     /// What the model did that no list of files describes.
     pub(super) opaque: Option<String>,
 }
 
-/// Names and contents. Names are relative to the sources, also where they lead out of them: a file next to the
-/// base's checkout is not the one next to the head's.
+/// Where the names of a trace begin.
+#[derive(Debug, Clone)]
+pub(super) struct TracePlace {
+    /// The sources, as they are called and where links lead.
+    folders: [PathBuf; 2],
+    /// A folder that the request names, where there is one.
+    tools: Option<PathBuf>,
+}
+
+/// Folders that are the same for every checkout on a machine.
+const SYSTEM: [&str; 8] = ["/bin", "/etc", "/lib", "/lib64", "/nix", "/opt", "/sbin", "/usr"];
+
+impl TracePlace {
+    /// Of an interpreter, which says what it read by names that begin at the sources.
+    pub(super) fn of_sources(sources: &Path) -> Self {
+        let folder = clean(sources);
+        Self { folders: [folder.clone(), folder], tools: None }
+    }
+
+    /// Of a program below `tools`, which is started in the folder of the sources.
+    pub(super) fn of_program(sources: &Path, tools: &Path) -> Self {
+        let folder = clean(sources);
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        Self { folders: [folder, real], tools: Some(clean(tools)) }
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folders[0]
+    }
+
+    /// The names of a file. One next to the base's checkout is not the one next to the head's, so names are relative to
+    /// the sources, also where they lead out of them. A program opens some files wherever it is started, and others by
+    /// way of that folder; where both are possible, neither may have changed.
+    fn names(&self, path: &Path) -> Vec<String> {
+        let [folder, real] = &self.folders;
+        let absolute = || path.to_string_lossy().into_owned();
+        let Some(tools) = &self.tools else { return vec![relative(path, folder)] };
+        if let Some(inside) = self.folders.iter().find_map(|folder| path.strip_prefix(folder).ok()) {
+            return vec![inside.to_string_lossy().into_owned()];
+        }
+        let system = SYSTEM.iter().any(|root| path.starts_with(root) && !real.starts_with(root));
+        if system || path.starts_with(tools) {
+            vec![absolute()]
+        } else {
+            vec![absolute(), relative(path, real)]
+        }
+    }
+}
+
+/// Names and contents, by the rules of a [`TracePlace`].
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Trace {
     /// Digest by name; `None` for what was looked for and not found.
@@ -79,34 +125,34 @@ impl Sources {
         self.own.iter().any(|own| path.starts_with(own))
     }
 
-    /// The present state of what was heard.
+    /// The present state of files that were read and folders that were listed.
     pub(super) async fn record(
         &self,
-        heard: &Heard,
-        folder: &Path,
+        read: impl Iterator<Item = &PathBuf>,
+        listed: impl Iterator<Item = &PathBuf>,
+        place: &TracePlace,
         digests: &Digests,
-    ) -> Result<Trace, PipelineError> {
-        let folder = clean(folder);
+    ) -> Trace {
         let mut trace = Trace { files: BTreeMap::new(), folders: BTreeMap::new() };
-        for path in &heard.read {
-            let name = relative(path, &folder);
-            trace.files.insert(name.clone(), content(&folder.join(name), digests).await?);
+        for name in read.flat_map(|path| place.names(path)) {
+            let now = digests.readable(&place.folder().join(&name)).await;
+            trace.files.insert(name, now);
         }
-        for path in heard.listed.iter().filter(|path| !path.starts_with(&folder)) {
-            let name = relative(path, &folder);
-            trace.folders.insert(name.clone(), self.listing(&folder.join(name)));
+        for name in listed.flat_map(|path| place.names(path)) {
+            let now = self.listing(&place.folder().join(&name));
+            trace.folders.insert(name, now);
         }
-        Ok(trace)
+        trace
     }
 
     /// Whether everything is as it was.
-    async fn holds(&self, trace: &Trace, folder: &Path, digests: &Digests) -> Result<bool, PipelineError> {
+    async fn holds(&self, trace: &Trace, folder: &Path, digests: &Digests) -> bool {
         for (name, then) in &trace.files {
-            if content(&folder.join(name), digests).await? != *then {
-                return Ok(false);
+            if digests.readable(&folder.join(name)).await != *then {
+                return false;
             }
         }
-        Ok(trace.folders.iter().all(|(name, then)| self.listing(&folder.join(name)) == *then))
+        trace.folders.iter().all(|(name, then)| self.listing(&folder.join(name)) == *then)
     }
 
     fn listing(&self, folder: &Path) -> Option<String> {
@@ -124,22 +170,21 @@ impl Sources {
     pub(super) async fn entry(
         &self,
         cache: &Cache,
-        key: &str,
-        folder: &Path,
+        (kind, key): (&str, &str),
+        place: &TracePlace,
         digests: &Digests,
-    ) -> Result<Option<String>, PipelineError> {
-        let index = cache.folder(KIND, key);
-        let Ok(items) = fs::read_dir(&index) else { return Ok(None) };
-        let folder = clean(folder);
+    ) -> Option<String> {
+        let index = cache.folder(kind, key);
+        let items = fs::read_dir(&index).ok()?;
         for path in items.filter_map(Result::ok).map(|item| item.path()) {
             // One that can't be read is one that is not there.
             let read = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Trace>(&bytes).ok());
             let Some(trace) = read else { continue };
-            if self.holds(&trace, &folder, digests).await? {
-                return Ok(Some(trace.entry_key(key)));
+            if self.holds(&trace, place.folder(), digests).await {
+                return Some(trace.entry_key(key));
             }
         }
-        Ok(None)
+        None
     }
 }
 
@@ -157,8 +202,8 @@ impl Trace {
     }
 
     /// Adds this to the states of `key` that have an entry.
-    pub(super) fn keep(&self, cache: &Cache, key: &str) -> Result<(), PipelineError> {
-        let folder = cache.folder(KIND, key);
+    pub(super) fn keep(&self, cache: &Cache, kind: &str, key: &str) -> Result<(), PipelineError> {
+        let folder = cache.folder(kind, key);
         fs::create_dir_all(&folder).map_err(PipelineError::io("create", &folder))?;
         write_json(&folder.join(format!("{}.json", self.entry_key(key))), self)
     }
@@ -174,12 +219,8 @@ fn is_heard(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|ending| HEARD.iter().any(|heard| ending == *heard))
 }
 
-async fn content(path: &Path, digests: &Digests) -> Result<Option<String>, PipelineError> {
-    if path.is_file() { digests.sha256(path).await.map(Some) } else { Ok(None) }
-}
-
 /// Absolute, without `.` and `..`, as Python's `abspath` writes it.
-fn clean(path: &Path) -> PathBuf {
+pub(super) fn clean(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut clean = PathBuf::new();
     for part in absolute.components() {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::model::{Stage, Verification, VerifyCode};
 use crate::numerics::{self, TensorFile, lacks_npy};
-use crate::process::{Command, Exit, Finished};
+use crate::process::{Command, Exit, Finished, Opened};
 use crate::record::StageStatus;
 use crate::toolchain::Installed;
 
@@ -36,6 +36,8 @@ pub(super) struct VerifiedModule {
     report: StageReport,
     /// Of the one call that was verified.
     pub(super) peak_device_memory: Option<u64>,
+    /// The files that this call opened, where they could be seen.
+    pub(super) opened: Option<Opened>,
     /// What it computed, where head's is to be compared with base's.
     pub(super) outputs: Option<Outputs>,
 }
@@ -70,8 +72,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     };
     let _slot = host.slot(Priority::Now).await?;
     let started = Instant::now();
-    let call = command(&outputs);
-    let finished = host.run(&call).await?;
+    let finished = host.run(&command(&outputs).observed()).await?;
     let said = diagnostics::despite_success(&finished, &log)?;
     if finished.exit != Exit::Success || said.is_some() {
         host.fail_on_full_disk(&finished, folder.path())?;
@@ -119,6 +120,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         verification,
         report: StageReport { peak_memory_bytes: finished.peak_memory_bytes, ..report },
         peak_device_memory: super::statistics::peak_device_memory(&finished.stderr_tail),
+        opened: finished.opened,
         outputs: kept,
     })
 }

@@ -1,5 +1,6 @@
 //! benchgate's side of a running tool: pipes, orders to the supervisor, and waiting until the tool is gone.
 
+use std::fs::File;
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -17,9 +18,10 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use super::cgroup::Cgroup;
 use super::init;
 use super::memory::out_of_memory_kills;
+use super::observe;
 use super::plan::{CgroupPlan, SupervisorPlan};
 use super::supervisor::{self, KILL, Report, TERMINATE};
-use super::{Command, Exit, ProcessError};
+use super::{Command, Exit, Opened, ProcessError};
 
 /// A running tool. Dropping it kills the tool with everything it started, and waits for their end.
 pub(super) struct Child {
@@ -28,6 +30,8 @@ pub(super) struct Child {
     control: Option<PipeWriter>,
     report: Option<ChildStdout>,
     cgroup: Option<Cgroup>,
+    /// Where the supervisor leaves what it saw.
+    opened: Option<File>,
     /// Number of out-of-memory kills before the start.
     kills_before: Option<u64>,
     pub(super) stdin: Option<ChildStdin>,
@@ -89,6 +93,7 @@ impl Child {
             control: Some(started.control),
             report: None,
             cgroup: started.cgroup,
+            opened: started.opened,
             kills_before: started.kills_before,
             stdin: None,
             stdout: None,
@@ -128,6 +133,11 @@ impl Child {
             drop(control.write_all(&[order]));
         }
         wake(&self.supervisor);
+    }
+
+    /// What the tool opened, once it has ended.
+    pub(super) fn opened(&mut self) -> Option<Opened> {
+        self.opened.take().and_then(observe::read_list)
     }
 
     /// Whether the kernel has killed a process because of low memory since the tool was started.
@@ -182,6 +192,7 @@ struct Started {
     control: PipeWriter,
     report: io::PipeReader,
     cgroup: Option<Cgroup>,
+    opened: Option<File>,
     kills_before: Option<u64>,
 }
 
@@ -190,10 +201,13 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
     let kills_before = out_of_memory_kills();
     let (control_end, control) = io::pipe()?;
     let (mut report, report_end) = io::pipe()?;
+    // Without room for it, the tool runs unobserved.
+    let opened = command.observed.then(|| observe::shared_list().ok()).flatten();
     let plan = SupervisorPlan {
         control: control_end.as_raw_fd(),
         report: report_end.as_raw_fd(),
         cgroup: cgroup.as_ref().map(cgroup_plan),
+        opened: opened.as_ref().map(AsRawFd::as_raw_fd),
         cpus: command.cpus.clone(),
         env: command.environment(std::env::vars_os()),
         program: command.program.clone(),
@@ -231,7 +245,7 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
     let mut answer = [0; size_of::<i32>()];
     let failed = match report.read_exact(&mut answer).map(|()| i32::from_ne_bytes(answer)) {
         Ok(supervisor::STARTED) => {
-            return Ok(Started { supervisor, control, report, cgroup, kills_before });
+            return Ok(Started { supervisor, control, report, cgroup, opened, kills_before });
         }
         Ok(number) => io::Error::from_raw_os_error(number),
         Err(_) => io::Error::other("its supervisor ended before it could start it"),

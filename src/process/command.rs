@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use super::Opened;
+
 /// Variables a tool inherits. Everything else is dropped: tokens and the `GITHUB_*` files through which
 /// a step speaks to its runner must not reach code that a pull request brought along. Whole names only: a
 /// prefix such as `SSL_` also matches `SSL_CLIENT_KEY_PASSWORD`.
@@ -57,6 +59,8 @@ pub struct Command {
     pub capture_stdout: bool,
     /// The processors it may run on.
     pub cpus: Option<Vec<usize>>,
+    /// Note which files it opens. It slows each such call down, so never for what is timed.
+    pub observed: bool,
 }
 
 impl Command {
@@ -71,6 +75,7 @@ impl Command {
             log: None,
             capture_stdout: false,
             cpus: None,
+            observed: false,
         }
     }
 
@@ -119,6 +124,12 @@ impl Command {
     #[must_use]
     pub fn cpus(mut self, cpus: Option<Vec<usize>>) -> Self {
         self.cpus = cpus;
+        self
+    }
+
+    #[must_use]
+    pub const fn observed(mut self) -> Self {
+        self.observed = true;
         self
     }
 
@@ -244,6 +255,8 @@ pub struct Finished {
     /// Whether the kernel killed a process because of low memory meanwhile: in this cgroup or, if that is not counted by
     /// cgroup, on this machine.
     pub memory_ran_out: bool,
+    /// The files that it opened; `None` where that was not asked for or can't be seen on this machine.
+    pub opened: Option<Opened>,
 }
 
 impl Finished {

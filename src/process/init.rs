@@ -65,6 +65,7 @@ mod tests {
             control: 5,
             report: 7,
             cgroup: None,
+            opened: None,
             cpus: None,
             env: BTreeMap::from([("PATH".into(), "/bin".into()), ("EMPTY".into(), "".into())]),
             program: "/opt/tool".into(),
@@ -75,7 +76,8 @@ mod tests {
     #[test]
     fn a_plan_survives_the_command_line_and_the_environment() {
         let cgroup = CgroupPlan { procs: 8, kill: Some(9), lock: 10, path: "/sys/fs/cgroup/a b".into() };
-        let full = SupervisorPlan { cgroup: Some(cgroup), cpus: Some(vec![1, 3]), ..plan() };
+        let full =
+            SupervisorPlan { cgroup: Some(cgroup), opened: Some(11), cpus: Some(vec![1, 3]), ..plan() };
         for plan in [plan(), full] {
             let vars: Vec<_> = plan.to_vars().map(|(name, value)| (name, value.clone())).collect();
             assert_eq!(plan_of(&command_line(&plan), vars.into_iter()), Some(plan));

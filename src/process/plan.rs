@@ -22,6 +22,8 @@ pub(super) struct SupervisorPlan {
     /// Reports go out here.
     pub(super) report: RawFd,
     pub(super) cgroup: Option<CgroupPlan>,
+    /// Where the list of what the tool opens goes; `None` does not observe it.
+    pub(super) opened: Option<RawFd>,
     pub(super) cpus: Option<Vec<usize>>,
     /// The tool's whole environment. The supervisor has it under other names: a variable for the tool can't change it.
     pub(super) env: BTreeMap<OsString, OsString>,
@@ -43,7 +45,7 @@ impl SupervisorPlan {
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         let cgroup =
             self.cgroup.iter().flat_map(|cgroup| [Some(cgroup.procs), cgroup.kill, Some(cgroup.lock)]);
-        [self.control, self.report].into_iter().chain(cgroup.flatten()).collect()
+        [self.control, self.report].into_iter().chain(cgroup.flatten()).chain(self.opened).collect()
     }
 
     /// As arguments of the supervisor.
@@ -58,6 +60,7 @@ impl SupervisorPlan {
             number(cgroup.map(|cgroup| cgroup.procs)),
             number(cgroup.and_then(|cgroup| cgroup.kill)),
             number(cgroup.map(|cgroup| cgroup.lock)),
+            number(self.opened),
         ]
         .map(OsString::from)
         .into();
@@ -90,6 +93,7 @@ impl SupervisorPlan {
         let (control, report) = (number()??, number()??);
         let (procs, kill, lock): (Option<RawFd>, Option<RawFd>, Option<RawFd>) =
             (number()?, number()?, number()?);
+        let opened = number()?;
         let path = PathBuf::from(args.next()?);
         let cpus = args.next()?.into_string().ok()?;
         let cpus = match cpus.as_str() {
@@ -102,6 +106,6 @@ impl SupervisorPlan {
         let env = vars.filter_map(|(name, value)| Some((own(&name)?, value))).collect();
         let program = PathBuf::from(args.next()?);
         let cgroup = procs.zip(lock).map(|(procs, lock)| CgroupPlan { procs, kill, lock, path });
-        Some(Self { control, report, cgroup, cpus, env, program, args: args.collect() })
+        Some(Self { control, report, cgroup, opened, cpus, env, program, args: args.collect() })
     }
 }

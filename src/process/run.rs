@@ -76,7 +76,8 @@ pub async fn run(command: &Command, cancel: &Cancel) -> Result<Finished, Process
     }
     let lost = || ProcessError::SupervisorLost { program: command.program.clone() };
     let report = report.flatten().ok_or_else(lost)?;
-    Ok(finished(&report, stopped, child.memory_ran_out(), head, tail))
+    let finished = finished(&report, stopped, child.memory_ran_out(), head, tail);
+    Ok(Finished { opened: child.opened(), ..finished })
 }
 
 pub(super) fn finished(
@@ -97,6 +98,7 @@ pub(super) fn finished(
         stderr_tail: tail.into_text(),
         leftovers: report.leftovers,
         memory_ran_out,
+        opened: None,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, getpid, getppid, read, setpgid, setsid, write};
 
+use super::observe::{self, Handover, Observer};
 use super::plan::SupervisorPlan;
 
 /// The first message of a supervisor: the number of the error that kept the tool from starting, or this.
@@ -99,9 +100,9 @@ pub(super) fn supervise(plan: &SupervisorPlan) -> ! {
     let started = Instant::now();
     let floor_kib = private_memory_kib();
     match start(plan) {
-        Ok(tool) => {
+        Ok((tool, listener)) => {
             let _ = write(borrowed(&plan.report), &STARTED.to_ne_bytes());
-            watch_over(plan, tool, started, floor_kib)
+            watch_over(plan, tool, listener, started, floor_kib)
         }
         Err(error) => {
             let number = error.raw_os_error().unwrap_or(libc::EIO);
@@ -112,8 +113,9 @@ pub(super) fn supervise(plan: &SupervisorPlan) -> ! {
     }
 }
 
-/// Starts the tool. When it returns, the program is executing.
-fn start(plan: &SupervisorPlan) -> io::Result<Pid> {
+/// Starts the tool. When it returns, the program is executing. Calls that open files wait for the listener, where
+/// there is one.
+fn start(plan: &SupervisorPlan) -> io::Result<(Pid, Option<OwnedFd>)> {
     // The tool gets none of the descriptors that benchgate opened for us.
     for fd in plan.descriptors() {
         fcntl(borrowed(&fd), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
@@ -130,11 +132,20 @@ fn start(plan: &SupervisorPlan) -> io::Result<Pid> {
     let cpus = plan.cpus.as_deref().map(cpu_set).transpose()?;
     let mut tool = std::process::Command::new(&plan.program);
     tool.args(&plan.args).env_clear().envs(&plan.env).process_group(0);
-    // SAFETY: `confine` only makes async-signal-safe calls.
+    let handover = plan.opened.and_then(|_| Handover::new().ok());
+    let observed = handover.as_ref().map(Handover::in_child);
+    // SAFETY: `confine` and `install` only make async-signal-safe calls.
     unsafe {
-        tool.pre_exec(move || confine(supervisor, &before, procs, cpus.as_ref()));
+        tool.pre_exec(move || {
+            confine(supervisor, &before, procs, cpus.as_ref())?;
+            if let Some((filter, socket)) = &observed {
+                observe::install(filter, *socket);
+            }
+            Ok(())
+        });
     }
-    Ok(Pid::from_raw(tool.spawn()?.id().cast_signed()))
+    let pid = Pid::from_raw(tool.spawn()?.id().cast_signed());
+    Ok((pid, handover.and_then(Handover::listener)))
 }
 
 /// Runs in the tool's process before `exec`.
@@ -188,12 +199,18 @@ const CONTROL: RawFd = 0;
 const REPORT: RawFd = 1;
 const CGROUP_KILL: RawFd = 2;
 const CGROUP_LOCK: RawFd = 3;
+const OPENED: RawFd = 4;
+const LISTENER: RawFd = 5;
 
 /// Moves the needed descriptors to the lowest numbers and closes all others. The supervisor must not keep a pipe open
 /// whose end another process waits for, in particular the one that reports a failed `exec`.
-fn keep_only(plan: &SupervisorPlan) {
+fn keep_only(plan: &SupervisorPlan, listener: Option<OwnedFd>) {
     let kill = plan.cgroup.as_ref().and_then(|cgroup| cgroup.kill);
     let lock = plan.cgroup.as_ref().map(|cgroup| cgroup.lock);
+    // Above the numbers that the copies below take.
+    let above = |fd: RawFd| fcntl(borrowed(&fd), FcntlArg::F_DUPFD_CLOEXEC(LISTENER + 1)).ok();
+    let opened = plan.opened.and_then(above);
+    let listener = listener.and_then(|fd| above(fd.as_raw_fd()));
     // SAFETY: plain descriptor calls in a process of one thread. The sources are above 2 (0 to 2 are the tool's
     // standard streams), so no copy overwrites a source that is still needed.
     unsafe {
@@ -207,7 +224,13 @@ fn keep_only(plan: &SupervisorPlan) {
             Some(lock) => libc::dup2(lock, CGROUP_LOCK),
             None => libc::close(CGROUP_LOCK),
         };
-        let first = CGROUP_LOCK + 1;
+        for (fd, place) in [(opened, OPENED), (listener, LISTENER)] {
+            match fd {
+                Some(fd) => libc::dup2(fd, place),
+                None => libc::close(place),
+            };
+        }
+        let first = LISTENER + 1;
         // Called by number: the wrapper is younger than the C library that releases are linked against.
         if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) != 0 {
             // Linux before 5.9. Nothing in benchgate opens more files than this.
@@ -227,13 +250,22 @@ struct ProcessTree {
     report: Option<Report>,
     /// Processes that were reaped after they had to be killed.
     killed: u32,
+    /// Sees what the tool opens.
+    observer: Option<Observer>,
     can_kill_cgroup: bool,
 }
 
-fn watch_over(plan: &SupervisorPlan, tool: Pid, started: Instant, floor_kib: u64) -> ! {
+fn watch_over(
+    plan: &SupervisorPlan,
+    tool: Pid,
+    listener: Option<OwnedFd>,
+    started: Instant,
+    floor_kib: u64,
+) -> ! {
     // Both sides set the group, so that it exists whichever runs first.
     let _ = setpgid(tool, tool);
-    keep_only(plan);
+    let observer = listener.is_some().then(|| Observer::new(LISTENER));
+    keep_only(plan, listener);
     let _ = prctl::set_name(c"benchgate-init");
     let mut tree = ProcessTree {
         tool,
@@ -241,21 +273,25 @@ fn watch_over(plan: &SupervisorPlan, tool: Pid, started: Instant, floor_kib: u64
         floor_kib,
         report: None,
         killed: 0,
+        observer,
         can_kill_cgroup: plan.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill.is_some()),
     };
     let mut wanted = SigSet::empty();
     wanted.add(Signal::SIGCHLD);
     let Ok(signals) = SignalFd::with_flags(&wanted, SfdFlags::SFD_NONBLOCK) else {
         tree.kill_rest(None);
-        end(plan, &tree)
+        end(plan, tree)
     };
     tree.watch(&signals);
     tree.kill_rest(Some(&signals));
-    end(plan, &tree)
+    end(plan, tree)
 }
 
 /// Reports, cleans up, and ends the supervisor.
-fn end(plan: &SupervisorPlan, tree: &ProcessTree) -> ! {
+fn end(plan: &SupervisorPlan, tree: ProcessTree) -> ! {
+    if let Some(observer) = tree.observer {
+        observer.write(OPENED);
+    }
     if let Some(cgroup) = &plan.cgroup {
         // A cgroup can be busy for a moment after its last member died.
         for _ in 0..100 {
@@ -282,6 +318,7 @@ impl ProcessTree {
     /// Returns once the tool has ended or should no longer be waited for.
     fn watch(&mut self, signals: &SignalFd) {
         let mut deadline: Option<Instant> = None;
+        let mut listens = self.observer.is_some();
         loop {
             self.reap();
             if self.report.is_some() {
@@ -301,9 +338,19 @@ impl ProcessTree {
             let mut fds = [
                 PollFd::new(control, PollFlags::POLLIN),
                 PollFd::new(std::os::fd::AsFd::as_fd(signals), PollFlags::POLLIN),
+                PollFd::new(borrowed(&LISTENER), PollFlags::POLLIN),
             ];
-            let _ = poll(&mut fds, timeout);
-            let [ordered, _] = fds.map(|fd| fd.any().unwrap_or(true));
+            let watched = if listens { &mut fds[..] } else { &mut fds[..2] };
+            let _ = poll(watched, timeout);
+            if let Some(observer) = &mut self.observer {
+                match fds[2].revents() {
+                    Some(events) if events.contains(PollFlags::POLLIN) => observer.answer(),
+                    // No process is left that could call.
+                    Some(events) if !events.is_empty() => listens = false,
+                    _ => {}
+                }
+            }
+            let ordered = fds[0].any().unwrap_or(true);
             while let Ok(Some(_)) = signals.read_signal() {}
             if !ordered {
                 continue;

@@ -33,9 +33,13 @@
 //! | `slow-every=N`, `slow-by=X` | every N-th process of the module takes X percent longer |
 //! | `shell=COMMAND`, `run-shell=COMMAND` | the benchmark, or `iree-run-module`, runs this command first |
 //!
+//! | `reads=FILE` | the fake directives of this file, where it is there, go into the module |
+//!
 //! A file of flags (`@flags.txt`) is read as the compiler reads one, and the fake directives in a transform library
-//! (`--iree-codegen-transform-dialect-library=FILE@NAME`) or in the files of `--iree-rocm-bc-dir=FOLDER` go into the
-//! module.
+//! (`--iree-codegen-transform-dialect-library=FILE@NAME`, `{library-file-name=FILE}` in any flag), in the files of
+//! `--iree-rocm-bc-dir=FOLDER`, or in `libLLVM.so` next to the compiler, go into the module. Programs of the runtime
+//! load `libruntime.so` from the folders of LD_LIBRARY_PATH, or from their own: with `slower-by=X` in it they take X
+//! percent longer.
 //!
 //! Devices are listed in a file `DEVICES` next to the tools: `cuda cuda://GPU-1` is one, `hip !TEXT` a driver
 //! that fails with TEXT. A driver that is not in it is not installed.
@@ -64,6 +68,10 @@ fn main() {
         println!(
             "IREE (https://iree.dev):\n  IREE compiler version 9.9.9 @ {commit}\n  LLVM version 0.0.0git"
         );
+        return;
+    }
+    if args == ["--help"] {
+        runtime_library();
         return;
     }
     match name.as_str() {
@@ -127,7 +135,13 @@ fn compile(args: &[String]) {
     let mut module = text;
     let mut known = known;
     let args = &with_flag_files(args);
-    for text in named_files(args) {
+    let library = beside("libLLVM.so");
+    for text in named_files(args)
+        .into_iter()
+        .chain(read_there(&library))
+        .chain(known.get("reads").into_iter().filter_map(|file| read_there(Path::new(file))))
+        .collect::<Vec<_>>()
+    {
         writeln!(module, "\n{text}").unwrap();
         known.extend(directives(&text));
     }
@@ -207,8 +221,27 @@ fn named_files(args: &[String]) -> Vec<String> {
         .map(|named| PathBuf::from(named.split('@').next().unwrap()));
     let folder =
         value(args, "--iree-rocm-bc-dir=").into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
-    let files = library.into_iter().chain(folder.map(|item| item.unwrap().path()));
+    let inside = args.iter().filter_map(|arg| arg.split_once("{library-file-name="));
+    let inside = inside.map(|(_, rest)| PathBuf::from(rest.split('}').next().unwrap()));
+    let files = library.into_iter().chain(folder.map(|item| item.unwrap().path())).chain(inside);
     files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
+}
+
+/// A file in the folder of the tool.
+fn beside(name: &str) -> PathBuf {
+    std::env::current_exe().unwrap().with_file_name(name)
+}
+
+fn read_there(file: &Path) -> Option<String> {
+    std::fs::read_to_string(file).ok()
+}
+
+/// The directives of the library that programs of the runtime load.
+fn runtime_library() -> BTreeMap<String, String> {
+    let folders = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let listed = std::env::split_paths(&folders).map(|folder| folder.join("libruntime.so"));
+    let found = listed.chain([beside("libruntime.so")]).find_map(|file| read_there(&file));
+    directives(&found.unwrap_or_default())
 }
 
 fn module(args: &[String]) -> BTreeMap<String, String> {
@@ -245,6 +278,7 @@ fn run_module(args: &[String]) {
         return list_devices(driver);
     }
     let known = module(args);
+    runtime_library();
     shell(&known, "run-shell");
     println!("EXEC @{}", value(args, "--function=").unwrap());
     end_if_asked(&known, "kill-run");
@@ -377,6 +411,8 @@ fn benchmark(args: &[String]) {
         let today =
             known.get("day-file").map_or(1.0, |file| number(Some(&std::fs::read_to_string(file).unwrap())));
         let slow = if is_slow(&known, args) { 1.0 + percent("slow-by") } else { 1.0 };
+        let slow = slow
+            * (1.0 + number(runtime_library().get("slower-by").map(String::as_str).or(Some("0"))) / 100.0);
         for index in 0..repetitions {
             // A linear congruential generator (Knuth, MMIX): noise that differs from process to process.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -62,9 +62,7 @@ fn a_file_in_a_folder_that_a_flag_names_is_part_of_the_key() {
 
 #[test]
 fn an_object_that_a_program_links_is_part_of_the_key() {
-    let suite = Suite::new()
-        .model("a", &["latency-us=1000", "x=#hal.executable.object<{path = \"data/kernel.o\"}>"])
-        .write();
+    let suite = Suite::new().model("a", &["latency-us=1000", "reads=data/kernel.o"]).write();
     suite.world.write("data/kernel.o", "one");
     suite.world.run(["run"]).expect_code(0);
     suite.world.run(["run"]).expect_code(0);

@@ -377,3 +377,22 @@ async fn a_session_that_hangs_times_out_by_request() {
     assert_eq!(session.request("hang", &Cancel::new()).await.unwrap(), Reply::TimedOut);
     assert_eq!(session.finish(LONG).await.unwrap().exit, Exit::TimedOut(command.timeout));
 }
+
+#[tokio::test]
+async fn an_observed_program_and_its_children_are_seen_to_open_and_to_look_for_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().canonicalize().unwrap();
+    std::fs::create_dir(at.join("inner")).unwrap();
+    std::fs::write(at.join("read"), "1").unwrap();
+    let script = "cat read inner/../missing; ls inner; echo 1 > made; cat made; :";
+    let command = Command::new("/bin/sh", LONG).args(["-c", script]).cwd(&at).env("LC_ALL", "C");
+    assert_eq!(ran(&command).await.opened, None, "it was not asked for");
+    let opened = ran(&command.observed()).await.opened.unwrap();
+    for name in ["read", "missing"] {
+        assert!(opened.read.contains(&at.join(name)), "{name} is not in {opened:?}");
+    }
+    assert!(opened.listed.contains(&at.join("inner")), "{opened:?}");
+    assert!(!opened.read.contains(&at.join("made")), "{opened:?}");
+    assert!(opened.read.iter().any(|path| path.ends_with("cat")), "{opened:?}");
+    assert!(!opened.read.iter().any(|path| path.starts_with("/proc")), "{opened:?}");
+}

@@ -11,6 +11,7 @@ mod exchanged;
 mod files;
 mod head_choices;
 mod history;
+mod keys;
 mod tools;
 
 use crate::harness::{Outcome, World};

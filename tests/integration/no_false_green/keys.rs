@@ -1,0 +1,72 @@
+//! What decides a module or its speed without being named in a configuration: head differs there only, and is slower.
+
+use super::{BASE, Sides};
+use crate::suite::{COMMIT, install_fake_tools};
+
+/// Sides of one and the same model, compiled with `flags` and run with `env` of the target.
+fn same_sources(flags: &str, env: &str) -> Sides {
+    let sides = Sides::new();
+    sides.model("head", "a", BASE);
+    let target = format!("device = \"local-task\"\nflags = [{flags}]\n{env}");
+    sides.edit("device = \"local-task\"\n", &target);
+    sides
+}
+
+/// Each side's own tools: base's in `tools`, head's in `tools2`.
+fn same_sources_with_own_tools() -> Sides {
+    let sides = same_sources("", "");
+    install_fake_tools(&sides.world.work().join("tools2"));
+    let own = format!(
+        "[side.head]\ntoolchain = {{ version = \"9.9.9\", commit = \"{COMMIT}\", path = \"tools2\" }}\n"
+    );
+    sides.edit("[side.head]\n", &own);
+    sides
+}
+
+/// An honest pair passes, and after `change` head is slower and does not.
+fn is_noticed(sides: &Sides, files: &[(&str, &str)], changed: (&str, &str)) {
+    for (name, text) in files {
+        sides.world.write(name, text);
+    }
+    sides.gate().expect_code(0);
+    sides.world.write(changed.0, changed.1);
+    sides.gate().expect_code(10);
+}
+
+const QUICK: &str = "// fake latency-us=1000\n";
+const SLOW: &str = "// fake latency-us=10000\n";
+
+#[test]
+fn a_file_that_is_named_inside_a_flag_is_in_the_key() {
+    let flag = "\"--iree-preprocessing-pass-pipeline=builtin.module(iree-x{library-file-name=spec.mlir})\"";
+    let files = [("base/spec.mlir", QUICK), ("head/spec.mlir", QUICK)];
+    is_noticed(&same_sources(flag, ""), &files, ("head/spec.mlir", SLOW));
+}
+
+#[test]
+fn a_file_that_was_looked_for_and_appears_is_in_the_key() {
+    let sides = same_sources("", "");
+    for side in ["base", "head"] {
+        sides.model(side, "a", &[BASE, &["reads=tuning.mlir"]].concat());
+    }
+    is_noticed(&sides, &[], ("head/tuning.mlir", SLOW));
+}
+
+#[test]
+fn a_library_of_the_compiler_is_in_the_key() {
+    let files = [("tools/libLLVM.so", QUICK), ("tools2/libLLVM.so", QUICK)];
+    is_noticed(&same_sources_with_own_tools(), &files, ("tools2/libLLVM.so", SLOW));
+}
+
+#[test]
+fn a_library_of_the_runtime_is_in_what_is_executed() {
+    let files = [("tools/libruntime.so", ""), ("tools2/libruntime.so", "")];
+    is_noticed(&same_sources_with_own_tools(), &files, ("tools2/libruntime.so", "// fake slower-by=45\n"));
+}
+
+#[test]
+fn a_library_in_a_folder_that_the_environment_names_is_in_what_is_executed() {
+    let sides = same_sources("", "env = { LD_LIBRARY_PATH = \"lib\" }\n");
+    let files = [("base/lib/libruntime.so", ""), ("head/lib/libruntime.so", "")];
+    is_noticed(&sides, &files, ("head/lib/libruntime.so", "// fake slower-by=45\n"));
+}
