@@ -256,6 +256,8 @@ impl Families {
             (Some(_), None) => false,
             (None, _) => revisited && family.rows > 1,
         };
+        // The tool writes summaries behind what they summarize.
+        family.duplicated |= !family.aggregates.is_empty();
         family.last_repetition = row.repetition;
         if family.label.is_none() {
             family.label = row.label.take().map(Cow::into_owned);
@@ -340,11 +342,12 @@ impl Families {
         let family = &mut self.list[at];
         // The repetitions themselves are there; their summary must agree with them.
         if family.rows > 0 {
-            if let (TimeUnit::Known(factor), Statistic::Mean) = (&row.unit, statistic) {
+            if let TimeUnit::Known(factor) = &row.unit {
                 // Few digits, or whole nanoseconds of old releases, say little about it.
-                let rounded = row.coarse || row.real < 100.0 && row.real.fract() == 0.0;
-                let mean = if rounded { f64::NAN } else { row.real * factor };
-                family.stated.mean(mean, row.count);
+                let is_rounded = |time: f64| row.coarse || time < 100.0 && time.fract() == 0.0;
+                let time = |time: f64| if is_rounded(time) { f64::NAN } else { time * factor };
+                let times = [time(row.real), row.cpu.map_or(f64::NAN, time)];
+                family.stated.summary(statistic, times, row.count);
             }
             return;
         }
@@ -500,7 +503,9 @@ impl Family {
         if !duplicated && self.errored + self.skipped == 0 {
             // The tool divides the mean by the iterations of the first repetition.
             let comparable = !self.iterations_differ && !self.coarse && self.real.len() as u64 == rows;
-            if let Some(detail) = self.stated.contradiction(rows, comparable.then_some(&self.real)) {
+            if let Some(detail) =
+                self.stated.contradiction(rows, comparable.then_some([&self.real, &self.cpu]))
+            {
                 lint(LintCode::Contradictory, detail);
             }
         }

@@ -1,6 +1,7 @@
 //! What a file states about the repetitions of a benchmark, against the repetitions in it.
 
 use super::super::stated::agree;
+use super::statistic::Statistic;
 
 /// What the rows of one name state beyond their measurements.
 #[derive(Debug, Default)]
@@ -12,7 +13,8 @@ pub(super) struct StatedRepetitions {
     no_iterations: bool,
     /// How many repetitions the rows, or the row of their mean, say that there are.
     repetitions: Option<f64>,
-    mean: Option<f64>,
+    real: Vec<(Statistic, f64)>,
+    cpu: Vec<(Statistic, f64)>,
 }
 
 /// Which benchmark of its program a row is; NaN where the format does not tell.
@@ -48,10 +50,13 @@ impl StatedRepetitions {
         self.repetitions(repetitions);
     }
 
-    /// Takes the row of the mean, whose repetitions are in the file too.
-    pub(super) fn mean(&mut self, mean: f64, repetitions: Option<f64>) {
-        self.mean = self.mean.or(Some(mean));
-        self.repetitions(repetitions);
+    /// Takes a row that summarizes repetitions which are in the file too, in nanoseconds; NaN says nothing.
+    pub(super) fn summary(&mut self, statistic: Statistic, [real, cpu]: [f64; 2], repetitions: Option<f64>) {
+        self.real.push((statistic, real));
+        self.cpu.push((statistic, cpu));
+        if statistic == Statistic::Mean {
+            self.repetitions(repetitions);
+        }
     }
 
     fn repetitions(&mut self, stated: Option<f64>) {
@@ -66,9 +71,9 @@ impl StatedRepetitions {
         self.other_instance
     }
 
-    /// What contradicts itself in rows that are all of one benchmark and were all measured. `times` is `None` where
-    /// they are not to be compared with their mean.
-    pub(super) fn contradiction(&self, rows: u64, times: Option<&[f64]>) -> Option<String> {
+    /// What contradicts itself in rows that are all of one benchmark and were all measured. `times` are wall-clock and
+    /// processor times; `None` where they are not to be compared with their summaries.
+    pub(super) fn contradiction(&self, rows: u64, times: Option<[&[f64]; 2]>) -> Option<String> {
         if self.no_iterations {
             return Some("a time of no iterations".to_owned());
         }
@@ -78,9 +83,38 @@ impl StatedRepetitions {
         if let Some(stated) = self.repetitions.filter(|stated| *stated != rows as f64) {
             return Some(format!("{rows} repetitions where the file states {stated}"));
         }
-        let times = times?;
-        let mean = times.iter().sum::<f64>() / times.len() as f64;
-        let stated = self.mean.filter(|stated| !agree(*stated, mean))?;
-        Some(format!("the mean of the repetitions is {mean:.4e} ns, and the file states {stated:.4e} ns"))
+        let [real, cpu] = times?;
+        let cpu = if cpu.len() == real.len() { cpu } else { &[] };
+        wrong_summary(real, &self.real).or_else(|| wrong_summary(cpu, &self.cpu))
     }
+}
+
+/// The first of these statistics that the times don't have.
+fn wrong_summary(times: &[f64], stated: &[(Statistic, f64)]) -> Option<String> {
+    if times.is_empty() {
+        return None;
+    }
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (count, middle) = (times.len() as f64, times.len() / 2);
+    let mean = times.iter().sum::<f64>() / count;
+    let squares = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>();
+    stated.iter().find_map(|&(statistic, stated)| {
+        let (name, found) = match statistic {
+            Statistic::Mean => ("mean", mean),
+            // The tool takes the mean of two.
+            Statistic::Median if times.len() % 2 == 1 => ("median", sorted[middle]),
+            Statistic::Median => ("median", f64::midpoint(sorted[middle - 1], sorted[middle])),
+            Statistic::Min => ("least", sorted[0]),
+            Statistic::Max => ("largest", sorted[times.len() - 1]),
+            Statistic::Stddev if times.len() > 1 => ("standard deviation", (squares / (count - 1.0)).sqrt()),
+            Statistic::Stddev | Statistic::Cv | Statistic::Fit | Statistic::Other => return None,
+        };
+        // A small deviation is the difference of large numbers, and has few correct digits.
+        let agrees =
+            agree(found, stated) || statistic == Statistic::Stddev && agree(mean, mean + (found - stated));
+        (!agrees).then(|| {
+            format!("the {name} of the repetitions is {found:.4e} ns, and the file states {stated:.4e} ns")
+        })
+    })
 }

@@ -53,7 +53,72 @@ fn google_benchmark_states_iterations_repetitions_threads_and_the_mean() {
     );
     let csv = "name,iterations,real_time,cpu_time,time_unit\n\"a\",10,100.1,1,ns\n\"a\",10,100.4,1,ns\n\"a\",10,101,1,ns\n\
         \"a_mean\",3,100.5,1,ns\n\"a_median\",3,100.4,1,ns\n\"a_stddev\",3,0.4,0,ns\n\"a_cv\",3,0.01,0,\n";
-    check(csv, &[("\"a\",10,101,1,ns\n", ""), ("\"a\",10", "\"a\",0"), ("100.5", "200.5")]);
+    check(
+        csv,
+        &[
+            ("\"a\",10,101,1,ns\n", ""),
+            ("\"a\",10", "\"a\",0"),
+            ("100.5", "200.5"),
+            ("median\",3,100.4", "median\",3,90.4"),
+            ("0.4,0,ns", "9.4,0,ns"),
+        ],
+    );
+}
+
+#[test]
+fn every_summary_of_google_benchmark_agrees_with_its_repetitions() {
+    let row = |kind: &str, of: &str, real: &str, cpu: &str| {
+        format!(
+            "{{\"name\": \"a{of}\", \"run_name\": \"a\", {kind}, \"repetitions\": 4, \"threads\": 1, \"iterations\": 10, \
+             \"real_time\": {real}, \"cpu_time\": {cpu}, \"time_unit\": \"us\"}}"
+        )
+    };
+    let times = [("100.1", "50.1"), ("100.4", "50.3"), ("101.0", "50.2"), ("104.0", "60.1")];
+    let repetitions = (0..).zip(times).map(|(index, (real, cpu))| {
+        row(&format!("\"run_type\": \"iteration\", \"repetition_index\": {index}"), "", real, cpu)
+    });
+    let summaries = [
+        ("mean", "101.375", "52.675"),
+        ("median", "100.7", "50.25"),
+        ("stddev", "1.7914", "4.951"),
+        ("cv", "0.0177", "0.094"),
+        ("min", "100.1", "50.1"),
+        ("max", "104.0", "60.1"),
+        ("p90", "1.5", "1.5"),
+    ];
+    let summaries = summaries.map(|(name, real, cpu)| {
+        row(
+            &format!("\"run_type\": \"aggregate\", \"aggregate_name\": \"{name}\""),
+            &format!("_{name}"),
+            real,
+            cpu,
+        )
+    });
+    let rows: Vec<String> = repetitions.chain(summaries).collect();
+    check(
+        &format!("{{\"benchmarks\": [{}]}}", rows.join(", ")),
+        &[
+            ("101.375", "121.375"),
+            ("52.675", "12.675"),
+            ("100.7", "90.7"),
+            ("50.25", "60.25"),
+            ("1.7914", "7.7914"),
+            ("4.951", "0.951"),
+            // The first of each is a repetition's own.
+            (
+                "\"a_min\", \"run_name\": \"a\", \"run_type\": \"aggregate\", \"aggregate_name\": \"min\", \"repetitions\": 4, \"threads\": 1, \"iterations\": 10, \"real_time\": 100.1",
+                "\"a_min\", \"run_name\": \"a\", \"run_type\": \"aggregate\", \"aggregate_name\": \"min\", \"repetitions\": 4, \"threads\": 1, \"iterations\": 10, \"real_time\": 80.1",
+            ),
+            (
+                "\"real_time\": 104.0, \"cpu_time\": 60.1, \"time_unit\": \"us\"}, {\"name\": \"a_p90",
+                "\"real_time\": 124.0, \"cpu_time\": 60.1, \"time_unit\": \"us\"}, {\"name\": \"a_p90",
+            ),
+        ],
+    );
+    let mut earlier = rows.clone();
+    earlier.rotate_left(4);
+    let run = read(&format!("{{\"benchmarks\": [{}]}}", earlier.join(", "))).unwrap();
+    assert!(codes(&run.benchmarks[0]).contains(&LintCode::DuplicateName));
 }
 
 #[test]
