@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::github::{EventError, Job};
+use crate::github::{EventError, GitHubEvent, Job};
 
 use super::CliError;
 
@@ -19,6 +19,18 @@ pub fn current() -> Result<Option<Job>, CliError> {
     };
     let job = Job::read(&variable, &payload);
     job.map(Some).map_err(|error| not_understood(format!("failed to {error}")))
+}
+
+/// Whether this is a job for a change that is not merged yet.
+pub fn is_for_a_proposed_change() -> Result<bool, CliError> {
+    Ok(current()?.is_some_and(|job| match job.event {
+        GitHubEvent::Push { .. } | GitHubEvent::Schedule | GitHubEvent::WorkflowDispatch => false,
+        GitHubEvent::PullRequest(_)
+        | GitHubEvent::PullRequestTarget(_)
+        | GitHubEvent::MergeGroup { .. }
+        | GitHubEvent::WorkflowRun(_)
+        | GitHubEvent::Other(_) => true,
+    }))
 }
 
 /// The job, for what makes no sense anywhere else.

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
-    Benchmark, BenchmarkName, Metric, Outcome, Run, SideName, Verdict, Verification, VerifyCode,
+    Benchmark, BenchmarkName, Lint, LintCode, Metric, Outcome, Run, Series, SideName, Verdict, Verification,
+    VerifyCode,
 };
+use crate::stats::spending::Looks;
 
 use super::compare::{CompareOptions, compare, waive};
 use super::rules::Rules;
-use super::{Comparison, Method, Policy, Reason, Row, Typical, overall, status, workload};
+use super::{Comparison, Policy, Reason, Row, Typical, overall, workload};
 
 /// A benchmark that the base's configuration declares, so the result has to hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub struct Expected {
 }
 
 /// As [`compare`], for a result that is not trusted: every expected benchmark has to be measured on both
-/// sides, and equal digests count only where the samples agree with them.
+/// sides, in all blocks up to a look of the schedule, and equal digests count for nothing.
 pub fn compare_untrusted(
     base: &Run,
     head: &Run,
@@ -30,13 +32,23 @@ pub fn compare_untrusted(
     policy: &Policy,
     options: &CompareOptions,
 ) -> Comparison {
+    let [base, head] = &[base, head].map(without_identity);
     let mut comparison = compare(base, head, policy, options);
-    check_identity_claims(&mut comparison.rows, base, head, policy, options);
     let rules = Rules::new(policy, &options.today);
     let (of_base, of_head) = (by_name(base), by_name(head));
     let mut rows: BTreeMap<BenchmarkName, Vec<usize>> = BTreeMap::new();
     for (index, row) in comparison.rows.iter().enumerate() {
         rows.entry(row.benchmark.clone()).or_default().push(index);
+    }
+    let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
+    for row in &mut comparison.rows {
+        let sides = [&of_base, &of_head].map(|side| side.get(&row.benchmark).copied());
+        if let Some(what) = left_out(row, sides, &looks).filter(|_| row.fatal) {
+            row.lints.push(Lint::new(LintCode::IncompleteBlocks, what.clone()));
+            if matches!(row.verdict, Verdict::Pass | Verdict::Improved) {
+                (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::TooLittle(what));
+            }
+        }
     }
     for expected in expected {
         let name = &expected.benchmark;
@@ -62,65 +74,35 @@ fn by_name(run: &Run) -> BTreeMap<&BenchmarkName, &Benchmark> {
     run.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect()
 }
 
-/// Judges benchmarks that claim to be identical by their samples. Where these are too few to say anything,
-/// as an honest run's are, the claim counts if they differ by no more than a green may hide.
-fn check_identity_claims(
-    rows: &mut Vec<Row>,
-    base: &Run,
-    head: &Run,
-    policy: &Policy,
-    options: &CompareOptions,
-) {
-    let of_base = by_name(base);
-    let claimed: BTreeSet<&BenchmarkName> = head
-        .benchmarks
-        .iter()
-        .filter(|head| of_base.get(&head.name).is_some_and(|base| status::identical(base, head)))
-        .map(|head| &head.name)
-        .collect();
-    if claimed.is_empty() {
-        return;
+/// A run that says nothing of what it executed: whoever wrote it could have copied the other side's digests.
+fn without_identity(run: &Run) -> Run {
+    let mut run = run.clone();
+    for artifact in run.benchmarks.iter_mut().filter_map(|benchmark| benchmark.artifact.as_mut()) {
+        artifact.execution_sha256.clear();
     }
-    let [base, head] = [base, head].map(|run| {
-        let mut doubted = Run { benchmarks: Vec::new(), ..run.clone() };
-        for benchmark in run.benchmarks.iter().filter(|benchmark| claimed.contains(&benchmark.name)) {
-            let mut benchmark = benchmark.clone();
-            if let Some(artifact) = &mut benchmark.artifact {
-                artifact.execution_sha256.clear();
-            }
-            doubted.benchmarks.push(benchmark);
-        }
-        doubted
-    });
-    let mut judged: BTreeMap<BenchmarkName, Vec<Row>> = BTreeMap::new();
-    for mut row in compare(&base, &head, policy, options).rows {
-        if agrees(&row) {
-            row.verdict = Verdict::Pass;
-            row.reason = Reason::Identical;
-            if let Some(estimate) = &mut row.estimate {
-                estimate.method = Method::Identical;
-                // Differences between two runs of one program are noise, not an effect.
-                (estimate.ratio, estimate.interval) = (1.0, None);
-            }
-        }
-        judged.entry(row.benchmark.clone()).or_default().push(row);
-    }
-    let trusting = std::mem::take(rows);
-    for row in trusting {
-        match judged.get_mut(&row.benchmark) {
-            Some(own) => rows.append(own),
-            None => rows.push(row),
-        }
-    }
+    run
 }
 
-/// Whether the few samples of an open row lie within the tolerance.
-fn agrees(row: &Row) -> bool {
-    let open =
-        row.verdict == Verdict::Inconclusive && matches!(row.reason, Reason::Open | Reason::TooLittle(_));
-    let tolerance = row.policy.as_ref().map_or(0.0, |rule| rule.tolerance);
-    let ratio = row.estimate.as_ref().map_or(f64::NAN, |estimate| estimate.ratio);
-    open && ratio.ln().abs() <= tolerance.ln_1p()
+/// What was left out of a metric's blocks: they are whole, follow each other from the first, and end where the
+/// schedule looks at them. Without this, whoever writes the result could leave out the blocks that were slow.
+fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], looks: &Looks) -> Option<String> {
+    let name = &row.metric.as_ref()?.name;
+    let mut blocks: BTreeMap<u32, [BTreeSet<u8>; 2]> = BTreeMap::new();
+    for (at, side) in sides.into_iter().enumerate() {
+        let Series::Processes(processes) = &side?.metric(name)?.series else { return None };
+        for slot in processes.iter().filter_map(|process| process.slot) {
+            blocks.entry(slot.block).or_default()[at].insert(slot.slot);
+        }
+    }
+    let cut = (0..).zip(&blocks).find(|(expected, (block, [base, head]))| {
+        *block != expected || base.len() != 2 || head.len() != 2 || !base.is_disjoint(head)
+    });
+    if let Some((expected, _)) = cut {
+        return Some(format!("the result lacks processes of block {}", expected + 1));
+    }
+    let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
+    (count > 0 && !looks.points().contains(&count))
+        .then(|| format!("the result ends after {count} blocks, and the schedule has no look there"))
 }
 
 /// A row of an expected benchmark that has nothing to compare is fatal, whatever the result gives as reason.

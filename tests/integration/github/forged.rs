@@ -3,6 +3,7 @@
 //! that were invented plausibly; no case here invents any.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 use benchgate::cli::{Commits, TrustedInputs, complete_run, judge};
@@ -22,16 +23,16 @@ const FAILING: [Verdict; 5] =
     [Verdict::Regressed, Verdict::Diverged, Verdict::Error, Verdict::Missing, Verdict::Inconclusive];
 
 /// A suite of three benchmarks on two sides: the first is 30 % slower at head, the others are not.
-struct Red {
+pub struct Red {
     world: World,
-    run: Value,
+    pub run: Value,
     event: Value,
 }
 
 const NAMES: [&str; 3] = ["slow", "even", "same"];
 
 impl Red {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let world = World::new();
         install_fake_tools(&world.work().join("tools"));
         for (side, latency) in [("base", 1000), ("head", 1300)] {
@@ -62,33 +63,25 @@ impl Red {
                  [measure]\nrepetitions = 2\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 12\nmax-blocks = 12\n"
             ),
         );
-        world.run(["gate"]).expect_code(10);
-        let mut run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
         let mut event = payload("merge_group");
         event["merge_group"]["base_sha"] = json!("1".repeat(40));
         event["merge_group"]["head_sha"] = json!("2".repeat(40));
+        let file = world.write("event.json", event.to_string());
+        world.finish(in_job(world.command(["run"]), &file)).expect_code(0);
+        let mut run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
         run["sides"][0]["commit"] = json!("1".repeat(40));
         run["sides"][1]["commit"] = json!("2".repeat(40));
         Self { world, run, event }
     }
 
     /// The exit code that `publish` ends with for this result.
-    fn published(&self, run: &Value, at: usize) -> Option<i32> {
+    pub fn published(&self, run: &Value, at: usize) -> Option<i32> {
         let file = self.world.write(&format!("forged-{at}.json"), run.to_string());
         let event = self.world.write(&format!("event-{at}.json"), self.event.to_string());
         let mut command: Command =
             self.world.command(["publish", "--dry-run", "--fail-on", FAIL_ON, "--run"]);
-        command
-            .arg(&file)
-            .env("GITHUB_EVENT_NAME", "merge_group")
-            .env("GITHUB_EVENT_PATH", &event)
-            .env("GITHUB_REPOSITORY", "o/r")
-            .env("GITHUB_SHA", "2".repeat(40))
-            .env("GITHUB_API_URL", "https://api.github.com")
-            .env("GITHUB_SERVER_URL", "https://github.com")
-            .env("GITHUB_RUN_ID", "77")
-            .env("GITHUB_RUN_ATTEMPT", "1");
-        let code = self.world.finish(command).code;
+        command.arg(&file);
+        let code = self.world.finish(in_job(command, &event)).code;
         std::fs::remove_file(file).unwrap();
         std::fs::remove_file(event).unwrap();
         code
@@ -109,7 +102,7 @@ impl Red {
     }
 
     /// Judges every forgery, and names those that were green or crashed.
-    fn greens(&self, forgeries: &[(String, Value)]) -> Vec<String> {
+    pub fn greens(&self, forgeries: &[(String, Value)]) -> Vec<String> {
         let config = config::load_judging(&self.world.work().join("benchgate.toml")).unwrap();
         assert_eq!(Some(self.judged(&config, &self.run)), self.published(&self.run, 0), "both ways agree");
         let green = &|(what, run): &(String, Value)| {
@@ -126,6 +119,20 @@ impl Red {
             parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
         })
     }
+}
+
+/// A command in a job for a merge group.
+fn in_job(mut command: Command, event: &Path) -> Command {
+    command
+        .env("GITHUB_EVENT_NAME", "merge_group")
+        .env("GITHUB_EVENT_PATH", event)
+        .env("GITHUB_REPOSITORY", "o/r")
+        .env("GITHUB_SHA", "2".repeat(40))
+        .env("GITHUB_API_URL", "https://api.github.com")
+        .env("GITHUB_SERVER_URL", "https://github.com")
+        .env("GITHUB_RUN_ID", "77")
+        .env("GITHUB_RUN_ATTEMPT", "1");
+    command
 }
 
 /// Every field, by its path with `*` for each index of an array and each name of a map, and where it stands.
@@ -258,7 +265,7 @@ struct Schema(Value);
 
 impl Schema {
     fn new() -> Self {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/run.json");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/run.json");
         Self(serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
     }
 
@@ -513,18 +520,26 @@ fn a_red_result_that_is_exchanged_renamed_rescaled_or_replayed_is_never_green() 
     assert!(greens.is_empty(), "{} of {} are green:\n{}", greens.len(), forgeries.len(), greens.join("\n"));
 }
 
+impl Red {
+    /// As good as the same samples on both sides, in the slots of each: a result that passes. Head's times are this much
+    /// longer, by block.
+    pub fn even(&mut self, factor: impl Fn(u64) -> f64) {
+        let base = self.run["sides"][0]["benchmarks"][0]["processes"].clone();
+        let processes = self.run["sides"][1]["benchmarks"][0]["processes"].as_array_mut().unwrap();
+        for (process, base) in processes.iter_mut().zip(base.as_array().unwrap()) {
+            process["samples"] = base["samples"].clone();
+            let factor = factor(process["slot"]["block"].as_u64().unwrap());
+            for sample in process["samples"]["latency"].as_array_mut().unwrap() {
+                *sample = (sample.as_f64().unwrap() * factor).into();
+            }
+        }
+    }
+}
+
 #[test]
 fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
     let mut red = Red::new();
-    // As good as the same samples on both sides, in the slots of each: a result that passes.
-    let base = red.run["sides"][0]["benchmarks"][0]["processes"].clone();
-    let processes = red.run["sides"][1]["benchmarks"][0]["processes"].as_array_mut().unwrap();
-    for (process, base) in processes.iter_mut().zip(base.as_array().unwrap()) {
-        process["samples"] = base["samples"].clone();
-        for sample in process["samples"]["latency"].as_array_mut().unwrap() {
-            *sample = (sample.as_f64().unwrap() * 1.000_001).into();
-        }
-    }
+    red.even(|_| 1.000_001);
     assert_eq!(red.published(&red.run, 0), Some(0), "the result itself");
     let mut forgeries = Vec::new();
     let mut forge = |what: &str, change: &dyn Fn(&mut Value)| {

@@ -2,7 +2,7 @@
 
 mod double;
 pub mod event;
-mod forged;
+pub mod forged;
 mod job;
 mod publish;
 mod schema;

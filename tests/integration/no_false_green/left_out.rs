@@ -1,0 +1,60 @@
+//! Results from which a pull request's job left out what was slow.
+
+use serde_json::Value;
+
+use crate::github::forged::Red;
+
+#[test]
+fn a_red_result_from_which_blocks_are_left_out_is_never_green() {
+    fn keep(run: &mut Value, sides: &[usize], is_kept: impl Fn(u64) -> bool) {
+        for &side in sides {
+            let processes = run["sides"][side]["benchmarks"][0]["processes"].as_array_mut().unwrap();
+            processes.retain(|process| is_kept(process["slot"]["block"].as_u64().unwrap()));
+        }
+    }
+    let mut red = Red::new();
+    // Slow in every second block.
+    let is_slow = |block: u64| block % 2 == 1;
+    red.even(|block| if is_slow(block) { 1.5 } else { 1.000_001 });
+    assert_ne!(red.published(&red.run, 0), Some(0), "the result as it was measured");
+    let mut forgeries = Vec::new();
+    let mut forge = |what: &str, change: &dyn Fn(&mut Value)| {
+        let mut run = red.run.clone();
+        change(&mut run);
+        forgeries.push((what.to_owned(), run));
+    };
+    forge("the slow blocks deleted", &|run| keep(run, &[0, 1], |block| !is_slow(block)));
+    forge("the slow blocks of head deleted", &|run| keep(run, &[1], |block| !is_slow(block)));
+    forge("all blocks from the first slow one on deleted", &|run| keep(run, &[0, 1], |block| block < 1));
+    forge("the latency of the slow blocks deleted", &|run| {
+        for side in 0..2 {
+            for process in run["sides"][side]["benchmarks"][0]["processes"].as_array_mut().unwrap() {
+                if is_slow(process["slot"]["block"].as_u64().unwrap()) {
+                    process["samples"].as_object_mut().unwrap().remove("latency");
+                }
+            }
+        }
+    });
+    // The passing benchmark next to it loses its blocks as well.
+    forge("the same blocks of every benchmark deleted", &|run| {
+        for side in 0..2 {
+            for benchmark in run["sides"][side]["benchmarks"].as_array_mut().unwrap() {
+                let processes = benchmark["processes"].as_array_mut().unwrap();
+                processes.retain(|process| !is_slow(process["slot"]["block"].as_u64().unwrap()));
+            }
+        }
+    });
+    let greens = red.greens(&forgeries);
+    assert!(greens.is_empty(), "{} of {} are green:\n{}", greens.len(), forgeries.len(), greens.join("\n"));
+
+    // 2.5 % slower, which one block under base's digests would not show.
+    red.even(|_| 1.025);
+    assert_eq!(red.published(&red.run, 0), Some(10), "the result as it was measured");
+    let mut run = red.run.clone();
+    let artifact = run["sides"][0]["benchmarks"][0]["artifact"].clone();
+    run["sides"][1]["benchmarks"][0]["artifact"] = artifact;
+    let same = run.clone();
+    keep(&mut run, &[0, 1], |block| block == 0);
+    let greens = red.greens(&[("base's digests".to_owned(), same), ("and one block".to_owned(), run)]);
+    assert!(greens.is_empty(), "{}", greens.join("\n"));
+}
