@@ -1,5 +1,6 @@
 //! L3: the only module that uses git2. Reads the local repository: refs, the merge base, trees. It never runs a hook
-//! or a filter there and never writes to it. [`DataBranch`] is a branch on a remote.
+//! there and changes none of its files; filters run for a checkout, as `git clone` runs them. [`DataBranch`] is a
+//! branch on a remote.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,6 +12,7 @@ use git2::{ErrorCode, Oid};
 use crate::model::is_commit;
 
 mod ancestry;
+mod checkout;
 mod data_branch;
 mod line;
 mod push;
@@ -20,6 +22,7 @@ mod tests;
 mod tree;
 
 pub use ancestry::Ancestry;
+pub use checkout::{Checkout, Notice};
 pub use data_branch::{CommandRunner, DataBranch, Edit};
 pub use line::LineCommit;
 pub use remote::{GitToken, Remote};
@@ -71,6 +74,18 @@ pub enum GitError {
          fetch --refetch --no-filter origin`"
     )]
     MissingObject { commit: String, object: String },
+    #[error("check out commit {commit}: {why}")]
+    Checkout { commit: String, why: String },
+    #[error(
+        "check out {} of commit {commit}: it is stored in git-lfs, and its content is not here; install git-lfs and run \
+         `git lfs install`, then `git lfs fetch origin {commit}`", path.display()
+    )]
+    LfsContent { commit: String, path: PathBuf },
+    #[error(
+        "check out the submodule {}: its commit {commit} is not in this clone; run `git -C {} fetch origin {commit}`, \
+         or check out with `fetch-depth: 0`", path.display(), path.display()
+    )]
+    SubmoduleCommit { path: PathBuf, commit: String },
     #[error("use commit {commit}: {why}")]
     HostileTree { commit: String, why: String },
     #[error("use {}: it is outside the repository at {}", path.display(), root.display())]
@@ -103,41 +118,6 @@ pub enum GitError {
     Io { path: PathBuf, source: std::io::Error },
     #[error("{action}: {message}")]
     Other { action: &'static str, message: String },
-}
-
-/// A part of a commit that was not checked out completely. Shown to the user.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Notice {
-    /// A submodule. Its folder is left empty, because its commits are in another repository.
-    Submodule(PathBuf),
-    /// A git-lfs pointer instead of the file's content.
-    LfsPointer(PathBuf),
-    /// A symbolic link that leads out of the tree; it was not created.
-    EscapingLink(PathBuf),
-}
-
-impl std::fmt::Display for Notice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Submodule(path) => write!(f, "{:?} is a submodule and was left empty", path),
-            Self::LfsPointer(path) => {
-                write!(f, "{:?} is stored in git-lfs; only its pointer was checked out", path)
-            }
-            Self::EscapingLink(path) => {
-                write!(f, "{:?} is a link that leads out of the repository and was left out", path)
-            }
-        }
-    }
-}
-
-/// A commit's tree on disk. Its files have no write bits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkout {
-    pub folder: PathBuf,
-    /// The commit, 40 digits.
-    pub commit: String,
-    /// Sorted by path.
-    pub notices: Vec<Notice>,
 }
 
 /// Where HEAD points.

@@ -6,7 +6,6 @@ use crate::config::{self, Config, GitHub};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::Repository;
-use crate::github::GitHubEvent;
 use crate::model::SideName;
 use crate::pipeline::{MeasuredRun, SideInput};
 
@@ -18,7 +17,7 @@ use super::policy_args::PolicyArgs;
 use super::posting::{self, Situation};
 use super::rendering::{ComparisonArgs, Destination, RunFileArgs};
 use super::session::{MeasureArgs, side, with_anchor};
-use super::store_args::StoreArgs;
+use super::store_args::{StoreArgs, checkout_runner};
 use super::stored::Baseline;
 use super::{CliError, ErrorKind, Terminal, job};
 
@@ -258,18 +257,13 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
 /// Without --base, policy and stored baseline are those of the head itself. For a change that is only proposed, they
 /// have to be the base's.
 fn only_merged() -> Result<(), CliError> {
-    let Some(job) = job::current()? else { return Ok(()) };
-    match &job.event {
-        GitHubEvent::Push { .. } | GitHubEvent::Schedule | GitHubEvent::WorkflowDispatch => Ok(()),
-        GitHubEvent::PullRequest(_)
-        | GitHubEvent::PullRequestTarget(_)
-        | GitHubEvent::MergeGroup { .. }
-        | GitHubEvent::WorkflowRun(_)
-        | GitHubEvent::Other(_) => Err(CliError::usage(
-            "failed to judge a proposed change: without --base its own policy and baseline would judge it",
-        )
-        .hint("name the branch to merge into: `benchgate gate --base origin/main`")),
+    if !job::is_for_a_proposed_change()? {
+        return Ok(());
     }
+    Err(CliError::usage(
+        "failed to judge a proposed change: without --base its own policy and baseline would judge it",
+    )
+    .hint("name the branch to merge into: `benchgate gate --base origin/main`"))
 }
 
 /// Says whose history and whose policy judge where no base is named.
@@ -319,7 +313,7 @@ pub fn against_merge_base(
     let merge_base = repository.merge_base(reference)?;
     let inside = repository.relative(&head_config.file)?;
     let checkouts = super::paths::cache_dir(cache_dir)?.join("checkouts");
-    let checkout = repository.checkout(&merge_base, &checkouts)?;
+    let checkout = repository.checkout(&merge_base, &checkouts, &checkout_runner)?;
     let base_file = checkout.folder.join(&inside);
     if !base_file.is_file() {
         return Err(CliError::baseline_missing(format!(
@@ -341,6 +335,7 @@ pub fn against_merge_base(
     base.name = SideName::Base;
     base.commit = Some(merge_base);
     base.dirty = Some(false);
+    base.checkout = Some(checkout);
     let head = required(side(SideName::Head, &head_config)?)?;
     Ok((vec![base, head], notices))
 }

@@ -18,7 +18,7 @@ use crate::toolchain::Lock;
 use super::backend_args::BackendArgs;
 use super::shard_args::ShardArgs;
 use super::terminal::is_ci;
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, job};
 
 /// Any user of a machine can hold its lock for as long as they like, and an unattended job would wait for them
 /// until the runner ends it, without a message.
@@ -253,6 +253,7 @@ impl MeasureArgs {
             shard: None,
             lock_timeout: self.lock_timeout.or_else(|| is_ci().then_some(LOCK_TIMEOUT_IN_CI)),
             identical_blocks,
+            claims_identity: !job::is_for_a_proposed_change()?,
             calibration,
             dump_ir: self.dump_ir,
             keep_modules: self.keep_modules.clone(),
@@ -272,7 +273,8 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
     let repository = Repository::open(&config.root).ok();
     let commit = repository.as_ref().and_then(|repository| repository.head().ok()).map(|head| head.commit);
     let dirty = repository.as_ref().and_then(|repository| repository.is_dirty().ok());
-    Ok(Some(SideInput { name, anchor: false, config: config.clone(), side, lock, commit, dirty }))
+    let config = config.clone();
+    Ok(Some(SideInput { name, anchor: false, config, side, lock, commit, dirty, checkout: None }))
 }
 
 /// Head's sources under the frozen toolchain of `[baseline]`, where it names one. Compile flags of `[side.head]` are head's

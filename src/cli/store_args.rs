@@ -85,8 +85,8 @@ pub enum StorePlace {
     Objects(StoreUrl),
 }
 
-/// What git needs of our environment and does not inherit: proxies, certificates, the SSH agent.
-const GIT_NEEDS: [&str; 13] = [
+/// What git needs of our environment and does not inherit: proxies, certificates, the SSH agent, where its configuration is.
+const GIT_NEEDS: [&str; 17] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
@@ -100,6 +100,10 @@ const GIT_NEEDS: [&str; 13] = [
     "CURL_CA_BUNDLE",
     "SSH_AUTH_SOCK",
     "GIT_SSH_COMMAND",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_SYSTEM",
+    "XDG_CONFIG_HOME",
 ];
 
 /// Runs git for the branch, to the end or to Ctrl-C.
@@ -109,6 +113,18 @@ pub fn runner(command: &process::Command) -> Result<process::Finished, ProcessEr
         let source = std::io::Error::other(error.to_string());
         Err(ProcessError::Start { program: command.program.clone(), cwd: PathBuf::from("."), source })
     })
+}
+
+/// Runs git for a checkout, which may fetch: from a partial clone, or from git-lfs.
+pub fn checkout_runner(command: &process::Command) -> Result<process::Finished, ProcessError> {
+    let command = git_environment()
+        .into_iter()
+        .fold(command.clone(), |command, (name, value)| command.env(name, value));
+    runner(&command)
+}
+
+fn git_environment() -> Vec<(OsString, OsString)> {
+    GIT_NEEDS.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect()
 }
 
 impl StoreArgs {
@@ -170,9 +186,7 @@ fn find_remote(named: &str, repository: Option<&Repository>) -> Result<Remote, C
             .hint("run it inside the repository, or give an address with --remote"));
         }
     };
-    let environment: Vec<(OsString, OsString)> =
-        GIT_NEEDS.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect();
-    Ok(Remote::new(&url, token_for(&url), environment).map_err(StoreError::Git)?)
+    Ok(Remote::new(&url, token_for(&url), git_environment()).map_err(StoreError::Git)?)
 }
 
 /// A remote in a folder, as git finds it from `folder`: git itself runs elsewhere. Other addresses stay.

@@ -8,6 +8,7 @@
 mod bounded;
 mod digest;
 mod draft;
+mod lfs;
 mod lock;
 mod owner;
 mod scratch;
@@ -16,6 +17,7 @@ mod stamp;
 pub use bounded::{open_bounded, read_bounded};
 pub use digest::{sha256_of, sha256_unless};
 pub use draft::{FileDraft, replace, sweep_drafts, write};
+pub use lfs::{LONGEST_LFS_POINTER, has_lfs_pointer, is_lfs_pointer};
 pub use lock::{LockAttempt, LockFile};
 pub use owner::Owner;
 pub use scratch::{Scratch, sweep_scratch};

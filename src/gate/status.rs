@@ -49,6 +49,11 @@ fn was_killed(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::Killed))
 }
 
+/// Whether the compiler itself rejected this side's program, so that another program repairs it.
+fn was_rejected(side: Option<&Benchmark>) -> bool {
+    side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::CompilerRejected))
+}
+
 /// The finding that the baseline has no usable session of it.
 fn quarantined(base: Option<&Benchmark>) -> Option<&Lint> {
     base.into_iter().flat_map(|side| &side.lints).find(|lint| lint.code == LintCode::Quarantined)
@@ -89,17 +94,18 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
         (_, Outcome::Failed { stage, why }) => Some(Status::fatal(Error, Reason::FailsAtHead { stage, why })),
         (Outcome::Failed { stage, why }, Outcome::Ok) => {
             let reason = Reason::FailsAtBase { stage, why };
-            Some(match stage {
-                // These fail because of the sources: head repairs them, and must be allowed to.
-                Stage::Export | Stage::Compile | Stage::Verify => Status::reported(Missing, reason),
-                // These fail because of the machine, so nothing is known of base.
-                Stage::Toolchain | Stage::Benchmark => Status::fatal(Error, reason),
-            })
+            // Any other failure may be the machine's: nothing is known of base, and a head of whatever speed would pass.
+            let is_repaired = stage == Stage::Compile && was_rejected(pair.base);
+            Some(if is_repaired { Status::reported(Missing, reason) } else { Status::fatal(Error, reason) })
         }
         // Compiled, and its device is gone: what base measured, this stage no longer does.
         (Outcome::Ok, Outcome::Unsupported { reason }) if is_compiled(pair.head) => {
             let reason = Reason::FailsAtHead { stage: Stage::Benchmark, why: reason };
             Some(Status::fatal(Regressed, reason))
+        }
+        // Base's configuration has it, and there is nothing to compare head with.
+        (Outcome::Unsupported { reason }, Outcome::Ok) if is_compiled(pair.base) => {
+            Some(Status::fatal(Error, Reason::FailsAtBase { stage: Stage::Benchmark, why: reason }))
         }
         // Base measured it, and head no longer does.
         (Outcome::Ok, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),

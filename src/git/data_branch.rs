@@ -304,12 +304,17 @@ impl<'a> DataBranch<'a> {
         }
         all.extend(arguments.iter().map(Into::into));
         let command = self.remote.command(self.scratch.path(), all);
-        let finished = (self.run)(&command).map_err(|error| match error {
-            ProcessError::NotFound { .. } => GitError::NoGit,
-            error => GitError::Other { action: "run git", message: error.to_string() },
-        })?;
-        if finished.exit == Exit::Interrupted { Err(GitError::Interrupted) } else { Ok(finished) }
+        run_git(self.run, &command)
     }
+}
+
+/// Runs git to its end, however it ends.
+pub(super) fn run_git(run: &CommandRunner<'_>, command: &Command) -> Result<Finished, GitError> {
+    let finished = run(command).map_err(|error| match error {
+        ProcessError::NotFound { .. } => GitError::NoGit,
+        error => GitError::Other { action: "run git", message: error.to_string() },
+    })?;
+    if finished.exit == Exit::Interrupted { Err(GitError::Interrupted) } else { Ok(finished) }
 }
 
 /// Waits, longer each time. The random part keeps competing writers from retrying at the same moment.

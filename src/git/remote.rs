@@ -187,7 +187,7 @@ fn origin(url: &str) -> String {
 }
 
 /// The last error line that git printed.
-fn last_line(text: &str) -> String {
+pub(super) fn last_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let fatal = lines().rev().find_map(|line| line.strip_prefix("fatal: "));
     fatal.or_else(|| lines().next_back()).unwrap_or("git printed no message").to_owned()

@@ -1,12 +1,15 @@
 //! Tests against real repositories, created here.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{GitError, Notice, Repository};
+use crate::process::{self, Cancel};
+
+use super::{Checkout, GitError, Notice, Repository};
 
 /// A repository with its own identity, independent of the user's configuration.
 struct Fixture {
@@ -208,93 +211,242 @@ fn a_file_is_read_as_it_was_at_a_commit() {
     assert!(matches!(read(&head, "dir/link").unwrap_err(), GitError::NotAFile { .. }));
 }
 
+/// Runs git, with no configuration but its own defaults.
+fn run(command: &process::Command) -> Result<process::Finished, process::ProcessError> {
+    let cancel = Cancel::default();
+    let command = command.clone().env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    tokio::runtime::Runtime::new().unwrap().block_on(process::run(&command, &cancel))
+}
+
+fn checkout(fixture: &Fixture, commit: &str, into: &Path) -> Result<Checkout, GitError> {
+    fixture.open().checkout(commit, into, &run)
+}
+
 #[test]
-fn a_commit_is_checked_out_without_write_bits() {
-    let (fixture, a) = forked();
+fn a_commit_is_checked_out_without_write_bits_and_removed_with_its_holder() {
+    let (fixture, _) = forked();
     fixture.put("models/m.mlir", "m\r\n");
     fixture.put("run.sh", "#!/bin/sh\n");
     fs::set_permissions(fixture.path("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
     symlink("models/m.mlir", fixture.path("link")).unwrap();
     let head = fixture.commit();
     let cache = tempfile::tempdir().unwrap();
-    let checkout = fixture.open().checkout(&head, cache.path()).unwrap();
-    assert_eq!(checkout.folder, cache.path().join(&head));
-    assert_eq!(checkout.notices, []);
-    let file = checkout.folder.join("models/m.mlir");
+    let found = checkout(&fixture, &head, cache.path()).unwrap();
+    assert_eq!((found.commit.as_str(), found.notices.as_slice()), (head.as_str(), [].as_slice()));
+    let file = found.folder.join("models/m.mlir");
     assert_eq!(fs::read(&file).unwrap(), b"m\r\n");
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o444);
-    let script = fs::metadata(checkout.folder.join("run.sh")).unwrap();
-    assert_eq!(script.permissions().mode() & 0o777, 0o555);
-    assert_eq!(fs::read(checkout.folder.join("link")).unwrap(), b"m\r\n");
-    // Base next to head, and nothing left over.
-    fixture.open().checkout(&a, cache.path()).unwrap();
-    assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 2);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o222, 0);
+    let script = fs::metadata(found.folder.join("run.sh")).unwrap();
+    assert_eq!(script.permissions().mode() & 0o111, 0o111);
+    assert_eq!(fs::read(found.folder.join("link")).unwrap(), b"m\r\n");
+    let other = found.clone();
+    drop(found);
+    assert!(file.is_file());
+    drop(other);
+    assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn a_second_checkout_keeps_correct_files_and_repairs_others() {
+fn a_second_checkout_does_not_have_what_was_written_into_the_first() {
     let (fixture, a) = forked();
     let cache = tempfile::tempdir().unwrap();
-    let repository = fixture.open();
-    let first = repository.checkout(&a, cache.path()).unwrap();
-    let file = first.folder.join("benchgate.toml");
-    let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(&file).unwrap());
-    let before = inode();
-    assert_eq!(repository.checkout(&a, cache.path()).unwrap(), first);
-    assert_eq!(inode(), before);
-    for damage in [
-        (|file: &Path| {
-            fs::remove_file(file).unwrap();
-            fs::write(file, "evil").unwrap();
-        }) as fn(&Path),
-        |file| fs::remove_file(file).unwrap(),
-        |file| fs::write(file.with_file_name("more.py"), "evil").unwrap(),
-    ] {
-        damage(&file);
-        repository.checkout(&a, cache.path()).unwrap();
-        assert_eq!(fs::read(&file).unwrap(), b"base");
-        assert!(!file.with_file_name("more.py").exists());
-        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
-    }
+    let first = checkout(&fixture, &a, cache.path()).unwrap();
+    fs::remove_file(first.folder.join("benchgate.toml")).unwrap();
+    fs::write(first.folder.join("benchgate.toml"), "evil").unwrap();
+    let second = checkout(&fixture, &a, cache.path()).unwrap();
+    assert_eq!(fs::read(second.folder.join("benchgate.toml")).unwrap(), b"base");
 }
 
 #[test]
-fn links_out_of_the_tree_are_left_out_and_reported() {
+fn links_out_of_the_tree_lead_to_where_they_do_from_the_working_tree() {
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("data"), "outside").unwrap();
     let fixture = Fixture::new();
-    fixture.put("a/b/c/file", "x");
-    symlink("/etc/passwd", fixture.path("absolute")).unwrap();
-    symlink("../../outside", fixture.path("a/up")).unwrap();
+    fixture.put("a/b/c/file", "base");
+    symlink(outside.path().join("data"), fixture.path("absolute")).unwrap();
+    let name = outside.path().file_name().unwrap().to_str().unwrap();
+    symlink(format!("../../{name}/data"), fixture.path("a/up")).unwrap();
+    // It names the working tree, whose file is head's.
+    symlink(fixture.open().root().join("a/b/c/file"), fixture.path("own")).unwrap();
     // Each stays inside by its text; together they lead out.
     symlink("../..", fixture.path("a/b/top")).unwrap();
     symlink("b/top/..", fixture.path("a/through")).unwrap();
     symlink("b/c/file", fixture.path("a/fine")).unwrap();
     let commit = fixture.commit();
+    fixture.put("a/b/c/file", "head");
     let cache = tempfile::tempdir().unwrap();
-    let checkout = fixture.open().checkout(&commit, cache.path()).unwrap();
-    let left_out = |path: &str| Notice::EscapingLink(path.into());
-    assert_eq!(checkout.notices, [left_out("a/through"), left_out("a/up"), left_out("absolute")]);
-    assert_eq!(fs::read(checkout.folder.join("a/fine")).unwrap(), b"x");
-    // The second time too.
-    assert_eq!(fixture.open().checkout(&commit, cache.path()).unwrap(), checkout);
+    let found = checkout(&fixture, &commit, cache.path()).unwrap();
+    assert_eq!(found.notices, [Notice::EscapingLink("a/through".into())]);
+    for (link, content) in [("absolute", "outside"), ("a/up", "outside"), ("own", "base"), ("a/fine", "base")]
+    {
+        assert_eq!(fs::read_to_string(found.folder.join(link)).unwrap(), content, "{link}");
+    }
 }
 
 #[test]
-fn submodules_and_lfs_pointers_are_reported() {
+fn submodules_and_lfs_pointers_that_the_working_tree_lacks_too_are_reported() {
     let fixture = Fixture::new();
     fixture.put("big.npy", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n");
-    let commit = fixture.commit();
-    let commit_id = git2::Oid::from_str(&commit).unwrap();
-    let parent = fixture.inner.find_commit(commit_id).unwrap();
-    let mut tree = fixture.inner.treebuilder(Some(&parent.tree().unwrap())).unwrap();
-    tree.insert("third_party", commit_id, 0o160_000).unwrap();
-    let commit = fixture.commit_tree(tree.write().unwrap(), &[&parent], None);
+    let commit = with_submodule(&fixture);
     let cache = tempfile::tempdir().unwrap();
-    let checkout = fixture.open().checkout(&commit, cache.path()).unwrap();
+    let found = checkout(&fixture, &commit, cache.path()).unwrap();
     assert_eq!(
-        checkout.notices,
+        found.notices,
         [Notice::Submodule("third_party".into()), Notice::LfsPointer("big.npy".into())]
     );
-    assert!(checkout.folder.join("third_party").is_dir());
+    assert!(found.folder.join("third_party").is_dir());
+    // Where the working tree has the content, base must have it too.
+    fixture.put("big.npy", "content");
+    let error = checkout(&fixture, &commit, cache.path()).unwrap_err();
+    assert!(matches!(&error, GitError::LfsContent { path, .. } if path == Path::new("big.npy")), "{error}");
+}
+
+#[test]
+fn a_submodule_whose_commit_is_not_here_is_an_error_that_names_it() {
+    let fixture = Fixture::new();
+    fixture.put("a", "a");
+    let commit = with_submodule(&fixture);
+    git2::Repository::init(fixture.path("third_party")).unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let error = checkout(&fixture, &commit, cache.path()).unwrap_err();
+    assert!(
+        matches!(&error, GitError::SubmoduleCommit { path, .. } if path == Path::new("third_party")),
+        "{error}"
+    );
+}
+
+/// Commits the working tree and a submodule in `third_party`, at a commit that only this repository has.
+fn with_submodule(fixture: &Fixture) -> String {
+    let commit = git2::Oid::from_str(&fixture.commit()).unwrap();
+    let parent = fixture.inner.find_commit(commit).unwrap();
+    let mut tree = fixture.inner.treebuilder(Some(&parent.tree().unwrap())).unwrap();
+    tree.insert("third_party", commit, 0o160_000).unwrap();
+    fixture.commit_tree(tree.write().unwrap(), &[&parent], None)
+}
+
+/// A home whose git knows a fake of git-lfs, which keeps its files in a folder of this home.
+fn home_with_lfs() -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let at = home.path().display();
+    fs::create_dir(home.path().join("objects")).unwrap();
+    let script = format!(
+        "set -e\ncd {at}/objects\nif [ $1 = smudge ]; then\n  cat $(sed -n 's/^oid sha256://p')\nelse\n  \
+         cat >new.$$; sum=$(sha256sum <new.$$ | cut -c1-64); size=$(wc -c <new.$$); mv new.$$ $sum\n  \
+         printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%s\\nsize %s\\n' $sum $size\nfi\n"
+    );
+    fs::write(home.path().join("lfs"), script).unwrap();
+    let config = format!(
+        "[filter \"lfs\"]\nsmudge = sh {at}/lfs smudge\nclean = sh {at}/lfs clean\nrequired = true\n\
+         [user]\nname = t\nemail = t@example.org\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n"
+    );
+    fs::write(home.path().join(".gitconfig"), config).unwrap();
+    home
+}
+
+fn git(home: &Path, folder: &Path, arguments: &[&str]) {
+    let mut command = std::process::Command::new("git");
+    command.args(arguments).current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    let output = command.env("HOME", home).env("GIT_CONFIG_NOSYSTEM", "1").output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Every file and link below a folder but those of git: its content, its target, and whether it can be executed.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, (bool, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(at) = pending.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            let name = path.strip_prefix(folder).unwrap().to_owned();
+            if name.file_name().unwrap() == ".git" {
+                continue;
+            }
+            if metadata.is_dir() {
+                found.insert(name, (true, b"folder".to_vec()));
+                pending.push(path);
+            } else if metadata.is_symlink() {
+                let target = fs::read_link(&path).unwrap();
+                found.insert(name, (false, target.as_os_str().as_encoded_bytes().to_vec()));
+            } else {
+                let is_executable = metadata.permissions().mode() & 0o111 != 0;
+                found.insert(name, (is_executable, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_checkout_has_file_by_file_what_a_fresh_clone_has() {
+    let home = home_with_lfs();
+    let all = tempfile::tempdir().unwrap();
+    let path = |name: &str| all.path().join(name);
+    let put = |name: &str, content: &[u8]| {
+        fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+        fs::write(path(name), content).unwrap();
+    };
+    for name in ["inner", "middle", "outer"] {
+        fs::create_dir(path(name)).unwrap();
+        git(home.path(), &path(name), &["init", "--quiet"]);
+        put(&format!("{name}/.gitattributes"), b"*.npy filter=lfs -text\n*.crlf text eol=crlf\n");
+        put(&format!("{name}/weights/{name}.npy"), &[7; 3000]);
+        put(&format!("{name}/lines.crlf"), b"a\nb\n");
+    }
+    git(home.path(), &path("middle"), &["add", "--all"]);
+    git(home.path(), &path("inner"), &["add", "--all"]);
+    git(home.path(), &path("inner"), &["commit", "--quiet", "--message=inner"]);
+    let submodule = |outer: &str, name: &str| {
+        let url = path(name).display().to_string();
+        git(home.path(), &path(outer), &["submodule", "--quiet", "add", &url, &format!("deps/{name}")]);
+    };
+    submodule("middle", "inner");
+    git(home.path(), &path("middle"), &["commit", "--quiet", "--message=middle"]);
+    put("outer/.gitattributes", b"*.npy filter=lfs -text\n*.crlf text eol=crlf\nid.txt ident\nutf16.txt text working-tree-encoding=UTF-16LE\nraw.txt -text\n");
+    put("outer/models/.gitattributes", b"lf.crlf text eol=lf\n");
+    put("outer/models/lf.crlf", b"a\nb\n");
+    put("outer/models/m.mlir", b"m\n");
+    put("outer/raw.txt", b"a\r\nb\n");
+    put("outer/id.txt", b"$Id$\n");
+    put("outer/utf16.txt", b"h\0\xe9\0\n\0");
+    put("outer/run.sh", b"#!/bin/sh\n");
+    fs::set_permissions(path("outer/run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("../models/m.mlir", path("outer/weights/link")).unwrap();
+    symlink("models", path("outer/folder")).unwrap();
+    symlink("nowhere", path("outer/dangling")).unwrap();
+    git(home.path(), &path("outer"), &["add", "--all"]);
+    submodule("outer", "middle");
+    git(home.path(), &path("outer"), &["commit", "--quiet", "--message=base"]);
+    git(home.path(), &path("outer"), &["submodule", "--quiet", "update", "--init", "--recursive"]);
+    git(home.path(), all.path(), &["clone", "--quiet", "--recurse-submodules", "outer", "clone"]);
+    let repository = Repository::open(&path("outer")).unwrap();
+    let base = repository.head().unwrap().commit;
+    // Head has none of it any more, and has moved the submodule.
+    git(home.path(), &path("outer"), &["mv", "deps/middle", "moved"]);
+    git(
+        home.path(),
+        &path("outer"),
+        &["rm", "--quiet", "-r", "weights", "models", "lines.crlf", ".gitattributes"],
+    );
+    git(home.path(), &path("outer"), &["commit", "--quiet", "--message=head"]);
+    let run = |command: &process::Command| {
+        let command = command.clone().env("HOME", home.path()).env("GIT_CONFIG_NOSYSTEM", "1");
+        tokio::runtime::Runtime::new().unwrap().block_on(process::run(&command, &Cancel::default()))
+    };
+    let cache = tempfile::tempdir().unwrap();
+    let found = repository.checkout(&base, cache.path(), &run).unwrap();
+    assert_eq!(found.notices, []);
+    let (expected, found) = (contents(&path("clone")), contents(&found.folder));
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    assert_eq!(found, expected);
+    for (name, content) in [
+        ("weights/outer.npy", &[7_u8; 3000][..]),
+        ("deps/middle/deps/inner/weights/inner.npy", &[7; 3000]),
+        ("lines.crlf", b"a\r\nb\r\n"),
+        ("deps/middle/lines.crlf", b"a\r\nb\r\n"),
+    ] {
+        assert_eq!(found[Path::new(name)].1, content, "{name}");
+    }
 }
 
 /// Writes a tree that git itself would refuse to create.
@@ -333,7 +485,7 @@ fn a_crafted_tree_writes_nothing_outside() {
         let commit = crafted(&fixture, &entries);
         let cache = tempfile::tempdir().unwrap();
         let into = cache.path().join("into");
-        let result = fixture.open().checkout(&commit, &into);
+        let result = checkout(&fixture, &commit, &into);
         assert!(result.is_err(), "{result:?}");
         assert!(!cache.path().join("evil").exists() && !cache.path().join("file").exists());
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
@@ -350,8 +502,8 @@ fn a_missing_object_and_a_broken_repository_have_different_errors() {
     let id = tree.get_name("benchgate.toml").unwrap().id().to_string();
     fs::remove_file(fixture.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]))).unwrap();
     let cache = tempfile::tempdir().unwrap();
-    let error = fixture.open().checkout(&a, cache.path()).unwrap_err();
-    assert!(matches!(error, GitError::MissingObject { .. }), "{error}");
+    let error = checkout(&fixture, &a, cache.path()).unwrap_err();
+    assert!(matches!(&error, GitError::Checkout { why, .. } if why.contains("benchgate.toml")), "{error}");
 }
 
 #[test]

@@ -213,6 +213,9 @@ lint_codes! {
     Killed "killed" Error,
         "A tool was ended from outside (the kernel's out-of-memory killer, a signal of another program), which says nothing about the model.",
         "Find what ended it, give the machine or the container more memory or lower `jobs`, and run again.";
+    CompilerRejected "compiler-rejected" Note,
+        "The compiler rejected this side's program with a diagnostic that names a place in it.",
+        "Nothing to do where the other side repairs the program; otherwise read the compile log.";
     NoDevice "no-device" Note,
         "The device of this target was not there, so its modules were compiled and not run.",
         "Nothing to do where that is known; where the device must be there, say `required = true` in its [[target]].";

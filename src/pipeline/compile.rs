@@ -103,9 +103,10 @@ async fn make(
         .observed();
     let finished = host.run(&command).await?;
     if finished.exit != Exit::Success {
-        let log = host.keep_log(&log, "compile", key)?;
+        let kept = host.keep_log(&log, "compile", key)?;
         host.fail_on_full_disk(&finished, staged)?;
-        return Err(failure(&finished, Some(log)).into());
+        let rejected = diagnostics::is_rejection(&finished, &log)?;
+        return Err(StageFailure { rejected, ..failure(&finished, Some(kept)) }.into());
     }
     if let Some(said) = diagnostics::despite_success(&finished, &log)? {
         let log = Some(host.keep_log(&log, "compile", key)?);

@@ -31,10 +31,57 @@ fn is_diagnostic(line: &str) -> bool {
         return false;
     }
     let Some(place) = before.strip_suffix(": ") else { return before.is_empty() };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_line = place.rsplit_once(':').is_some_and(|(_, number)| digits(number));
-    let is_location = place.starts_with("loc(") && place.ends_with(')');
-    is_line || is_location || !place.contains(char::is_whitespace)
+    let is_line = place.rsplit_once(':').is_some_and(|(_, number)| is_number(number));
+    is_line || is_named_location(place) || !place.contains(char::is_whitespace)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_named_location(place: &str) -> bool {
+    place.starts_with("loc(") && place.ends_with(')')
+}
+
+/// Words of errors whose cause is the machine or a file that is missing, even where they name a place in the program.
+const OF_THE_MACHINE: [&str; 11] = [
+    "out of memory",
+    "cannot allocate",
+    "bad_alloc",
+    "no space left",
+    "too many open files",
+    "resource temporarily unavailable",
+    "no such file",
+    "permission denied",
+    "to open",
+    "cannot open",
+    "could not open",
+];
+
+/// Whether an error is about a place in the program: `a.mlir:5:8: error: …` or `loc("x"): error: …`. Tools that
+/// have no such place, such as a linker, write none or line 0.
+fn is_about_program(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    let Some((place, message)) = lower.split_once(": error:") else { return false };
+    let mut numbers = place.rsplit(':').map_while(|part| is_number(part).then_some(part));
+    let is_place = numbers.next().is_some() && numbers.next().is_some_and(|line| line != "0");
+    let is_place = is_place || (is_named_location(place) && place != "loc(unknown)");
+    is_place && !OF_THE_MACHINE.iter().any(|words| message.contains(words))
+}
+
+/// Whether the compiler ended by itself and every error in its log is about the program. Only this is a failure that
+/// a change of the program repairs: a crash, a timeout or a full machine would end differently another time.
+pub(super) fn is_rejection(finished: &Finished, log: &Path) -> Result<bool, PipelineError> {
+    if !matches!(finished.exit, Exit::Code(_)) || finished.ended_from_outside().is_some() {
+        return Ok(false);
+    }
+    let mut found = 0_usize;
+    let other = first_line(log, |line| {
+        let is_about_program = is_about_program(line);
+        found += usize::from(is_about_program);
+        !is_about_program && is_error(line)
+    })?;
+    Ok(found > 0 && other.is_none())
 }
 
 /// `c/runtime/src/iree/io/file_handle.c:373: NOT_FOUND; failed to open …`.
@@ -61,6 +108,11 @@ fn without_colour(line: &str) -> String {
 /// The first error in a tool's log. Its last lines would not do: a dump of the program that follows an error is
 /// longer than what is kept of them.
 pub(super) fn in_log(log: &Path) -> Result<Option<String>, PipelineError> {
+    first_line(log, is_error)
+}
+
+/// The first line of a log that is wanted, without colors. A log that was cut has one in any case.
+fn first_line(log: &Path, mut is_wanted: impl FnMut(&str) -> bool) -> Result<Option<String>, PipelineError> {
     let file = match fs::File::open(log) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -74,9 +126,9 @@ pub(super) fn in_log(log: &Path) -> Result<Option<String>, PipelineError> {
         if length == 0 {
             return Ok(None);
         }
-        let text = String::from_utf8_lossy(&line);
-        if is_error(&text) {
-            return Ok(Some(without_colour(text.trim())));
+        let text = without_colour(&String::from_utf8_lossy(&line));
+        if is_wanted(text.trim()) {
+            return Ok(Some(text.trim().to_owned()));
         }
         if text.starts_with(crate::process::LOG_CUT) {
             return Ok(Some("it printed more than is kept, so an error may be among it".to_owned()));
@@ -128,6 +180,29 @@ mod tests {
             "",
         ] {
             assert!(!is_error(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn only_errors_about_a_place_in_the_program_reject_it() {
+        for line in [
+            "a.mlir:1:1: error: no such op",
+            "my folder/a.mlir:12:8: error: failed to legalize operation",
+            "loc(\"a\"(\"b c\")): error: bad",
+        ] {
+            assert!(is_about_program(line), "{line}");
+        }
+        for line in [
+            "error: bad",
+            "LLVM ERROR: out of memory",
+            "<unknown>:0: error: linking failed",
+            "a.mlir:0:0: error: failed to open transform file: cannot open input file",
+            "a.mlir:5:8: error: std::bad_alloc",
+            "a.mlir:5:8: error: failed to open parameters: NOT_FOUND",
+            "a.mlir:5: error: no column",
+            "ld.lld: error: undefined symbol: x",
+        ] {
+            assert!(!is_about_program(line), "{line}");
         }
     }
 

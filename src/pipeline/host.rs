@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
+use tokio::sync::{Mutex, MutexGuard};
+
 use crate::device::{self, Choice, Gpus, Watched};
 use crate::files::Scratch;
 use crate::model::{DeviceKind, Event, Progress, Testbed};
@@ -32,8 +34,13 @@ pub(super) struct Host<'a> {
     pub(super) testbed: Testbed,
     /// Tools at once, while nothing is measured.
     pub(super) slots: Slots,
+    /// Verifications on a device with memory of its own, one at a time: two large modules may not fit into it together,
+    /// and one side would fail because of the other.
+    pub(super) device_turn: Mutex<()>,
     /// Inputs and parameters, by content.
     pub(super) digests: Digests,
+    /// Whether equal digests of both sides may stand for equal times.
+    pub(super) claims_identity: bool,
     /// The sides' sources, by content.
     pub(super) sources: Sources,
     /// Done once it was said that files can't be observed.
@@ -82,6 +89,14 @@ impl Host<'_> {
         tokio::select! {
             turn = self.slots.turn(urgency) => Ok(turn),
             () = self.cancel.requested() => Err(PipelineError::Interrupted),
+        }
+    }
+
+    /// Waits until no other module is verified on this device's memory.
+    pub(super) async fn device_turn(&self, device: &str) -> Option<MutexGuard<'_, ()>> {
+        match DeviceKind::from_uri(device) {
+            DeviceKind::Cpu => None,
+            _ => Some(self.device_turn.lock().await),
         }
     }
 
@@ -135,7 +150,9 @@ impl<'a> Host<'a> {
             cancel,
             testbed: Testbed::default(),
             slots: Slots::new(1),
+            device_turn: Mutex::default(),
             digests: Digests::new(cancel),
+            claims_identity: true,
             sources: Sources::without(own),
             unobserved: Once::new(),
             listed_devices: Memo::default(),

@@ -4,7 +4,7 @@ use regex::Regex;
 
 use crate::config::{Config, Model, ModelInput, ModelSource, Side, Target};
 use crate::gate::{Expected, NumericsTolerance};
-use crate::git::Repository;
+use crate::git::{Checkout, Repository};
 use crate::model::{BenchmarkName, DeviceKind, SideName};
 use crate::toolchain::Lock;
 
@@ -24,6 +24,16 @@ pub struct SideInput {
     pub commit: Option<String>,
     /// Whether the working tree had changes that no commit has.
     pub dirty: Option<bool>,
+    /// The checkout that holds the sources, where they are not the working tree's. It is removed with the last side that
+    /// names it.
+    pub checkout: Option<Checkout>,
+}
+
+impl SideInput {
+    /// Whether the sources are all there. A checkout that left something out can make anything fail.
+    pub fn is_complete(&self) -> bool {
+        self.checkout.as_ref().is_none_or(|checkout| checkout.notices.is_empty())
+    }
 }
 
 /// Selects benchmarks by name. Several patterns select what any of them matches. Names of other tools hold brackets

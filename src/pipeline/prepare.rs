@@ -238,6 +238,9 @@ async fn artifact(
         .text("settings", &workload.settings_sha256)
         .list("flag", &execution.run_flags)
         .list("workers", execution.workers.map(|workers| workers.to_string()));
+    if !host.claims_identity {
+        key = key.text("side", planned.side.name.as_str());
+    }
     key = named.add_to(key, &host.digests).await?;
     for (scope, path) in &execution.parameters {
         key = key.text("scope", scope).text("parameters", &host.digests.sha256(path).await?);

@@ -8,6 +8,7 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
+use tokio::sync::Mutex;
 
 use crate::device::{self, Choice, Gpus};
 use crate::files;
@@ -55,6 +56,9 @@ pub struct Options {
     pub lock_timeout: Option<Duration>,
     /// Blocks of rows whose sides execute the same bytes: `None` is one, a calibration wants many.
     pub identical_blocks: Option<u32>,
+    /// Whether sides that execute the same bytes need no measurement. Not where another job judges the result: it can't
+    /// know what was executed.
+    pub claims_identity: bool,
     pub calibration: CalibrationSource,
     /// Keep the IR of every phase of the compiler in the working folder.
     pub dump_ir: bool,
@@ -384,7 +388,7 @@ impl<'a> PreparedRun<'a> {
     }
 
     fn host(&self, machine: RunMachine) -> Host<'a> {
-        let SuiteRun { options, progress, cancel, .. } = self.run;
+        let SuiteRun { sides, options, progress, cancel } = self.run;
         let scratch = options.work.join("scratch");
         files::sweep_scratch(&scratch, "");
         let settings = &self.lead.config.measure;
@@ -395,13 +399,16 @@ impl<'a> PreparedRun<'a> {
             cancel,
             testbed,
             slots: Slots::new(settings.jobs.unwrap_or_else(processors)),
+            device_turn: Mutex::default(),
             digests: Digests::new(cancel),
+            claims_identity: options.claims_identity,
             sources: Sources::without(
                 [&options.work, &options.output, &options.cache]
                     .into_iter()
                     .chain(&options.keep_modules)
                     .cloned(),
-            ),
+            )
+            .with_checkouts(sides.iter().filter_map(|side| Some(side.checkout.as_ref()?.folder.as_path()))),
             unobserved: std::sync::Once::new(),
             listed_devices: Memo::default(),
             loaded: Memo::default(),

@@ -69,11 +69,13 @@ pub(super) struct StageFailure {
     pub(super) unsupported: bool,
     /// The tool was ended from outside, which says nothing about the model.
     pub(super) killed: bool,
+    /// The compiler itself says what is wrong with the program.
+    pub(super) rejected: bool,
 }
 
 impl StageFailure {
     pub(super) fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), log: None, took: None, unsupported: false, killed: false }
+        Self { why: why.into(), log: None, took: None, unsupported: false, killed: false, rejected: false }
     }
 
     pub(super) fn unsupported(reason: impl Into<String>) -> Self {
@@ -282,6 +284,10 @@ impl<'a> Prepared<'a> {
         self.stages.push(StageReport { log: failure.log, ..StageReport::new(stage, status, seconds) });
         if failure.killed {
             self.lints.push(Lint::new(LintCode::Killed, format!("{stage}: {}", failure.why)));
+        }
+        // A file that the checkout lacks can be what the compiler complains about.
+        if failure.rejected && self.planned.side.is_complete() {
+            self.lints.push(Lint::new(LintCode::CompilerRejected, failure.why.clone()));
         }
         self.outcome = if failure.unsupported {
             Outcome::Unsupported { reason: failure.why }

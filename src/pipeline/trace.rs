@@ -91,12 +91,19 @@ pub(super) struct Trace {
 pub(super) struct Sources {
     /// What this run writes, which no model is made of.
     own: Vec<PathBuf>,
+    /// Sources that lie in a folder of ours, because they were checked out there.
+    checkouts: Vec<PathBuf>,
     trees: Memo<PathBuf, Result<String, StageFailure>>,
 }
 
 impl Sources {
     pub(super) fn without(own: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { own: own.into_iter().map(|path| clean(&path)).collect(), ..Self::default() }
+    }
+
+    /// The same, where these folders of sources lie in one that this run writes to.
+    pub(super) fn with_checkouts<'a>(self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
+        Self { checkouts: folders.into_iter().map(clean).collect(), ..self }
     }
 
     /// The digest of everything below a folder of sources.
@@ -122,7 +129,8 @@ impl Sources {
     }
 
     fn is_own(&self, path: &Path) -> bool {
-        self.own.iter().any(|own| path.starts_with(own))
+        let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
+        below(&self.own) && !below(&self.checkouts)
     }
 
     /// The present state of files that were read and folders that were listed.
@@ -252,5 +260,20 @@ mod tests {
         assert_eq!(relative(Path::new("/checkout/lib/x.py"), folder), "../lib/x.py");
         assert_eq!(relative(Path::new("/data/w.bin"), folder), "../../data/w.bin");
         assert_eq!(clean(Path::new("/a/./b/../c")), Path::new("/a/c"));
+    }
+
+    #[test]
+    fn the_digest_of_a_checkout_in_our_cache_covers_its_files() {
+        let cache = tempfile::tempdir().unwrap();
+        let tree = cache.path().join("checkouts/1/tree");
+        fs::create_dir_all(&tree).unwrap();
+        let digest = |content: &str| {
+            fs::write(tree.join("model.py"), content).unwrap();
+            let sources = Sources::without([cache.path().to_owned()]).with_checkouts([tree.as_path()]);
+            let digests = Digests::new(&crate::process::Cancel::default());
+            let digest = async { sources.digest(&tree, &digests).await };
+            tokio::runtime::Runtime::new().unwrap().block_on(digest).unwrap()
+        };
+        assert_ne!(digest("base"), digest("head"));
     }
 }

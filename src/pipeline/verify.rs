@@ -70,6 +70,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
             .log(&log)
             .cpus(host.cpus_for(&job.execution.device))
     };
+    let _alone = host.device_turn(&job.execution.device).await;
     let _slot = host.slot(Priority::Now).await?;
     let started = Instant::now();
     let finished = host.run(&command(&outputs).observed()).await?;

@@ -9,6 +9,7 @@ use crate::pipeline::SideInput;
 use crate::toolchain::{self, Lock, ToolchainError, release_order};
 
 use super::super::session::side;
+use super::super::store_args::checkout_runner;
 use super::super::{CliError, Terminal, paths, runtime};
 use super::args::BisectArgs;
 use super::builds::Builds;
@@ -77,7 +78,8 @@ impl Candidates {
         };
         match &self.source {
             CandidateSource::Commits { repository, suite } => {
-                let checkout = repository.checkout(&candidate.id, &self.cache.join("checkouts"))?;
+                let checkout =
+                    repository.checkout(&candidate.id, &self.cache.join("checkouts"), &checkout_runner)?;
                 let file = checkout.folder.join(suite);
                 if !file.is_file() {
                     return Err(Unusable::Skipped(format!("it has no {}", suite.display())));
@@ -88,7 +90,8 @@ impl Candidates {
                 config.measure.clone_from(&self.config.measure);
                 config.backends.clear();
                 let side = head(&config)?;
-                Ok(SideInput { commit: Some(candidate.id.clone()), dirty: Some(false), ..side })
+                let commit = Some(candidate.id.clone());
+                Ok(SideInput { commit, dirty: Some(false), checkout: Some(checkout), ..side })
             }
             source => {
                 let pin = match source {

@@ -79,6 +79,7 @@ fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
         lock: Lock::default(),
         commit: None,
         dirty: None,
+        checkout: None,
     }
 }
 

@@ -84,6 +84,7 @@ pub async fn open_bundle(
             lock: Lock::default(),
             commit: side.commit.clone(),
             dirty: side.dirty,
+            checkout: None,
         });
     }
     let notices = contents.notices.clone();
@@ -115,8 +116,11 @@ impl OpenBundle {
         self.side(planned.side.name)?.benchmarks.iter().find(|benchmark| benchmark.name == name.as_str())
     }
 
+    /// Whether a benchmark was selected when the bundle was made: one side alone may have lost it since.
     pub(in crate::pipeline) fn has(&self, planned: PlannedBenchmark<'_>) -> bool {
-        self.benchmark(planned).is_some()
+        let name = planned.name();
+        let mut packed = self.contents.sides.iter().flat_map(|side| &side.benchmarks);
+        packed.any(|benchmark| benchmark.name == name.as_str())
     }
 
     /// Where the modules of a run come from.

@@ -103,6 +103,7 @@ impl World {
             lock: Lock::default(),
             commit: None,
             dirty: None,
+            checkout: None,
         }
     }
 

@@ -99,11 +99,29 @@ fn failing_on_both_sides_is_an_error() {
 }
 
 #[test]
-fn a_repair_may_be_merged_but_a_machine_fault_at_base_may_not_hide_the_row() {
-    let repaired = only_row(failed("a", Stage::Compile), steady("a"));
-    assert_eq!((repaired.verdict, repaired.fatal), (Verdict::Missing, false));
-    let unknown = only_row(failed("a", Stage::Benchmark), steady("a"));
-    assert_eq!((unknown.verdict, unknown.fatal), (Verdict::Error, true));
+fn a_repair_may_be_merged_but_another_fault_at_base_may_not_hide_the_row() {
+    let rejected = || Lint::new(LintCode::CompilerRejected, "a.mlir:1:1: error: no such op");
+    for stage in Stage::ALL {
+        let unknown = only_row(failed("a", stage), steady("a"));
+        assert_eq!((unknown.verdict, unknown.fatal), (Verdict::Error, true), "{stage}");
+        let mut base = failed("a", stage);
+        base.lints.push(rejected());
+        let row = only_row(base, steady("a"));
+        let is_repair = stage == Stage::Compile;
+        let expected = if is_repair { (Verdict::Missing, false) } else { (Verdict::Error, true) };
+        assert_eq!((row.verdict, row.fatal), expected, "{stage}");
+    }
+}
+
+#[test]
+fn a_benchmark_whose_device_was_missing_at_base_alone_is_an_error() {
+    let mut base = Benchmark::new("a");
+    base.outcome = Outcome::Unsupported { reason: "no CUDA device (compiled only)".to_owned() };
+    assert!(!only_row(base.clone(), steady("a")).fatal, "declared by base");
+    let (vmfb_sha256, execution_sha256) = ("1".to_owned(), "2".to_owned());
+    base.artifact = Some(Artifact { vmfb_sha256, execution_sha256, workload: None });
+    let row = only_row(base, steady("a"));
+    assert_eq!((row.verdict, row.fatal), (Verdict::Error, true));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! A case says what is done to an honest setup. Each setup is first run untouched and must pass, because a
 //! setup that is never green would prove nothing.
 
+mod base;
 mod bundles;
 mod configuration;
 mod conversions;
@@ -12,6 +13,7 @@ mod files;
 mod head_choices;
 mod history;
 mod keys;
+mod left_out;
 mod tools;
 
 use crate::harness::{Outcome, World};

@@ -1,0 +1,366 @@
+//! A commit on disk as a fresh clone has it. `git` writes the files, so that attributes, line endings and filters such as
+//! git-lfs apply to them as they do to the working tree.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use git2::{ObjectType, Oid};
+
+use super::data_branch::{CommandRunner, run_git};
+use super::remote::last_line;
+use super::tree::{FOLDER, LINK, SUBMODULE};
+use super::{GitError, Repository, io, other};
+use crate::files::{self, LONGEST_LFS_POINTER, Scratch, has_lfs_pointer, is_lfs_pointer};
+use crate::process::Command;
+
+/// A part of a commit that was not checked out completely. Shown to the user.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Notice {
+    /// A submodule that the working tree has not initialized either.
+    Submodule(PathBuf),
+    /// A git-lfs pointer that is one in the working tree too.
+    LfsPointer(PathBuf),
+    /// A symbolic link that leads out of the tree through another link; it was removed.
+    EscapingLink(PathBuf),
+}
+
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Submodule(path) => {
+                write!(f, "{path:?} is a submodule that is not initialized here; base's copy is empty too")
+            }
+            Self::LfsPointer(path) => {
+                write!(f, "{path:?} is stored in git-lfs; only its pointer was checked out")
+            }
+            Self::EscapingLink(path) => {
+                write!(f, "{path:?} leads out of the repository through another link and was left out")
+            }
+        }
+    }
+}
+
+/// A commit's tree on disk, removed with its last holder. Its files have no write bits.
+#[derive(Debug, Clone)]
+pub struct Checkout {
+    pub folder: PathBuf,
+    /// The commit, 40 digits.
+    pub commit: String,
+    /// Sorted by path.
+    pub notices: Vec<Notice>,
+    _folder: Arc<Scratch>,
+}
+
+impl Repository {
+    /// Writes the tree of a commit into a new folder below `into`, with its submodules. What the working tree has and this
+    /// clone can't provide for the commit is an error that names the file. Nothing of an earlier checkout is used: a
+    /// program that ran since could have changed it.
+    pub fn checkout(&self, commit: &str, into: &Path, run: &CommandRunner<'_>) -> Result<Checkout, GitError> {
+        const PREFIX: &str = "checkout-";
+        let id = self.commit(commit)?;
+        files::sweep_scratch(into, PREFIX);
+        let scratch = Scratch::new_in(into, PREFIX).map_err(|source| io(into, source))?;
+        let folder = scratch.path().join("tree");
+        let mut writing =
+            Writing { scratch: scratch.path(), top: &folder, root: &self.root, run, notices: Vec::new() };
+        writing.tree(&self.inner, id, Path::new(""))?;
+        let mut notices = writing.notices;
+        notices.sort();
+        Ok(Checkout { folder, commit: id.to_string(), notices, _folder: Arc::new(scratch) })
+    }
+}
+
+/// A checkout that is being written.
+struct Writing<'a> {
+    scratch: &'a Path,
+    /// The new folder of the whole repository.
+    top: &'a Path,
+    /// The working tree.
+    root: &'a Path,
+    run: &'a CommandRunner<'a>,
+    notices: Vec<Notice>,
+}
+
+impl Writing<'_> {
+    /// Writes a commit of the repository or, `below` its root, of a submodule.
+    fn tree(&mut self, repository: &git2::Repository, id: Oid, below: &Path) -> Result<(), GitError> {
+        let special = Special::find(repository, id)?;
+        let lfs = WorkingTreeLfs::find(repository, &self.root.join(below), &special.pointers);
+        let folder = self.top.join(below);
+        fs::create_dir_all(&folder).map_err(|source| io(&folder, source))?;
+        self.read_tree(repository, id, &folder, lfs)?;
+        for path in &special.pointers {
+            if has_lfs_pointer(&folder.join(path)) == Some(true) {
+                let path = below.join(path);
+                if lfs == WorkingTreeLfs::Content {
+                    return Err(GitError::LfsContent { commit: id.to_string(), path });
+                }
+                self.notices.push(Notice::LfsPointer(path));
+            }
+        }
+        self.links(&special.links, below)?;
+        protect(&folder)?;
+        for (path, commit) in special.submodules {
+            let path = below.join(path);
+            match self.submodule(repository, &path, below)? {
+                None => self.notices.push(Notice::Submodule(path)),
+                Some(inner) if inner.find_commit(commit).is_err() => {
+                    return Err(GitError::SubmoduleCommit { path, commit: commit.to_string() });
+                }
+                Some(inner) => self.tree(&inner, commit, &path)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn read_tree(
+        &self,
+        repository: &git2::Repository,
+        id: Oid,
+        folder: &Path,
+        lfs: WorkingTreeLfs,
+    ) -> Result<(), GitError> {
+        let mut arguments: Vec<String> = Vec::new();
+        let mut set = |setting: &str| arguments.extend(["-c".to_owned(), setting.to_owned()]);
+        set("core.hooksPath=/dev/null");
+        set("core.fsmonitor=false");
+        // A fresh clone has every folder.
+        set("core.sparseCheckout=false");
+        if lfs == WorkingTreeLfs::Pointers {
+            for off in ["process=", "smudge=", "required=false"] {
+                set(&format!("filter.lfs.{off}"));
+            }
+        }
+        arguments.extend(["read-tree", "--reset", "-u", "--no-recurse-submodules"].map(str::to_owned));
+        arguments.push(id.to_string());
+        let command = Command::new("git", CHECKOUT_TIMEOUT)
+            .args(arguments)
+            .cwd(folder)
+            .env("GIT_DIR", repository.path())
+            .env("GIT_WORK_TREE", folder)
+            .env("GIT_INDEX_FILE", self.scratch.join(format!("{id}.index")))
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("LC_ALL", "C");
+        let finished = run_git(self.run, &command)?;
+        if finished.exit.is_success() {
+            return Ok(());
+        }
+        let why = if finished.exit.is_timeout() {
+            finished.exit.to_string()
+        } else {
+            last_line(&finished.stderr_tail)
+        };
+        Err(GitError::Checkout { commit: id.to_string(), why })
+    }
+
+    /// Links that lead out of the repository lead to where they do from the working tree.
+    fn links(&mut self, links: &[(PathBuf, Vec<u8>)], below: &Path) -> Result<(), GitError> {
+        let mut inside = Vec::new();
+        for (path, target) in links {
+            let path = below.join(path);
+            let here = self.top.join(&path);
+            if stays_inside(&path, target) {
+                inside.push((path, here));
+                continue;
+            }
+            let folder = self.root.join(path.parent().unwrap_or(Path::new("")));
+            let real = without_parents(&folder.join(OsStr::from_bytes(target)));
+            let real = real.strip_prefix(self.root).map(|kept| self.top.join(kept)).unwrap_or(real);
+            fs::remove_file(&here).and_then(|()| symlink(real, &here)).map_err(|source| io(&here, source))?;
+        }
+        let top = fs::canonicalize(self.top).map_err(|source| io(self.top, source))?;
+        for (path, here) in inside {
+            // A link may lead out through another link; only following it shows that.
+            if fs::canonicalize(&here).is_ok_and(|real| !real.starts_with(&top)) {
+                fs::remove_file(&here).map_err(|source| io(&here, source))?;
+                self.notices.push(Notice::EscapingLink(path));
+            }
+        }
+        Ok(())
+    }
+
+    /// The repository of a submodule: in its folder of the working tree or, where head has moved or removed it, among the
+    /// modules of this clone. `None` where it was never initialized.
+    fn submodule(
+        &self,
+        outer: &git2::Repository,
+        path: &Path,
+        below: &Path,
+    ) -> Result<Option<git2::Repository>, GitError> {
+        let opened = |at: &Path| match at.exists() {
+            true => git2::Repository::open(at).map(Some).map_err(|error| other("open a submodule", &error)),
+            false => Ok(None),
+        };
+        let here = self.root.join(path);
+        if here.join(".git").exists() {
+            return opened(&here);
+        }
+        let modules = self.top.join(below).join(".gitmodules");
+        let Ok(listed) = git2::Config::open(&modules) else { return Ok(None) };
+        let inner = path.strip_prefix(below).unwrap_or(path);
+        let mut name = None;
+        let entries =
+            listed.entries(Some("submodule\\..*\\.path")).map_err(|e| other("read .gitmodules", &e))?;
+        entries
+            .for_each(|entry| {
+                if entry.value().is_ok_and(|value| Path::new(value) == inner) {
+                    name = entry.name().ok().and_then(|key| {
+                        Some(key.strip_prefix("submodule.")?.strip_suffix(".path")?.to_owned())
+                    });
+                }
+            })
+            .map_err(|error| other("read .gitmodules", &error))?;
+        let is_plain =
+            |name: &String| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        match name.filter(is_plain) {
+            Some(name) => opened(&outer.commondir().join("modules").join(name)),
+            None => Ok(None),
+        }
+    }
+}
+
+/// A checkout of a large repository from a slow disk, with downloads of git-lfs; a longer one is stuck.
+const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// More than any source tree needs, and less than the kernel's limit for paths.
+const DEEPEST: usize = 256;
+
+/// Entries of a commit that are more than their content.
+#[derive(Default)]
+struct Special {
+    pointers: Vec<PathBuf>,
+    links: Vec<(PathBuf, Vec<u8>)>,
+    submodules: Vec<(PathBuf, Oid)>,
+}
+
+impl Special {
+    fn find(repository: &git2::Repository, id: Oid) -> Result<Self, GitError> {
+        let hostile = |why: String| GitError::HostileTree { commit: id.to_string(), why };
+        let unreadable = |error: git2::Error| other("read a tree", &error);
+        let odb = repository.odb().map_err(unreadable)?;
+        let top = repository.find_commit(id).and_then(|commit| commit.tree()).map_err(unreadable)?;
+        let mut found = Self::default();
+        let mut pending = vec![(PathBuf::new(), top)];
+        while let Some((folder, tree)) = pending.pop() {
+            let mut names = BTreeSet::new();
+            for entry in tree.iter() {
+                let name = entry.name_bytes();
+                let shown = || String::from_utf8_lossy(name).into_owned();
+                if !names.insert(name.to_vec()) {
+                    return Err(hostile(format!("one folder contains {:?} twice", shown())));
+                }
+                if !is_safe_name(name) {
+                    return Err(hostile(format!("it contains a file named {:?}", shown())));
+                }
+                let path = folder.join(OsStr::from_bytes(name));
+                if path.components().count() > DEEPEST {
+                    return Err(hostile(format!("its folders are more than {DEEPEST} deep")));
+                }
+                match entry.filemode() {
+                    FOLDER => pending.push((path, repository.find_tree(entry.id()).map_err(unreadable)?)),
+                    SUBMODULE => found.submodules.push((path, entry.id())),
+                    LINK => {
+                        let blob = repository.find_blob(entry.id()).map_err(unreadable)?;
+                        found.links.push((path, blob.content().to_vec()));
+                    }
+                    // An object that a partial clone lacks is fetched when it is checked out.
+                    _ => {
+                        let size = odb.read_header(entry.id()).map_or(usize::MAX, |(size, _)| size);
+                        if size < LONGEST_LFS_POINTER && is_pointer_blob(repository, entry.id()) {
+                            found.pointers.push(path);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn is_pointer_blob(repository: &git2::Repository, id: Oid) -> bool {
+    repository.find_blob(id).is_ok_and(|blob| is_lfs_pointer(blob.content()))
+}
+
+/// How the working tree has files that are in git-lfs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WorkingTreeLfs {
+    /// None of these files is there, so git's configuration decides.
+    Unknown,
+    Content,
+    /// A workflow that does not fetch them, which also saves the download here.
+    Pointers,
+}
+
+impl WorkingTreeLfs {
+    fn find(repository: &git2::Repository, root: &Path, pointers: &[PathBuf]) -> Self {
+        let head = repository.head().and_then(|head| head.peel_to_tree()).ok();
+        let in_lfs = |path: &&PathBuf| {
+            let entry = head.as_ref().and_then(|head| head.get_path(path).ok());
+            entry.is_some_and(|entry| {
+                entry.kind() == Some(ObjectType::Blob) && is_pointer_blob(repository, entry.id())
+            })
+        };
+        let found: BTreeSet<bool> =
+            pointers.iter().filter(in_lfs).filter_map(|path| has_lfs_pointer(&root.join(path))).collect();
+        match (found.contains(&false), found.contains(&true)) {
+            (true, _) => Self::Content,
+            (false, true) => Self::Pointers,
+            (false, false) => Self::Unknown,
+        }
+    }
+}
+
+/// Whether a name stays in its folder. Git rejects other names, but a crafted tree may contain them.
+fn is_safe_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name != b"."
+        && name != b".."
+        && !name.eq_ignore_ascii_case(b".git")
+        && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
+
+/// Whether a link at `path` with this target stays inside the tree, judged by its text alone.
+fn stays_inside(path: &Path, target: &[u8]) -> bool {
+    let mut depth = path.components().count() - 1;
+    for part in Path::new(OsStr::from_bytes(target)).components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir if depth > 0 => depth -= 1,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
+        }
+    }
+    true
+}
+
+/// An absolute path with its `..` removed, judged by its text alone.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Removes the write bits of all files.
+fn protect(folder: &Path) -> Result<(), GitError> {
+    for entry in fs::read_dir(folder).map_err(|source| io(folder, source))? {
+        let path = entry.map_err(|source| io(folder, source))?.path();
+        let found = fs::symlink_metadata(&path).map_err(|source| io(&path, source))?;
+        if found.is_dir() {
+            protect(&path)?;
+        } else if found.is_file() {
+            let mode = fs::Permissions::from_mode(found.permissions().mode() & 0o555);
+            fs::set_permissions(&path, mode).map_err(|source| io(&path, source))?;
+        }
+    }
+    Ok(())
+}
