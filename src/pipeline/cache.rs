@@ -119,11 +119,8 @@ impl Digests {
         if !path.is_file() {
             return None;
         }
-        match self.sha256(path).await {
-            Ok(sha256) => Some(sha256),
-            // What benchgate can't read, a tool that it starts can't read either.
-            Err(_) => None,
-        }
+        // What benchgate can't read, a tool that it starts can't read either.
+        self.sha256(path).await.ok()
     }
 
     /// The stamp that a file had when it was hashed: with another one, it may no longer be what its digest says.
