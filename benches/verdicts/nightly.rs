@@ -100,8 +100,12 @@ pub fn print((suites, seed): (u32, u64), bars: &mut Bars) {
                     let history: Vec<Run> =
                         (0..sessions).map(|_| session(machine, Slowed::All(1.0), &mut random)).collect();
                     let head = session(machine, Slowed::One(slow, 1.0 + slowdown), &mut random);
-                    let comparison =
-                        compare_with_history(&head, &history, &Policy::default(), &CompareOptions::default());
+                    let comparison = compare_with_history(
+                        &head,
+                        history.as_slice(),
+                        &Policy::default(),
+                        &CompareOptions::default(),
+                    );
                     let rows = comparison.rows;
                     let green = rows.iter().filter(|row| row.verdict == Verdict::Pass).count() as f64
                         / rows.len() as f64;

@@ -85,7 +85,11 @@ pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         }
     }
     if let Some(file) = invocation.plan.filter(|file| file.is_file()) {
-        let matrix = fleet::render(&shard_args::read(&file)?, fleet::PlanFormat::Github);
+        let matrix = fleet::render(
+            &shard_args::read(&file)?,
+            fleet::PlanFormat::Github,
+            &fleet::ShardCommand::default(),
+        );
         reporting::output("matrix", matrix.trim_end().to_owned())?;
     }
     Ok(code)

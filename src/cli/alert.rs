@@ -9,7 +9,10 @@ use sha2::{Digest, Sha256};
 use crate::config::GitHub;
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
-use crate::github::{Client, GitHubError, GitHubToken, Issue, IssueChange, RetryPolicy, Webhook};
+use crate::github::{
+    Client, CommentRequest, GitHubError, GitHubToken, Issue, IssueChange, Marker, RetryPolicy, RunAttempt,
+    Webhook,
+};
 use crate::model::{counted, hex};
 use crate::site::{
     self, Action, AlertPlan, AlertPolicy, BenchmarkOwner, Cause, IssueContext, IssueTrace, KnownIssue,
@@ -102,7 +105,9 @@ pub fn run(args: &AlertArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     let silent = args.history.silent(&timelines);
     let bisection = bisection.as_ref().map(|file| Bisection { file, job: job.as_ref() });
     let dry_run = args.dry_run;
-    let night = Night { timelines: &timelines, silent: &silent, now, policy, context, bisection, dry_run };
+    let attempt = job.as_ref().map(|job| job.attempt);
+    let night =
+        Night { timelines: &timelines, silent: &silent, now, policy, context, bisection, attempt, dry_run };
     let said = match (&job, &token) {
         (Some(job), Some(token)) => runtime::block_on(async |cancel| {
             let client = Client::new(&job.api, job.repository.clone(), token, RetryPolicy::default())?;
@@ -141,6 +146,8 @@ struct Night<'a> {
     policy: AlertPolicy,
     context: IssueContext<'a>,
     bisection: Option<Bisection<'a>>,
+    /// Of the job that comments; without one nothing is said on GitHub.
+    attempt: Option<RunAttempt>,
     dry_run: bool,
 }
 
@@ -204,6 +211,7 @@ impl Night<'_> {
         let event = |action: &str, number: u64, cause: &Cause<'_>| {
             let benchmarks: Vec<&str> = cause.members.iter().map(|member| member.benchmark).collect();
             json!({ "action": action, "number": number, "title": site::issue_title(cause), "benchmarks": benchmarks,
+                "total": cause.total().exp(), "steps": cause.steps().count(),
                 "after": cause.after().to_string(), "until": cause.until().to_string() })
         };
         match action {
@@ -212,13 +220,18 @@ impl Night<'_> {
                 let number = client.open_issue(&site::issue_title(cause), &body, LABEL, author).await?;
                 Ok((number, Some(event("opened", number, cause))))
             }
-            Action::Update { number, cause, trace } | Action::Reopen { number, cause, trace } => {
+            Action::Update { number, cause, trace, .. } | Action::Reopen { number, cause, trace } => {
                 let (title, body) = (site::issue_title(cause), site::issue_body(cause, trace, &self.context));
                 let reopened = matches!(action, Action::Reopen { .. });
                 let same = old(*number).is_some_and(|old| old.title == title && old.body == body);
                 if reopened || !same {
                     let change = IssueChange { title: Some(&title), body: &body, open: true, reopened };
                     client.change_issue(*number, change).await?;
+                }
+                if let Action::Update { grew: Some(before), .. } = action {
+                    let body = site::issue_growth(cause, *before, &self.context);
+                    self.comment(client, *number, trace, &body, author).await?;
+                    return Ok((*number, Some(event("grew", *number, cause))));
                 }
                 Ok((*number, reopened.then(|| event("reopened", *number, cause))))
             }
@@ -232,14 +245,30 @@ impl Night<'_> {
         }
     }
 
+    /// Comments on an issue once for each slowdown that is reported.
+    async fn comment(
+        &self,
+        client: &Client,
+        number: u64,
+        trace: &IssueTrace,
+        body: &str,
+        author: &str,
+    ) -> Result<(), GitHubError> {
+        let Some(attempt) = self.attempt else { return Ok(()) };
+        let marker = Marker::new(&format!("slowdown of {:.0}", trace.total * 1e4), attempt);
+        let request = CommentRequest { pull_request: number, marker: &marker, body, create: true, author };
+        client.comment(&request).await.map(drop)
+    }
+
     fn said(&self, plan: &AlertPlan<'_>, issues: &[Issue], known: &[KnownIssue]) -> String {
         let will = if self.dry_run { "would " } else { "" };
         let mut text = String::new();
         for action in &plan.actions {
             let line = match action {
                 Action::Open { cause, .. } => format!("open: {}", site::issue_title(cause)),
-                Action::Update { number, cause, .. } => {
-                    format!("update #{number}: {}", site::issue_title(cause))
+                Action::Update { number, cause, grew, .. } => {
+                    let what = if grew.is_some() { "comment on and update" } else { "update" };
+                    format!("{what} #{number}: {}", site::issue_title(cause))
                 }
                 Action::Reopen { number, cause, .. } => {
                     format!("reopen #{number}: {}", site::issue_title(cause))

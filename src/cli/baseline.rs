@@ -182,6 +182,7 @@ fn update(
 ) -> Result<ExitCode, CliError> {
     // Options that contradict each other are said before anything is measured.
     args.policy.resolve()?;
+    args.measuring.shard.refuse("a session is a whole suite")?;
     let run = &args.run.run;
     if args.measure {
         let config = args.measuring.load()?;
@@ -369,7 +370,8 @@ fn identity(
 fn prune(args: &Prune, files: &mut dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut text = String::new();
     for (suite, testbed) in store::baseline_folders(files)? {
-        let pruned = store::prunable(files, &format!("{suite}/{testbed}"), args.keep as usize)?;
+        let (pruned, faults) = store::prunable(files, &format!("{suite}/{testbed}"), args.keep as usize)?;
+        say_faults(&faults, terminal);
         let verb = if args.dry_run { "would remove" } else { "removed" };
         text.push_str(&format!("{}: {verb} {}, {} kept\n", pruned.folder, pruned.removed.len(), pruned.kept));
         if !args.dry_run && !pruned.removed.is_empty() {

@@ -78,7 +78,6 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Half::UntilCompile(bundle) = args.halves.half() {
         return pack(args, bundle, terminal);
     }
-    super::paths::remove_output(&args.run.run)?;
     if args.publish {
         posting::one_job()?;
     }

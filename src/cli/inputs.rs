@@ -396,7 +396,7 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
             RecordError::Truncated { .. } => {
                 "the copy or the writer was cut short: copy it again, or run the suite again (it resumes)"
             }
-            RecordError::Version { .. } => "install the benchgate that the message names",
+            RecordError::Version { .. } => "it was written by a newer benchgate: upgrade this one",
             RecordError::TooDense { .. } => "split the suite, or measure more in each process",
             RecordError::Syntax { .. }
             | RecordError::Shape { .. }

@@ -43,14 +43,16 @@ pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     if let Some(output) = &args.output.output {
         let shards = found.iter().map(|input| Path::new(input.path()));
         super::paths::refuse_input_as_output(output, shards.chain([args.plan.as_path()]))?;
-        // What an earlier merge left would pass for this one's result.
-        super::paths::remove_output(output)?;
     }
     let destination = args.output.open()?;
     let mut files: Vec<(String, RunFile)> = Vec::new();
     for input in found {
         let bytes = inputs::read_contents(input.path())?;
         files.push((input.path().to_owned(), inputs::run_file(bytes, input.path())?));
+    }
+    if let Some(output) = &args.output.output {
+        // The result of an earlier merge would pass for this one's.
+        super::paths::remove_output(output)?;
     }
     let count = counted(files.len(), "file");
     let merged = fleet::merge(&plan, &policy, files).map_err(|fleet::NotMergeable(wrong)| {

@@ -1,5 +1,6 @@
 //! Where benchgate keeps things.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::files::{self, FileDraft};
@@ -24,8 +25,9 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
         })
 }
 
-/// Removes what an earlier attempt left at `output`, or what a pull request committed there, so that nothing
-/// but this attempt's own result is ever found there. Devices and pipes stay.
+/// Removes the result that an earlier attempt left at `output`, or that a pull request committed there, so that only
+/// this attempt's own result is found there. It is called when the work begins: a command that is refused must not
+/// remove a result. Devices and pipes stay, and any other file is an error.
 pub fn remove_output(output: &Path) -> Result<(), CliError> {
     let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(()) };
     // `/dev/stdout` is a link, and belongs to the system.
@@ -33,10 +35,26 @@ pub fn remove_output(output: &Path) -> Result<(), CliError> {
     if !found.is_file() && !own_link {
         return Ok(());
     }
+    if !own_link && !is_result(output) {
+        return Err(CliError::usage(format!(
+            "{} exists and is not a result of benchgate, so it is not replaced",
+            output.display()
+        ))
+        .hint("name another file, or remove this one"));
+    }
     std::fs::remove_file(output).map_err(|error| {
         CliError::usage(format!("failed to remove the previous {}: {error}", output.display()))
             .hint("name another file, in a folder that can be written to")
     })
+}
+
+/// Whether a file is empty, or begins as the files do that benchgate writes: with the name of their schema.
+fn is_result(file: &Path) -> bool {
+    const BEGINNING: usize = 200;
+    let mut beginning = Vec::new();
+    let read =
+        std::fs::File::open(file).and_then(|file| file.take(BEGINNING as u64).read_to_end(&mut beginning));
+    read.is_ok() && (beginning.is_empty() || String::from_utf8_lossy(&beginning).contains("\"benchgate/"))
 }
 
 /// Refuses an output that the command also reads: it would be removed before it is read, or replaced by the result.

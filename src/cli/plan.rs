@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::config;
 use crate::exit_code::ExitCode;
-use crate::fleet::{self, Cut, PlanFormat, PlannedSuite, SuiteBenchmark};
-use crate::model::{BenchmarkName, SideName};
+use crate::fleet::{self, Cut, PlanFormat, PlannedSuite, ShardCommand, SuiteBenchmark};
+use crate::model::{BenchmarkName, SideName, counted};
 use crate::pipeline::{self, Filter, SideInput};
 use crate::record::PlannedSideRecord;
 use crate::record::{PlanFile, RunFile};
@@ -67,6 +67,9 @@ pub struct PlanArgs {
     output: OutputFile,
 }
 
+/// The jobs that GitHub Actions starts of one matrix.
+const MOST_JOBS: usize = 256;
+
 /// Labels, for one target or for all that have none of their own.
 #[derive(Debug, Clone)]
 struct RunnerLabels {
@@ -95,7 +98,6 @@ pub fn run(args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         super::paths::refuse_input_as_output(output, measured.iter().map(|input| Path::new(input.path())))?;
     }
     let destination = args.output.open()?;
-    super::paths::remove_output(&args.plan)?;
     let sides = sides(args, terminal)?;
     let suite = suite(args, &sides)?;
     let durations = durations(&args.durations)?;
@@ -105,13 +107,29 @@ pub fn run(args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     };
     let (plan, notes) = fleet::plan(suite, &durations, cut)
         .map_err(|error| CliError::usage(format!("failed to plan: {error}")))?;
+    if args.format == PlanFormat::Github && plan.shards.len() > MOST_JOBS {
+        return Err(CliError::usage(format!(
+            "failed to plan: a matrix of GitHub Actions has at most {MOST_JOBS} jobs, and the plan has {} shards",
+            plan.shards.len()
+        ))
+        .hint("ask for fewer shards, or for another --format"));
+    }
     Destination::file(&args.plan)?.write(&String::from_utf8_lossy(&plan.to_json()), terminal)?;
     for note in notes.into_iter().chain(described(&plan)) {
         terminal.note(&note);
     }
     terminal.note(&format!("wrote {}, sha256 {}", args.plan.display(), plan.sha256));
-    destination.write(&fleet::render(&plan, args.format), terminal)?;
+    destination.write(&fleet::render(&plan, args.format, &commands(args)), terminal)?;
     Ok(ExitCode::Pass)
+}
+
+/// How an engine starts a shard of this plan.
+fn commands(args: &PlanArgs) -> ShardCommand {
+    ShardCommand {
+        plan: args.plan.display().to_string(),
+        config: args.config.display().to_string(),
+        base: args.base.clone(),
+    }
 }
 
 fn sides(args: &PlanArgs, terminal: &Terminal) -> Result<Vec<SideInput>, CliError> {
@@ -218,10 +236,10 @@ fn described(plan: &PlanFile) -> Vec<String> {
         let runner =
             if shard.runner.is_empty() { String::new() } else { format!(" on {}", shard.runner.join(",")) };
         format!(
-            "shard {} of {}{runner}: {} benchmarks, about {:.0} s",
+            "shard {} of {}{runner}: {}, about {:.0} s",
             shard.shard,
             plan.shards.len(),
-            shard.benchmarks.len(),
+            counted(shard.benchmarks.len(), "benchmark"),
             shard.seconds.0
         )
     });

@@ -203,13 +203,13 @@ fn coarse(wait: Duration) -> String {
     }
 }
 
-/// `2 of 5 rows are open; next look after 8 blocks, in about 20 s`.
+/// `2 of 5 rows open; next look after 8 blocks, in about 20 s`.
 fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
     let open = rows.iter().filter(|row| row.open).count();
     if open == 0 {
         return "no row is measured further".to_owned();
     }
-    let mut text = format!("{open} of {} rows are open", rows.len());
+    let mut text = format!("{open} of {} open", counted(rows.len(), "row"));
     if let Some(next) = next {
         text.push_str(&format!("; next look after {} blocks, in about {}", next.blocks, coarse(next.wait)));
     }
@@ -387,7 +387,7 @@ mod tests {
             [
                 "mlp/cpu  +0.4 % (−0.8 … +1.7 %)  6 blocks  open",
                 "vit/cpu  +0.4 % (−0.8 … +1.7 %)  6 blocks  pass",
-                "1 of 2 rows are open; next look after 8 blocks, in about 20 s",
+                "1 of 2 rows open; next look after 8 blocks, in about 20 s",
             ]
         );
         let lines = said(&[Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true }]);

@@ -49,9 +49,6 @@ pub struct RunArgs {
 
 pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
-    if !matches!(args.halves.half(), Half::UntilCompile(_)) {
-        super::paths::remove_output(&args.run.run)?;
-    }
     if let Half::FromVerify(bundle) = args.halves.half() {
         return from_bundle(args, bundle, destination, terminal);
     }

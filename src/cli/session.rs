@@ -169,7 +169,9 @@ impl MeasureArgs {
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
             let run = SuiteRun::new(sides, &options, progress.as_ref(), &cancel);
-            Ok(run.prepare(PrepareFrom::Sources).await?.measure().await?)
+            let prepared = run.prepare(PrepareFrom::Sources).await?;
+            super::paths::remove_output(output)?;
+            Ok(prepared.measure().await?)
         })
     }
 
@@ -230,7 +232,9 @@ impl MeasureArgs {
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
             let run = SuiteRun::new(&open.sides, &options, progress.as_ref(), &cancel);
-            Ok(run.prepare(PrepareFrom::Bundle(open)).await?.measure().await?)
+            let prepared = run.prepare(PrepareFrom::Bundle(open)).await?;
+            super::paths::remove_output(output)?;
+            Ok(prepared.measure().await?)
         })
     }
 

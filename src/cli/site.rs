@@ -82,7 +82,9 @@ pub fn run(args: &SiteArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let silent = args.history.silent(&timelines);
     let unstable = site::unstable(&timelines);
     let repository = repository.as_ref();
-    let site = Site { timelines: &timelines, silent: &silent, unstable: &unstable, now, repository };
+    let open = site::open_slowdowns(&timelines, now, &site::AlertPolicy::default());
+    let site =
+        Site { timelines: &timelines, open: &open, silent: &silent, unstable: &unstable, now, repository };
     site.build(&site::moved(&timelines), |path, content| folder.write(path, content))?;
     folder.finish()?;
     terminal.say(&format!(
@@ -120,6 +122,7 @@ impl HistoryArgs {
             return Err(CliError::baseline_missing(format!("{} holds no session", files.place()))
                 .hint("`benchgate baseline update` stores one; --store and --branch name the place"));
         }
+        site::name_machines(&mut timelines);
         Ok(timelines)
     }
 
@@ -136,7 +139,7 @@ impl HistoryArgs {
             terminal.warn(&format!(
                 "unstable: {benchmark} of {} on {}: {}",
                 timeline.suite,
-                timeline.testbed.id,
+                timeline.machine,
                 unstable.sentence()
             ));
         }

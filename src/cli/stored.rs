@@ -88,7 +88,8 @@ impl<'a> Baseline<'a> {
         match store::history_for_gate(self.files.as_ref(), &ask)? {
             Selection::Found(history) => {
                 say_faults(&history.faults, terminal);
-                let mut comparison = compare_with_history(head, &history.runs, &config.policy, options);
+                let mut comparison =
+                    compare_with_history(head, history.sessions(false), &config.policy, options);
                 terminal.note(&self.account(head, history.runs.len(), started.elapsed()));
                 comparison.notes.extend(history.notes);
                 let faults = history.faults.iter();

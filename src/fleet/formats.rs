@@ -20,11 +20,44 @@ pub enum PlanFormat {
     Json,
 }
 
+/// The options with which a shard is started: those that the plan was made with.
+#[derive(Debug, Clone, Default)]
+pub struct ShardCommand {
+    /// The file of the plan.
+    pub plan: String,
+    pub config: String,
+    pub base: Option<String>,
+}
+
+impl ShardCommand {
+    /// The command that measures a shard.
+    fn measure(&self, shard: u32) -> String {
+        let command = match &self.base {
+            Some(base) => format!("gate --base {}", quoted(base)),
+            None => "run".to_owned(),
+        };
+        let (config, plan) = (quoted(&self.config), quoted(&self.plan));
+        format!(
+            "benchgate {command} --config {config} --plan {plan} --shard {shard} --run shard-{shard}.json"
+        )
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:@~^".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 /// The plan in this format.
-pub fn render(plan: &PlanFile, format: PlanFormat) -> String {
+pub fn render(plan: &PlanFile, format: PlanFormat, command: &ShardCommand) -> String {
     match format {
         PlanFormat::Github => one_line(&github(plan)),
-        PlanFormat::Buildkite => pretty(&buildkite(plan)),
+        PlanFormat::Buildkite => pretty(&buildkite(plan, command)),
         PlanFormat::Slurm => slurm(plan),
         PlanFormat::Json => pretty(&github(plan)["include"]),
     }
@@ -51,7 +84,10 @@ fn github(plan: &PlanFile) -> Value {
     json!({ "include": shards.collect::<Vec<_>>() })
 }
 
-fn buildkite(plan: &PlanFile) -> Value {
+fn buildkite(plan: &PlanFile, command: &ShardCommand) -> Value {
+    let file = quoted(&command.plan);
+    // An agent starts in a fresh checkout. The step that plans uploads the plan.
+    let fetch = format!("buildkite-agent artifact download {file} .");
     let steps = plan.shards.iter().map(|shard| {
         // A label of a runner is a tag of an agent: `queue=gpu`, or the queue's name alone.
         let agents = shard.runner.iter().map(|label| {
@@ -62,7 +98,7 @@ fn buildkite(plan: &PlanFile) -> Value {
             "label": format!("benchgate shard {} of {}", shard.shard, plan.shards.len()),
             "key": format!("benchgate-shard-{}", shard.shard),
             "agents": agents.collect::<serde_json::Map<String, Value>>(),
-            "command": format!("benchgate run --plan plan.json --shard {0} --run shard-{0}.json", shard.shard),
+            "command": format!("{fetch} && {}", command.measure(shard.shard)),
             "artifact_paths": format!("shard-{}.json", shard.shard),
         })
     });
@@ -71,8 +107,10 @@ fn buildkite(plan: &PlanFile) -> Value {
     steps.push(json!({
         "label": "benchgate merge",
         "depends_on": keys.iter().map(|key| json!({"step": key, "allow_failure": true})).collect::<Vec<_>>(),
-        "command": "buildkite-agent artifact download 'shard-*.json' . && \
-                    benchgate merge --plan plan.json 'shard-*.json' --output run.json && benchgate compare run.json",
+        "command": format!(
+            "{fetch} && buildkite-agent artifact download 'shard-*.json' . && \
+             benchgate merge --plan {file} 'shard-*.json' --output run.json && benchgate compare run.json"
+        ),
     }));
     json!({ "steps": steps })
 }
@@ -91,8 +129,9 @@ fn slurm(plan: &PlanFile) -> String {
     }
     let line = |(runner, numbers, most): &(&[String], Vec<u32>, f64)| {
         let array: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        // Without quotes: the line is used in `$(…)`, whose words a shell doesn't unquote.
         let constraint =
-            if runner.is_empty() { String::new() } else { format!(" --constraint='{}'", runner.join("&")) };
+            if runner.is_empty() { String::new() } else { format!(" --constraint={}", runner.join("&")) };
         // Preparing takes time too, and a job that is ended by its limit has measured in vain.
         let limit = 30 + 2 * minutes(*most);
         format!("--array={}{constraint} --time={limit}\n", array.join(","))

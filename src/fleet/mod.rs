@@ -11,7 +11,7 @@ mod merge;
 mod pack;
 mod plan;
 
-pub use formats::{PlanFormat, render};
+pub use formats::{PlanFormat, ShardCommand, render};
 pub use merge::{Merged, NotMergeable, merge};
 pub use pack::{Cut, PackError};
 pub use plan::{PlannedSuite, SuiteBenchmark, plan};

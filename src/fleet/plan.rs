@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::SideName;
+use crate::model::{SideName, counted};
 use crate::record::{
     Design, GateRecord, Number, PlanFile, PlanSchema, PlannedBenchmarkRecord, PlannedShardRecord,
     PlannedSideRecord,
@@ -72,6 +72,13 @@ pub fn plan(
         })
         .collect();
     let mut notes = vec![known_durations(&suite, durations, usual)];
+    if let Cut::Shards(wanted) = cut
+        && shards.len() < wanted
+    {
+        let (benchmarks, made) =
+            (counted(suite.benchmarks.len(), "benchmark"), counted(shards.len(), "shard"));
+        notes.push(format!("{benchmarks} make only {made}, because a benchmark is measured on one machine"));
+    }
     if let Cut::Seconds(most) = cut {
         let over = shards.iter().filter(|shard| shard.seconds.0 > most);
         notes.extend(over.map(|shard| {

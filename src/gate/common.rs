@@ -11,6 +11,8 @@ const LEAST_SESSIONS: usize = 3;
 /// One row's costs (log scale) in the stored sessions, by number, and in head.
 pub struct RowCosts<'a> {
     pub stored: &'a [(usize, f64)],
+    /// In sessions that are excluded because they were slow, numbered like the stored ones or after them.
+    pub slow: &'a [(usize, f64)],
     pub now: Option<f64>,
 }
 
@@ -19,15 +21,24 @@ pub struct RowCosts<'a> {
 pub struct Common {
     /// Usual cost of each row: the median of its stored sessions.
     usual: Vec<f64>,
-    /// Sorted deviations of the rows in each stored session.
+    /// Sorted deviations of the rows in each stored session, then in each slow one that isn't among those.
     stored: Vec<Vec<f64>>,
+    /// The number of stored sessions.
+    sessions: usize,
     now: Vec<f64>,
+}
+
+/// What sessions did to all rows.
+pub struct CommonShifts {
+    pub stored: Vec<f64>,
+    pub slow: Vec<f64>,
+    pub now: f64,
 }
 
 impl Common {
     /// `None` where taking it out of the stored sessions doesn't make them more alike. Head has no say in that, so
     /// the choice favours no verdict.
-    pub fn of_rows(rows: &[RowCosts<'_>], sessions: usize) -> Option<Self> {
+    pub fn of_rows(rows: &[RowCosts<'_>], sessions: usize, slow: usize) -> Option<Self> {
         let whole = |row: &&RowCosts<'_>| row.now.is_some() && row.stored.len() >= LEAST_SESSIONS;
         if rows.iter().filter(whole).count() < LEAST_ROWS {
             return None;
@@ -35,19 +46,22 @@ impl Common {
         let costs = |row: &RowCosts<'_>| row.stored.iter().map(|(_, cost)| *cost).collect::<Vec<f64>>();
         let usual: Vec<f64> =
             rows.iter().map(|row| describe::median(&costs(row)).unwrap_or_default()).collect();
-        let mut stored = vec![Vec::new(); sessions];
+        let mut stored = vec![Vec::new(); sessions + slow];
         let mut now = Vec::new();
         for (row, usual) in rows.iter().zip(&usual) {
             if row.stored.is_empty() {
                 continue;
             }
             now.extend(row.now.map(|cost| cost - usual));
-            for (session, cost) in row.stored {
+            let only_slow = row.slow.iter().filter(|(session, _)| *session >= sessions);
+            for (session, cost) in row.stored.iter().chain(only_slow) {
                 stored[*session].push(cost - usual);
             }
         }
+        // A few slow rows are not what a session did to all of them.
+        stored[sessions..].iter_mut().filter(|rows| rows.len() < LEAST_ROWS).for_each(Vec::clear);
         stored.iter_mut().chain([&mut now]).for_each(|deviations| deviations.sort_by(f64::total_cmp));
-        let common = Self { usual, stored, now };
+        let common = Self { usual, stored, sessions, now };
         let spread = |of: &dyn Fn(usize) -> Vec<f64>| {
             let spreads: Vec<f64> = (0..rows.len()).filter_map(|row| describe::stddev(&of(row))).collect();
             describe::median(&spreads)
@@ -72,10 +86,15 @@ impl Common {
         (stored.collect(), now.map(|cost| less(&self.now, cost)))
     }
 
-    /// The common shift itself, in the stored sessions that have rows, and in head.
-    pub fn shifts(&self) -> (Vec<f64>, f64) {
-        let stored = self.stored.iter().filter_map(|deviations| describe::quantile_sorted(deviations, 0.5));
-        (stored.collect(), describe::quantile_sorted(&self.now, 0.5).unwrap_or_default())
+    /// The common shift itself: in the stored sessions that have rows, in those that are slow as a whole, and in head.
+    pub fn shifts(&self) -> CommonShifts {
+        let middle = |deviations: &Vec<f64>| describe::quantile_sorted(deviations, 0.5);
+        let (stored, slow) = self.stored.split_at(self.sessions);
+        CommonShifts {
+            stored: stored.iter().filter_map(middle).collect(),
+            slow: slow.iter().filter_map(middle).collect(),
+            now: middle(&self.now).unwrap_or_default(),
+        }
     }
 }
 
@@ -120,18 +139,19 @@ mod tests {
             .enumerate()
             .map(|(at, stored)| RowCosts {
                 stored,
+                slow: &[],
                 now: Some(at as f64 + 0.2 + if at == 2 { 0.1 } else { 0.0 }),
             })
             .collect();
-        let common = Common::of_rows(&rows, 4).unwrap();
+        let common = Common::of_rows(&rows, 4, 0).unwrap();
         let (costs, now) = common.without(2, rows[2].stored, rows[2].now);
         let spread = describe::stddev(&costs.iter().map(|(_, cost)| *cost).collect::<Vec<_>>()).unwrap();
         assert!(spread < 0.005, "{spread}");
         let usual = costs.iter().map(|(_, cost)| cost).sum::<f64>() / 4.0;
         assert!((now.unwrap() - usual - 0.1).abs() < 0.01, "only its own change is left");
-        let (shifts, head) = common.shifts();
-        assert_eq!(shifts.len(), 4);
-        assert!(head > 0.15, "what all rows did is not lost: {head}");
+        let shifts = common.shifts();
+        assert_eq!(shifts.stored.len(), 4);
+        assert!(shifts.now > 0.15, "what all rows did is not lost: {}", shifts.now);
     }
 
     #[test]
@@ -140,7 +160,7 @@ mod tests {
             .map(|row| (0..4).map(|day| (day, 0.02 * (((row * 13 + day * 29) % 17) as f64 - 8.0))).collect())
             .collect();
         let rows: Vec<RowCosts<'_>> =
-            stored.iter().map(|stored| RowCosts { stored, now: Some(0.0) }).collect();
-        assert_eq!(Common::of_rows(&rows, 4), None);
+            stored.iter().map(|stored| RowCosts { stored, slow: &[], now: Some(0.0) }).collect();
+        assert_eq!(Common::of_rows(&rows, 4, 0), None);
     }
 }

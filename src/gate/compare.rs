@@ -9,6 +9,7 @@ use super::decide::{Question, decide, log_tolerance};
 use super::draft::{ComparedSession, Draft, Open, drafts};
 use super::estimate::{HistoryRow, PairedRow, histories, paired, steadied};
 use super::evidence::Evidence;
+use super::history::StoredSessions;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
@@ -35,23 +36,26 @@ pub fn compare(base: &Run, head: &Run, policy: &Policy, options: &CompareOptions
 /// Compares one session with the stored sessions of a baseline, oldest first. Outcomes, verification
 /// and exact metrics are compared with the newest session of head's testbed; times with all of them,
 /// so that how much sessions differ counts. Without a session of that testbed every row is missing.
-pub fn compare_with_history(
+pub fn compare_with_history<'a>(
     head: &Run,
-    sessions: &[Run],
+    stored: impl Into<StoredSessions<'a>>,
     policy: &Policy,
     options: &CompareOptions,
 ) -> Comparison {
+    let stored = stored.into();
+    let sessions = stored.good;
     let usable = history::same_testbed(head, sessions);
     let nothing = Run { suite: head.suite.clone(), ..Run::default() };
     let newest = history::newest_measured(&usable).unwrap_or(nothing);
-    let stored = history::Sessions::new(&usable, head);
+    let slow = history::same_testbed(head, stored.slow);
+    let history = history::Sessions::new(&usable, &slow, head);
     let notes = history::notes(
         sessions.len(),
         usable.len(),
-        stored.is_anchored(),
-        stored.common(&Metric::LATENCY.name).is_some(),
+        history.is_anchored(),
+        history.common(&Metric::LATENCY.name).is_some(),
     );
-    let mut comparison = compared(&newest, head, Some(stored), policy, options);
+    let mut comparison = compared(&newest, head, Some((history, stored.storing)), policy, options);
     comparison.notes.extend(notes);
     comparison
 }
@@ -59,10 +63,11 @@ pub fn compare_with_history(
 fn compared(
     base: &Run,
     head: &Run,
-    history: Option<history::Sessions<'_>>,
+    history: Option<(history::Sessions<'_>, bool)>,
     policy: &Policy,
     options: &CompareOptions,
 ) -> Comparison {
+    let (history, storing) = history.unzip();
     let rules = Rules::new(policy, &options.today);
     let lints = context::deduplicate(context::of_runs(base, head));
     let session = ComparedSession {
@@ -78,7 +83,7 @@ fn compared(
     let of_pairs = threads::each(&pairs, WORTH_SHARING, |pair| drafts(*pair, &session, &rules));
     let mut drafts: Vec<Draft> = of_pairs.into_iter().flatten().collect();
     drafts.extend(common_row::draft(&session, &rules));
-    let effects = judge(&mut drafts, policy, options.suite_rows);
+    let effects = judge(&mut drafts, policy, options.suite_rows, storing.unwrap_or(false));
     let mut lints = lints;
     let open = drafts.iter().filter_map(|draft| draft.open.as_ref());
     lints.extend(diagnosis::of_session(open.map(|open| &open.evidence)));
@@ -160,7 +165,7 @@ fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
 
 /// Gives every open draft its verdict, all of them at once: neighbours steady the estimates, and the
 /// error budget is shared. Returns the effects as head/base, by row.
-fn judge(drafts: &mut [Draft], policy: &Policy, suite_rows: u32) -> Vec<Option<Effect>> {
+fn judge(drafts: &mut [Draft], policy: &Policy, suite_rows: u32, storing: bool) -> Vec<Option<Effect>> {
     let mut questions: Vec<Option<Question>> = drafts.iter().map(|_| None).collect();
     let mut by_metric: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, draft) in drafts.iter_mut().enumerate() {
@@ -175,7 +180,7 @@ fn judge(drafts: &mut [Draft], policy: &Policy, suite_rows: u32) -> Vec<Option<E
     for indices in by_metric.values() {
         ask_paired(drafts, indices, &mut questions, policy);
         ask_unpaired(drafts, indices, &mut questions);
-        ask_history(drafts, indices, &mut questions);
+        ask_history(drafts, indices, &mut questions, storing);
     }
     decide_all(drafts, &questions, policy, suite_rows)
 }
@@ -211,20 +216,22 @@ fn ask_unpaired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option
 }
 
 /// The questions of rows with stored sessions, of one metric.
-fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
+fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>], storing: bool) {
     let (rows, histories_of) = picked(drafts, indices, |open| match &open.evidence {
-        Evidence::History { stored, now, assumed_sd, .. } => {
-            Some(HistoryRow { stored, now: *now, assumed_sd: *assumed_sd })
+        Evidence::History { stored, slow, now, assumed_sd, .. } => {
+            Some(HistoryRow { stored, slow, now: *now, assumed_sd: *assumed_sd, floor: open.floor })
         }
         _ => None,
     });
-    let effects = histories(&histories_of);
-    for (index, effect) in rows.into_iter().zip(effects) {
-        let (Draft { row, open: Some(open) }, Some(effect)) = (&mut drafts[index], effect) else { continue };
+    let found = histories(&histories_of, storing);
+    for (index, found) in rows.into_iter().zip(found) {
+        let (Draft { row, open: Some(open) }, Some(found)) = (&mut drafts[index], found) else { continue };
         if let Some(estimate) = &mut row.estimate {
             estimate.method = Method::History;
         }
-        questions[index] = Some(Question::unpaired(effect, &open.rule, open.floor));
+        questions[index] = Some(
+            Question::unpaired(found.effect, &open.rule, open.floor).after_slow_sessions(found.unsettled),
+        );
     }
 }
 

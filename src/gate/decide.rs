@@ -58,6 +58,8 @@ pub struct Question {
     doubt: Option<Reason>,
     /// Why a green can't be shown, whatever the interval says.
     unshown: Option<String>,
+    /// Why a slowdown of earlier sessions may not be over.
+    unsettled: Option<String>,
     /// How fast each side is when nothing disturbs it, where that is known.
     quickest: Option<Quickest>,
     fatal: bool,
@@ -116,6 +118,15 @@ impl Question {
         Self { unshown: self.unshown.or_else(|| too_few(head_processes).map(or_declared)), ..self }
     }
 
+    /// After sessions that were slow, of which this number is known and which this one doesn't show to be over.
+    pub fn after_slow_sessions(self, slow: Option<usize>) -> Self {
+        let unsettled = slow.map(|slow| {
+            let sessions = crate::model::counted(slow, "stored session");
+            format!("slower in {sessions} before this one, which does not show that it is over")
+        });
+        Self { unsettled, ..self }
+    }
+
     fn new(
         effect: Inference,
         (p_above_floor, p_below_floor): (f64, f64),
@@ -131,6 +142,7 @@ impl Question {
             p_tail: None,
             doubt: None,
             unshown: None,
+            unsettled: None,
             quickest: None,
             fatal: rule.fatal,
             classical: None,
@@ -238,6 +250,9 @@ impl Question {
         // Technometrics 24:295–300).
         let within = self.is_within(alpha);
         let level = alpha * self.green_share;
+        if let Some(why) = &self.unsettled {
+            return (Verdict::Inconclusive, Reason::TooLittle(why.clone()), red_level);
+        }
         if within && self.doubt.is_none() && self.unshown.is_none() {
             // The interval that shows it is no worse may show more: wholly below the floor is better.
             // An improvement fails no gate, so it needs no share of the budget for false reds.

@@ -211,8 +211,19 @@ const LEAST_NEIGHBOURS: usize = 5;
 /// One row of a comparison with stored sessions.
 pub struct HistoryRow<'a> {
     pub stored: &'a [f64],
+    /// Later sessions that are excluded because they were slow.
+    pub slow: &'a [f64],
     pub now: f64,
     pub assumed_sd: f64,
+    pub floor: f64,
+}
+
+/// What a row's history says.
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryEstimate {
+    pub effect: Effect,
+    /// The number of sessions that were likely slower and that this one doesn't show to be over.
+    pub unsettled: Option<usize>,
 }
 
 /// Sessions from which rows' own histories outweigh the assumed spread. With fewer, all rows share the chip and the
@@ -222,8 +233,9 @@ pub const ENOUGH_SESSIONS: usize = 5;
 const ASSUMED_DF: f64 = 4.0;
 
 /// The effects of one session against history: the prediction of a further session, whose variance is
-/// the spread between sessions plus that of their centre.
-pub fn histories(rows: &[HistoryRow<'_>]) -> Vec<Option<Effect>> {
+/// the spread between sessions plus that of their centre. If the session joins the baseline (`storing`), a slowdown is over
+/// after two sessions at the earliest.
+pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEstimate>> {
     let long: Vec<Fit> = rows
         .iter()
         .filter(|row| row.stored.len() >= ENOUGH_SESSIONS)
@@ -238,11 +250,35 @@ pub fn histories(rows: &[HistoryRow<'_>]) -> Vec<Option<Effect>> {
                 // One stored session: all that is known of the spread is assumed, and may have tails.
                 let stored = row.stored.first()?;
                 let se = row.assumed_sd * std::f64::consts::SQRT_2;
-                return Some(Effect { center: row.now - stored, se, df: ASSUMED_DF });
+                let effect = Effect { center: row.now - stored, se, df: ASSUMED_DF };
+                let unsettled = unsettled(row, *stored, row.assumed_sd, storing);
+                return Some(HistoryEstimate { effect, unsettled });
             };
             let of_center = fit.effect().se;
             let se = (fit.scale * fit.scale + of_center * of_center).sqrt();
-            Some(Effect { center: row.now - fit.center, se, df: fit.df })
+            let effect = Effect { center: row.now - fit.center, se, df: fit.df };
+            Some(HistoryEstimate { effect, unsettled: unsettled(row, fit.center, fit.scale, storing) })
         })
         .collect()
+}
+
+/// A slow session lies so many scales above the floor: the point from which an open row is likely slower.
+const LIKELY_SLOW: f64 = 1.7;
+/// How much more likely the sessions must be under the earlier level than under the slow one: the logarithm of a thousand.
+const SETTLED: f64 = 7.0;
+/// The most that one session counts where two are needed.
+const OF_ONE: f64 = 5.0;
+
+/// The slow sessions, if neither they nor this one show that the slowdown is over: a cumulative sum of the log likelihood
+/// ratio between the level of the baseline and that of the slow sessions (Page 1954, Biometrika 41:100–115).
+fn unsettled(row: &HistoryRow<'_>, center: f64, scale: f64, storing: bool) -> Option<usize> {
+    let slower: Vec<f64> =
+        row.slow.iter().copied().filter(|cost| *cost > center + row.floor + LIKELY_SLOW * scale).collect();
+    let distance = (describe::median(&slower)? - center) / scale;
+    let most = if storing { OF_ONE } else { f64::INFINITY };
+    let over = row.slow.iter().chain([&row.now]).fold(0.0_f64, |sum, cost| {
+        let ratio = distance * (distance / 2.0 - (cost - center) / scale);
+        (sum + ratio.min(most)).max(0.0)
+    });
+    (over < SETTLED).then_some(slower.len())
 }

@@ -29,7 +29,8 @@ pub enum Evidence {
         lints: Vec<Lint>,
     },
     /// Head's session against stored ones; sessions of neighbouring rows steady the spread.
-    History { stored: Vec<f64>, now: f64, assumed_sd: f64, lints: Vec<Lint> },
+    /// `slow`: sessions after the stored ones that are excluded because they were slow.
+    History { stored: Vec<f64>, slow: Vec<f64>, now: f64, assumed_sd: f64, lints: Vec<Lint> },
 }
 
 impl Evidence {

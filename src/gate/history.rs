@@ -8,7 +8,7 @@ use crate::model::{
 };
 use crate::stats::describe;
 
-use super::common::{Common, RowCosts};
+use super::common::{Common, CommonShifts, RowCosts};
 use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
 use super::series;
@@ -18,6 +18,24 @@ use super::series;
 pub const DEFAULT_GPU_SESSION_CV: f64 = 0.03;
 /// The same for processors.
 pub const DEFAULT_CPU_SESSION_CV: f64 = 0.05;
+
+/// The stored sessions that a run is compared with, oldest first.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredSessions<'a> {
+    /// The baseline.
+    pub good: &'a [Run],
+    /// Sessions after the last good one of a benchmark that are excluded because they were slow, with those benchmarks
+    /// alone. While there are any, one session must be clearly at the earlier level to pass.
+    pub slow: &'a [Run],
+    /// The run joins the baseline if it is good, so a slowdown must be over in two sessions.
+    pub storing: bool,
+}
+
+impl<'a> From<&'a [Run]> for StoredSessions<'a> {
+    fn from(good: &'a [Run]) -> Self {
+        Self { good, slow: &[], storing: false }
+    }
+}
 
 /// The sessions that head may be compared with: those of its testbed. Where either side has no
 /// fingerprint nothing is known, and the comparison's own lints say so.
@@ -34,6 +52,8 @@ struct Costs<'a> {
     metric: &'a Metric,
     /// Stored sessions by number, oldest first, with the row's cost in each.
     stored: Vec<(usize, f64)>,
+    /// The same of sessions that are excluded because they were slow.
+    slow: Vec<(usize, f64)>,
     now: Option<f64>,
     /// A stored session has a value that no ratio can be taken of.
     has_zero: bool,
@@ -49,19 +69,22 @@ pub struct Sessions<'a> {
 }
 
 impl<'a> Sessions<'a> {
-    /// `runs` in the order given, oldest first.
-    pub fn new(runs: &[&'a Run], head: &'a Run) -> Self {
-        let mut rows = costs(runs, head);
+    /// `runs` in the order given, oldest first; `slow` as in [`StoredSessions`].
+    pub fn new(runs: &[&'a Run], slow: &[&'a Run], head: &'a Run) -> Self {
+        let mut rows = costs(runs, slow, head);
         let mut by_metric: BTreeMap<&str, Vec<&mut Costs<'a>>> = BTreeMap::new();
         for ((_, metric), costs) in &mut rows {
             by_metric.entry(metric).or_default().push(costs);
         }
         let mut common = BTreeMap::new();
         for (metric, mut rows) in by_metric {
-            let seen: Vec<RowCosts<'_>> =
-                rows.iter().map(|costs| RowCosts { stored: &costs.stored, now: costs.now }).collect();
-            let Some(found) = Common::of_rows(&seen, runs.len()) else { continue };
+            let seen: Vec<RowCosts<'_>> = rows
+                .iter()
+                .map(|costs| RowCosts { stored: &costs.stored, slow: &costs.slow, now: costs.now })
+                .collect();
+            let Some(found) = Common::of_rows(&seen, runs.len(), slow.len()) else { continue };
             for (at, costs) in rows.iter_mut().enumerate() {
+                costs.slow = found.without(at, &costs.slow, None).0;
                 (costs.stored, costs.now) = found.without(at, &costs.stored, costs.now);
             }
             common.insert(metric, found);
@@ -87,23 +110,34 @@ impl<'a> Sessions<'a> {
     }
 
     /// The shift that all rows of a metric have in common, by session, and head's; where it was taken out of them.
-    pub fn common(&self, metric: &str) -> Option<(Vec<f64>, f64)> {
+    pub fn common(&self, metric: &str) -> Option<CommonShifts> {
         self.common.get(metric).map(Common::shifts)
     }
 }
 
 /// The cost of every noisy row of head, in head and in the sessions.
-fn costs<'a>(runs: &[&'a Run], head: &'a Run) -> HashMap<(&'a BenchmarkName, &'a str), Costs<'a>> {
+fn costs<'a>(
+    runs: &[&'a Run],
+    slow: &[&'a Run],
+    head: &'a Run,
+) -> HashMap<(&'a BenchmarkName, &'a str), Costs<'a>> {
     let mut rows: HashMap<(&BenchmarkName, &str), Costs<'a>> = HashMap::new();
     let noisy = |series: &&MetricSeries| series.metric.kind == MetricKind::Noisy;
     for benchmark in &head.benchmarks {
         for series in benchmark.metrics.iter().filter(noisy) {
             let now = cost(head, benchmark, series, head.anchor.as_ref());
-            let costs = Costs { metric: &series.metric, stored: Vec::new(), now, has_zero: false };
+            let (metric, stored, slow) = (&series.metric, Vec::new(), Vec::new());
+            let costs = Costs { metric, stored, slow, now, has_zero: false };
             rows.insert((&benchmark.name, series.metric.name.as_ref()), costs);
         }
     }
-    for (number, run) in runs.iter().enumerate() {
+    // A session may be good for one benchmark and slow for another.
+    let number = |(at, run): (usize, &&'a Run)| {
+        let known = runs.iter().position(|good| good.origin.label == run.origin.label);
+        (known.unwrap_or(runs.len() + at), *run, true)
+    };
+    let good = runs.iter().enumerate().map(|(number, run)| (number, *run, false));
+    for (number, run, is_slow) in good.chain(slow.iter().enumerate().map(number)) {
         for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
             for series in &benchmark.metrics {
                 let key = (&benchmark.name, series.metric.name.as_ref());
@@ -113,7 +147,8 @@ fn costs<'a>(runs: &[&'a Run], head: &'a Run) -> HashMap<(&'a BenchmarkName, &'a
                     continue;
                 }
                 row.has_zero |= series::read(series).is_ok_and(|readings| !readings.has_ratio());
-                row.stored
+                let sessions = if is_slow { &mut row.slow } else { &mut row.stored };
+                sessions
                     .extend(cost(run, benchmark, series, head.anchor.as_ref()).map(|cost| (number, cost)));
             }
         }
@@ -217,14 +252,15 @@ pub fn gather(
     if costs.is_empty() {
         return Err("no stored session has this row".to_owned());
     }
-    Ok(Evidence::History { stored: costs, now, assumed_sd: between, lints })
+    let slow = row.slow.iter().map(|(_, cost)| *cost).collect();
+    Ok(Evidence::History { stored: costs, slow, now, assumed_sd: between, lints })
 }
 
 /// What all rows of a metric have in common, as a row's evidence.
 pub fn gather_common(sessions: &Sessions<'_>, metric: &str, gpu: bool) -> Option<Evidence> {
-    let (stored, now) = sessions.common(metric)?;
+    let CommonShifts { stored, slow, now } = sessions.common(metric)?;
     let (assumed_sd, _) = prior(None, None, gpu);
-    Some(Evidence::History { stored, now, assumed_sd, lints: Vec::new() })
+    Some(Evidence::History { stored, slow, now, assumed_sd, lints: Vec::new() })
 }
 
 fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64, SpreadSource) {

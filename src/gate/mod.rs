@@ -46,6 +46,7 @@ pub use comparison::{
 };
 pub use disturbance::{record_unfit, unfit};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
+pub use history::StoredSessions;
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;
 pub use policy::{

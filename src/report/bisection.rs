@@ -147,15 +147,22 @@ fn mismatch(found: &Found) -> Option<String> {
     ))
 }
 
-/// `+3.1 %`, or a difference of an exact value.
+/// `+3.1 %`, `12.7× better`, or a difference of an exact value.
 fn change(observation: &ObservationRecord) -> String {
     let change = observation.change.0;
+    let factor = human::Style::for_ratio(change);
     if observation.exact && change == 0.0 {
         "unchanged".to_owned()
     } else if observation.exact {
         format!("{change:+}").replace('-', "−")
     } else {
-        human::change(change)
+        // A percentage has a sign, and a factor has none.
+        let direction = match factor {
+            human::Style::Percent => "",
+            human::Style::TimesMore => " worse",
+            human::Style::TimesLess => " better",
+        };
+        human::change(change) + direction
     }
 }
 

@@ -91,15 +91,18 @@ impl Outcomes {
         Self { rows, counts }
     }
 
-    /// `34 benchmarks: 28 ok, 4 unsupported, 2 failed`.
+    /// `34 benchmarks: 28 ok, 4 unsupported, 2 failed`; of two sides, each benchmark counts on both.
     fn sentence(&self) -> String {
+        let names: std::collections::BTreeSet<&str> =
+            self.rows.iter().map(|row| row.benchmark.as_str()).collect();
+        let sides = if names.len() < self.rows.len() { " on two sides" } else { "" };
         let parts: Vec<String> = RowStatus::VARIANTS
             .iter()
             .filter_map(|status| Some((self.counts.get(status.into_str())?, status)))
             .filter(|(count, _)| **count > 0)
             .map(|(count, status)| format!("{count} {}", status.into_str()))
             .collect();
-        format!("{}: {}", counted(self.rows.len(), "benchmark"), parts.join(", "))
+        format!("{}{sides}: {}", counted(names.len(), "benchmark"), parts.join(", "))
     }
 }
 

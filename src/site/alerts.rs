@@ -5,12 +5,14 @@
 //! change's place move by a session or two from night to night, so a cause is the one of an issue where the
 //! issue's instant lies in the cause's range or close to it, and they share a benchmark.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::causes::{Cause, Member, causes};
 use super::history::{BenchmarkHistory, Timeline, Track};
 use super::moves::Move;
-use super::recovery::{BEFORE, IssueTrace, Over, has_recovered, over};
+use super::recovery::{BEFORE, IssueTrace, Over, acceptance, has_recovered};
 
 /// When to speak.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,6 +56,8 @@ const STEADY: usize = 3;
 /// Sessions after which the place of a change is known. Before that, one wild night moves it by up to [`NEAR`] sessions.
 const SETTLED: usize = 7;
 const NEAR: usize = 4;
+/// Share of the reported slowdown by which it must grow to be reported again.
+const GROWTH: f64 = 0.25;
 /// Benchmarks that a marker names.
 const NAMED: usize = 40;
 
@@ -68,10 +72,27 @@ pub struct KnownIssue {
 /// What to do about one cause.
 #[derive(Debug, Clone)]
 pub enum Action<'a> {
-    Open { cause: Cause<'a>, trace: IssueTrace },
-    Update { number: u64, cause: Cause<'a>, trace: IssueTrace },
-    Reopen { number: u64, cause: Cause<'a>, trace: IssueTrace },
-    Close { number: u64, trace: IssueTrace, why: Over },
+    Open {
+        cause: Cause<'a>,
+        trace: IssueTrace,
+    },
+    /// `grew`: the slowdown that was reported before, if it is much larger now.
+    Update {
+        number: u64,
+        cause: Cause<'a>,
+        trace: IssueTrace,
+        grew: Option<f64>,
+    },
+    Reopen {
+        number: u64,
+        cause: Cause<'a>,
+        trace: IssueTrace,
+    },
+    Close {
+        number: u64,
+        trace: IssueTrace,
+        why: Over,
+    },
 }
 
 /// The actions of one night, and the number of causes that have to wait for another.
@@ -88,64 +109,35 @@ pub fn plan<'a>(
     now: Timestamp,
     policy: &AlertPolicy,
 ) -> AlertPlan<'a> {
-    let found = worse_causes(timelines, policy);
+    let mut of_issues: BTreeMap<u64, Vec<Cause<'_>>> = BTreeMap::new();
+    let mut new = Vec::new();
+    for cause in worse_causes(timelines, policy) {
+        match issue_of(known, &cause) {
+            Some(issue) => of_issues.entry(issue.number).or_default().push(cause),
+            None => new.push(cause),
+        }
+    }
     let mut plan = AlertPlan::default();
-    let mut spoken_of = Vec::new();
-    for cause in &found {
-        let same = known.iter().filter(|issue| is_same(&issue.trace, cause));
-        // An open one first, then the newest: an old twin that is closed has nothing to say.
-        let Some(issue) = same.max_by_key(|issue| (issue.open, issue.number)) else { continue };
-        if spoken_of.contains(&issue.number) {
-            continue;
-        }
-        spoken_of.push(issue.number);
-        let mut trace = issue.trace.clone();
-        if let Some(why) = over(timelines, &trace, cause) {
-            if issue.open {
-                trace.recovered = true;
-                plan.actions.push(Action::Close { number: issue.number, trace, why });
-            }
-            continue;
-        }
-        for key in cause.members.iter().map(Member::key) {
-            if !trace.members.contains(&key) && trace.members.len() < NAMED {
-                trace.members.push(key);
-            }
-        }
-        let reopen = !issue.open && trace.recovered;
-        trace.recovered = false;
-        if issue.open {
-            plan.actions.push(Action::Update { number: issue.number, cause: cause.clone(), trace });
-        } else if reopen {
-            plan.actions.push(Action::Reopen { number: issue.number, cause: cause.clone(), trace });
-        }
-        // One that a person closed stays closed.
+    for issue in known {
+        let steps = of_issues.remove(&issue.number).unwrap_or_default();
+        plan.actions.extend(followed(timelines, issue, steps, policy));
     }
-    for issue in known.iter().filter(|issue| issue.open && !spoken_of.contains(&issue.number)) {
-        if has_recovered(timelines, &issue.trace) {
-            let trace = IssueTrace { recovered: true, ..issue.trace.clone() };
-            plan.actions.push(Action::Close { number: issue.number, trace, why: Over::Recovered });
-        }
-    }
-    let mut opened: Vec<Cause<'_>> = found
-        .into_iter()
-        .filter(|cause| {
-            cause.members.iter().any(|member| member.change.evidence >= policy.opening && is_steady(member))
-                && !known.iter().any(|issue| is_same(&issue.trace, cause) || continues(&issue.trace, cause))
-                && now.duration_since(cause.until()) <= policy.newest
-        })
-        .collect();
-    opened.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
+    new.retain(|cause| {
+        cause.members.iter().any(|member| member.change.evidence >= policy.opening && is_steady(member))
+            && now.duration_since(cause.until()) <= policy.newest
+    });
+    new.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
     let mut begun: Vec<Timestamp> =
         known.iter().filter(|issue| issue.open).map(|issue| issue.trace.at).collect();
-    for cause in opened {
+    for cause in new {
         let trace = IssueTrace {
             at: cause.members.first().map_or(cause.until(), Member::at),
             size: cause.members.first().map_or(0.0, |member| member.change.cost_ratio.ln()),
+            total: cause.total(),
             members: cause.members.iter().take(NAMED).map(Member::key).collect(),
             recovered: false,
         };
-        if over(timelines, &trace, &cause).is_some() {
+        if acceptance(&cause).is_some() || has_recovered(timelines, &trace) {
             continue;
         }
         let count = plan.actions.iter().filter(|action| matches!(action, Action::Open { .. })).count();
@@ -159,8 +151,73 @@ pub fn plan<'a>(
     plan
 }
 
+/// The issue that a cause belongs to: an open one first, then the newest, because an old twin that is closed has nothing
+/// to say.
+fn issue_of<'i>(known: &'i [KnownIssue], cause: &Cause<'_>) -> Option<&'i KnownIssue> {
+    let newest = |found: &&KnownIssue| (found.open, found.number);
+    let same = known.iter().filter(|issue| is_same(&issue.trace, cause)).max_by_key(newest);
+    same.or_else(|| known.iter().filter(|issue| continues(issue, cause)).max_by_key(newest))
+}
+
+/// What to do about an issue whose causes are these, oldest first.
+fn followed<'a>(
+    timelines: &'a [Timeline],
+    issue: &KnownIssue,
+    mut steps: Vec<Cause<'a>>,
+    policy: &AlertPolicy,
+) -> Option<Action<'a>> {
+    let number = issue.number;
+    let mut trace = issue.trace.clone();
+    let accepted = steps.last().and_then(acceptance);
+    steps.retain(|step| acceptance(step).is_none());
+    let over = match accepted {
+        Some(accepted) if steps.is_empty() => Some(accepted),
+        _ => has_recovered(timelines, &trace).then_some(Over::Recovered),
+    };
+    if let Some(why) = over {
+        trace.recovered = true;
+        return issue.open.then_some(Action::Close { number, trace, why });
+    }
+    if steps.is_empty() {
+        return None;
+    }
+    let mut cause = steps.remove(0);
+    cause.later = steps;
+    for key in cause.members.iter().map(Member::key) {
+        if !trace.members.contains(&key) && trace.members.len() < NAMED {
+            trace.members.push(key);
+        }
+    }
+    let reopen = !issue.open && trace.recovered;
+    trace.recovered = false;
+    let before = trace.total;
+    let grew = has_grown(&cause, before, policy);
+    if grew || reopen {
+        trace.total = cause.total();
+    }
+    if issue.open {
+        return Some(Action::Update { number, cause, trace, grew: grew.then_some(before) });
+    }
+    // An issue that a person closed stays closed.
+    reopen.then_some(Action::Reopen { number, cause, trace })
+}
+
+/// Whether the slowdown is so much larger than what was reported that it is worth a comment, in each of the newest sessions.
+fn has_grown(cause: &Cause<'_>, before: f64, policy: &AlertPolicy) -> bool {
+    let total = cause.total();
+    if total - before < (before * GROWTH).max(policy.floor) {
+        return false;
+    }
+    let Some(worst) = cause.slowest() else { return false };
+    let history = worst.timeline.benchmarks.get(worst.benchmark);
+    let Some((_, track)) = history.and_then(BenchmarkHistory::main) else { return false };
+    let Some(costs) = track.costs() else { return false };
+    let middle = track.cost(worst.change.from) + before.midpoint(total);
+    costs.iter().rev().take(STEADY).all(|cost| *cost > middle)
+}
+
 /// Causes with a benchmark that got worse by more than the floor, oldest first.
-fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) -> Vec<Cause<'a>> {
+pub(super) fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) -> Vec<Cause<'a>> {
     let mut moved = Vec::new();
     for timeline in timelines {
         for (benchmark, history) in &timeline.benchmarks {
@@ -183,11 +240,15 @@ fn is_same(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     shares && from < trace.at && trace.at <= to
 }
 
-fn continues(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
+/// Whether a cause is a further step of an issue. One that is larger than what a person closed is another issue.
+fn continues(issue: &KnownIssue, cause: &Cause<'_>) -> bool {
+    let trace = &issue.trace;
     let since = cause.until().duration_since(trace.at);
+    let size = cause.members.first().map_or(0.0, |worst| worst.change.cost_ratio.ln());
     since > SignedDuration::ZERO
         && since <= CONTINUES
         && !trace.recovered
+        && (issue.open || size <= trace.total)
         && cause.members.iter().all(|member| trace.members.contains(&member.key()))
 }
 

@@ -37,7 +37,7 @@ pub fn benchmark_page(
     };
     let body = html! {
         h1 { (name(benchmark)) }
-        p.where { "Suite " (name(&timeline.suite)) ", testbed " (name(&timeline.testbed.id)) }
+        p.where { "Suite " (name(&timeline.suite)) ", " (name(&timeline.machine)) " (testbed " (name(&timeline.testbed.id)) ")" }
         @if let Some(unstable) = unstable { p.unstable { "Unstable: " (unstable.sentence()) "." } }
         @for (metric, track) in tracks {
             section aria-labelledby=(format!("metric-{}", slug(&[metric]))) {

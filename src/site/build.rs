@@ -8,6 +8,7 @@ use super::causes::Member;
 use super::compare::{compare_page, index, sessions};
 use super::history::Timeline;
 use super::moves::Move;
+use super::open::OpenSlowdown;
 use super::overview::Overview;
 use super::silence::Silence;
 use super::stability::Unstable;
@@ -18,6 +19,7 @@ const SCRIPT: &str = include_str!("assets/site.js");
 /// What a site shows.
 pub struct Site<'a> {
     pub timelines: &'a [Timeline],
+    pub open: &'a [OpenSlowdown<'a>],
     pub silent: &'a [Silence],
     pub unstable: &'a [Unstable<'a>],
     pub now: Timestamp,
@@ -53,10 +55,10 @@ impl Site<'_> {
         moved: &[Member<'_>],
         mut write: impl FnMut(&str, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { timelines, silent, unstable, now, repository } = *self;
+        let Self { timelines, open, silent, unstable, now, repository } = *self;
         write("assets/site.css", STYLE.as_bytes())?;
         write("assets/site.js", SCRIPT.as_bytes())?;
-        let overview = Overview { timelines, moved, silent, unstable, now, repository };
+        let overview = Overview { timelines, open, moved, silent, unstable, now, repository };
         write("index.html", overview.page().as_bytes())?;
         write("compare.html", compare_page(timelines).as_bytes())?;
         for timeline in timelines {

@@ -31,6 +31,8 @@ pub struct Cause<'a> {
     /// that were joined the range of both, or of the larger one.
     pub old: &'a Session,
     pub new: &'a Session,
+    /// Further slowdowns of the same benchmarks, oldest first, where one issue is about all of them.
+    pub later: Vec<Cause<'a>>,
 }
 
 impl<'a> Member<'a> {
@@ -73,6 +75,22 @@ impl<'a> Cause<'a> {
 
     pub fn until(&self) -> Timestamp {
         self.new.began
+    }
+
+    /// The benchmark that is slowest now, compared with its level before the change.
+    pub fn slowest(&self) -> Option<&Member<'a>> {
+        let ratio = |member: &&Member<'_>| member.change.total_ratio;
+        self.members.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
+    }
+
+    /// How much slower that is, as a log ratio.
+    pub fn total(&self) -> f64 {
+        self.slowest().map_or(0.0, |member| member.change.total_ratio.ln())
+    }
+
+    /// This change and the later ones.
+    pub fn steps(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.later)
     }
 
     pub fn is_worse(&self) -> bool {
@@ -123,7 +141,7 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
         members.sort_by(|a, b| b.change.cost_ratio.total_cmp(&a.change.cost_ratio));
         let old = members.iter().map(|member| member.bounds().0).max_by_key(|session| session.began)?;
         let new = members.iter().map(|member| member.bounds().1).min_by_key(|session| session.began)?;
-        Some(Cause { members, old, new })
+        Some(Cause { members, old, new, later: Vec::new() })
     };
     let mut found = joined(groups.into_iter().filter_map(cause).collect());
     found.reverse();

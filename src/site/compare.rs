@@ -18,7 +18,7 @@ fn folder(timeline: &Timeline) -> String {
 /// The page that compares, which lists the timelines and loads the rest.
 pub fn compare_page(timelines: &[Timeline]) -> String {
     let listed = timelines.iter().map(|timeline| {
-        json!({ "suite": clean(&timeline.suite), "testbed": clean(&timeline.testbed.id), "folder": folder(timeline) })
+        json!({ "suite": clean(&timeline.suite), "testbed": clean(&timeline.machine), "folder": folder(timeline) })
     });
     let body = html! {
         h1 { "Compare sessions" }
@@ -32,12 +32,13 @@ pub fn compare_page(timelines: &[Timeline]) -> String {
             label { "Head " select id="head" {} }
             label { "Metric " select id="metric" {} }
         }
+        p id="verdict" hidden {}
         p id="compared" role="status" {}
         div.wide role="region" aria-label="Compared benchmarks" tabindex="0" {
             table id="comparison" hidden {
                 caption { "Head against base" }
                 thead { tr { th scope="col" { "Benchmark" } th.n scope="col" { "Base" } th.n scope="col" { "Head" }
-                    th.n scope="col" { "Change" } th scope="col" { "Intervals" } } }
+                    th.n scope="col" { "Change" } th scope="col" { "Result" } } }
                 tbody {}
             }
         }

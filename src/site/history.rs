@@ -17,6 +17,8 @@ pub struct Timeline {
     pub suite: String,
     /// As the newest session has it.
     pub testbed: Testbed,
+    /// What people call the machine; see [`name_machines`].
+    pub machine: String,
     /// Oldest first.
     pub sessions: Vec<Session>,
     pub acceptances: Vec<AcceptanceFile>,
@@ -80,6 +82,7 @@ impl Timeline {
         Self {
             suite: suite.to_owned(),
             testbed: Testbed { id: testbed.to_owned(), ..Testbed::default() },
+            machine: testbed.to_owned(),
             sessions: Vec::new(),
             acceptances: Vec::new(),
             benchmarks: BTreeMap::new(),
@@ -137,6 +140,23 @@ impl Timeline {
     /// The newest session.
     pub fn newest(&self) -> Option<&Session> {
         self.sessions.last()
+    }
+}
+
+/// Names each timeline's machine by its device and host, and by the testbed's identifier too where that is not enough.
+pub fn name_machines(timelines: &mut [Timeline]) {
+    let named = |timeline: &Timeline| {
+        let device = ["gpu", "device", "cpu"].iter().find_map(|fact| timeline.testbed.facts.get(*fact));
+        let host = timeline.testbed.notes.get("host-name");
+        let parts: Vec<&str> = device.into_iter().chain(host).map(String::as_str).collect();
+        if parts.is_empty() { timeline.testbed.id.clone() } else { parts.join(" · ") }
+    };
+    let names: Vec<(String, String)> =
+        timelines.iter().map(|timeline| (named(timeline), timeline.testbed.id.clone())).collect();
+    for (timeline, (name, id)) in timelines.iter_mut().zip(&names) {
+        let shared = names.iter().any(|(other, other_id)| other == name && other_id != id);
+        let digits: String = id.chars().take(6).collect();
+        timeline.machine = if shared && name != id { format!("{name} ({digits})") } else { name.clone() };
     }
 }
 

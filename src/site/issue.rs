@@ -59,8 +59,9 @@ impl IssueTrace {
     pub fn line(&self) -> String {
         let state = if self.recovered { "over" } else { "worse" };
         let size = (self.size * 1e4).round();
+        let total = (self.total * 1e4).round();
         format!(
-            "{BEGIN}at={} size={size} state={state} of={}{END}",
+            "{BEGIN}at={} size={size} total={total} state={state} of={}{END}",
             self.at.as_second(),
             self.members.join(",")
         )
@@ -69,10 +70,15 @@ impl IssueTrace {
     /// The trace of an issue's text. Only its first line counts, and only a whole one.
     pub fn from_body(body: &str) -> Option<Self> {
         let line = body.lines().next()?.trim_end();
-        let mut parts = line.strip_prefix(BEGIN)?.strip_suffix(END)?.split(' ');
+        let mut parts = line.strip_prefix(BEGIN)?.strip_suffix(END)?.split(' ').peekable();
         let mut part = |name: &str| parts.next()?.strip_prefix(name)?.strip_prefix('=');
         let at = Timestamp::from_second(part("at")?.parse().ok()?).ok()?;
-        let size: f64 = part("size")?.parse().ok().filter(|size: &f64| size.is_finite())?;
+        let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
+        let size = number(part("size")?)?;
+        // Issues of earlier versions have no total.
+        let total = parts.next_if(|part| part.starts_with("total="));
+        let total = total.map_or(Some(size), |total| number(total.strip_prefix("total=")?))?;
+        let mut part = |name: &str| parts.next()?.strip_prefix(name)?.strip_prefix('=');
         let recovered = match part("state")? {
             "worse" => false,
             "over" => true,
@@ -81,16 +87,19 @@ impl IssueTrace {
         let members: Vec<String> = part("of")?.split(',').map(str::to_owned).collect();
         let key = |member: &String| member.len() == 8 && member.bytes().all(|byte| byte.is_ascii_hexdigit());
         let whole = parts.next().is_none() && members.iter().all(key);
-        whole.then_some(Self { at, size: size / 1e4, members, recovered })
+        whole.then_some(Self { at, size: size / 1e4, total: total / 1e4, members, recovered })
     }
 }
 
-/// The title: what is slower, and by how much.
+/// The title: what is slower, and by how much now.
 pub fn title(cause: &Cause<'_>) -> String {
-    let Some(worst) = cause.members.first() else { return String::new() };
+    let Some(worst) = cause.slowest() else { return String::new() };
     let more = cause.members.len() - 1;
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let by = change(worst.change.to / worst.change.from);
+    let mut by = change(worst.change.now / worst.change.from);
+    if !cause.later.is_empty() {
+        by.push_str(&format!(" in {} steps", cause.later.len() + 1));
+    }
     let name: String =
         crate::report::clean(worst.benchmark).replace('@', "@\u{2060}").chars().take(120).collect();
     format!("Slower since {}: {name}{more} ({by})", day(worst.at()))
@@ -105,9 +114,14 @@ pub fn body(cause: &Cause<'_>, trace: &IssueTrace, context: &IssueContext<'_>) -
         day(cause.after()),
         day(cause.until())
     ));
-    text.push_str(&ranges(cause.old, cause.new, context.repository));
+    if cause.later.is_empty() {
+        text.push_str(&ranges(cause.old, cause.new, context.repository));
+    } else {
+        text.push_str("It got slower again since then. Each step of the slowdown:\n\n");
+        cause.steps().for_each(|step| text.push_str(&step_text(step, context)));
+    }
     text.push_str(
-        "\n| benchmark | suite | testbed | metric | before → after | change |\n|---|---|---|---|---|--:|\n",
+        "\n| benchmark | suite | testbed | metric | before → now | change |\n|---|---|---|---|---|--:|\n",
     );
     for (member, moved) in rows(cause).take(ROWS) {
         let unit = member
@@ -123,11 +137,11 @@ pub fn body(cause: &Cause<'_>, trace: &IssueTrace, context: &IssueContext<'_>) -
         text.push_str(&format!(
             "| {name} | {} | {} | {} | {} → {} | {} |\n",
             markdown_cell(&member.timeline.suite),
-            markdown_cell(&member.timeline.testbed.id),
+            markdown_cell(&member.timeline.machine),
             markdown_cell(member.metric),
             quantity(moved.from, &unit),
-            quantity(moved.to, &unit),
-            change(moved.to / moved.from)
+            quantity(moved.now, &unit),
+            change(moved.now / moved.from)
         ));
     }
     if cause.members.len() > ROWS {
@@ -141,6 +155,32 @@ pub fn body(cause: &Cause<'_>, trace: &IssueTrace, context: &IssueContext<'_>) -
         "\nbenchgate closes this issue when the benchmarks are back at their earlier level, or when the change is accepted \
          with `benchgate baseline accept`. Close it yourself to hear no more of it. Keep the label: the issue is found by it.\n",
     );
+    text
+}
+
+/// One slowdown of several: its size, its days and its commits.
+fn step_text(step: &Cause<'_>, context: &IssueContext<'_>) -> String {
+    let by =
+        step.members.first().map_or_else(String::new, |worst| change(worst.change.to / worst.change.from));
+    let (after, until) = (day(step.after()), day(step.until()));
+    format!("**{by}** between {after} and {until}\n\n{}\n", ranges(step.old, step.new, context.repository))
+}
+
+/// A comment on an issue whose benchmarks got slower again. `before` is the slowdown that was reported last.
+pub fn growth(cause: &Cause<'_>, before: f64, context: &IssueContext<'_>) -> String {
+    let Some(worst) = cause.slowest() else { return String::new() };
+    let mut text = format!(
+        "{} is now at {} compared with its level before {}; the last report said {}. The newest step:\n\n",
+        markdown_code(worst.benchmark),
+        change(worst.change.now / worst.change.from),
+        day(cause.until()),
+        change(before.exp())
+    );
+    text.push_str(&step_text(cause.steps().last().unwrap_or(cause), context));
+    let owners = owners(cause, context.owners);
+    if !owners.is_empty() {
+        text.push_str(&format!("\nOwners: {}\n", owners.join(" ")));
+    }
     text
 }
 
@@ -197,6 +237,7 @@ mod tests {
         IssueTrace {
             at: "2026-11-20T02:17:00Z".parse().unwrap(),
             size: 0.0831,
+            total: 0.1204,
             members: vec!["0123abcd".to_owned(), "ffffffff".to_owned()],
             recovered: false,
         }
@@ -212,10 +253,18 @@ mod tests {
             line.replace("state=worse", "state=better"),
             line.replace("0123abcd", "../../x"),
             line.replace("size=831", "size=inf"),
+            line.replace("total=1204", "total=x"),
             String::new(),
         ] {
             assert_eq!(IssueTrace::from_body(&body), None, "{body}");
         }
+    }
+
+    #[test]
+    fn a_marker_of_an_earlier_version_has_no_total() {
+        let line = trace().line().replace("total=1204 ", "");
+        let read = IssueTrace::from_body(&line).unwrap();
+        assert_eq!((read.size, read.total), (0.0831, 0.0831));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! baseline files ─▶ history ─▶ moves ─▶ causes ─┐
 //!                      ├─▶ silence, stability ──┼▶ overview, benchmark, compare ─▶ folder
 //!                      └────────────────────────┴▶ alerts ─▶ issue
+//!                                                    └──▶ open slowdowns ─▶ overview
 //! ```
 
 mod address;
@@ -18,6 +19,7 @@ mod history;
 mod issue;
 mod layout;
 mod moves;
+mod open;
 mod overview;
 mod plot;
 mod recovery;
@@ -30,11 +32,13 @@ pub use alerts::{Action, AlertPlan, AlertPolicy, KnownIssue, plan};
 pub use build::{Site, moved};
 pub use causes::{Cause, Member, causes, key};
 pub use folder::{Folder, FolderError};
-pub use history::{BenchmarkHistory, Point, Session, Timeline, Track};
+pub use history::{BenchmarkHistory, Point, Session, Timeline, Track, name_machines};
 pub use issue::{
-    BenchmarkOwner, IssueContext, body as issue_body, closing as issue_closing, title as issue_title,
+    BenchmarkOwner, IssueContext, body as issue_body, closing as issue_closing, growth as issue_growth,
+    title as issue_title,
 };
 pub use moves::{Move, Range, compiler, sources};
+pub use open::{OpenSlowdown, open_slowdowns};
 pub use recovery::{IssueTrace, Over};
 pub use silence::{Silence, silences};
 pub use spread::ProcessSpread;

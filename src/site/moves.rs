@@ -22,6 +22,9 @@ pub struct Move {
     /// Values before and after.
     pub from: f64,
     pub to: f64,
+    /// The newest level, after all changes, and how many times the cost before this change it is.
+    pub now: f64,
+    pub total_ratio: f64,
 }
 
 impl Move {
@@ -37,7 +40,9 @@ impl Track {
         let session = |at: usize| self.points[at].session;
         let value =
             |cost: f64| if self.better == crate::model::Better::Lower { cost.exp() } else { (-cost).exp() };
-        change_points(&costs)
+        let changes = change_points(&costs);
+        let newest = changes.last().map_or(0.0, |change| change.after);
+        changes
             .into_iter()
             .filter(|change| (change.after - change.before).abs() >= LEAST_SHOWN)
             .map(|change| Move {
@@ -49,6 +54,8 @@ impl Track {
                 evidence: change.evidence,
                 from: value(change.before),
                 to: value(change.after),
+                now: value(newest),
+                total_ratio: (newest - change.before).exp(),
             })
             .collect()
     }

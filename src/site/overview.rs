@@ -11,10 +11,11 @@ use super::causes::{Cause, Member, causes};
 use super::history::{BenchmarkHistory, Timeline};
 use super::layout::{name, page, wide};
 use super::moves::Move;
+use super::open::{OpenSlowdown, is_held_red};
 use super::plot::{day, spark};
 use super::silence::Silence;
 use super::stability::Unstable;
-use crate::report::quantity;
+use crate::report::{change, quantity};
 
 /// Days that count as this week.
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -26,6 +27,7 @@ const LISTED: usize = 12;
 /// Everything that the overview shows.
 pub struct Overview<'a> {
     pub timelines: &'a [Timeline],
+    pub open: &'a [OpenSlowdown<'a>],
     /// By timeline, benchmark and metric.
     pub moved: &'a [Member<'a>],
     pub silent: &'a [Silence],
@@ -46,12 +48,69 @@ impl Overview<'_> {
         let week = causes(week);
         let body = html! {
             h1 { "Benchmarks" }
+            (self.open())
             (self.attention(&week))
             (self.unstable())
             (self.grid())
             (self.rows())
         };
         page("Overview", "", &body)
+    }
+
+    /// What is slower now.
+    fn open(&self) -> Markup {
+        let red = self.open.iter().filter(|open| open.red).count();
+        html! {
+            section id="open" {
+                h2 { "Open slowdowns" }
+                @if self.open.is_empty() {
+                    p.calm { "Nothing is slower than its baseline." }
+                } @else {
+                    p { strong { (red) " red now" } @if red < self.open.len() { ", " (self.open.len() - red) " not red" } }
+                }
+                @for open in self.open { (self.open_slowdown(open)) }
+            }
+        }
+    }
+
+    fn open_slowdown(&self, OpenSlowdown { cause, red }: &OpenSlowdown<'_>) -> Markup {
+        let total = |member: &Member<'_>| change(member.change.now / member.change.from);
+        let since = cause.until();
+        let days = self.now.duration_since(since).as_hours() / 24;
+        html! {
+            article.cause.red[*red] {
+                h3 {
+                    @if *red { span.badge { "red" } " " }
+                    @if let Some(worst) = cause.slowest() {
+                        a href=(path(worst.timeline, worst.benchmark)) { (name(worst.benchmark)) }
+                        @if cause.members.len() > 1 { " and " (cause.members.len() - 1) " more" }
+                        " " strong.worse { (total(worst)) }
+                    }
+                    " since " time datetime=(since) { (day(since)) }
+                    span.note { " (" (crate::model::counted(usize::try_from(days).unwrap_or_default(), "day")) ")" }
+                }
+                @for step in cause.steps() {
+                    p.range {
+                        @if !cause.later.is_empty() {
+                            @if let Some(worst) = step.members.first() { strong { (in_short(&worst.change)) } ", " }
+                        }
+                        (day(step.after())) " to " (day(step.until())) ": "
+                        (ranges((step.old, step.new), self.repository))
+                    }
+                }
+                ul {
+                    @for member in cause.members.iter().take(LISTED) {
+                        li {
+                            a href=(path(member.timeline, member.benchmark)) { (name(member.benchmark)) }
+                            " " strong.worse { (total(member)) } ", "
+                            (of_unit(member, member.change.from)) " → " (of_unit(member, member.change.now))
+                            " on " (name(&member.timeline.machine))
+                        }
+                    }
+                    @if cause.members.len() > LISTED { li { (cause.members.len() - LISTED) " more" } }
+                }
+            }
+        }
     }
 
     fn attention(&self, week: &[Cause<'_>]) -> Markup {
@@ -70,7 +129,7 @@ impl Overview<'_> {
                             Some(benchmark) => { (name(benchmark)) " in " },
                             None => "The whole testbed in ",
                         }
-                        (name(&silence.suite)) " on " (name(&silence.testbed)) ": last measured "
+                        (name(&silence.suite)) " on " (name(self.machine(&silence.testbed))) ": last measured "
                         time datetime=(silence.since) { (day(silence.since)) }
                         @if let Some(why) = &silence.explained { ", " (name(why)) }
                     }
@@ -86,7 +145,7 @@ impl Overview<'_> {
                 @if self.unstable.is_empty() { p { "No benchmark is slow now and then more often than the others." } }
                 ul { @for unstable in self.unstable { li {
                     a href=(path(unstable.timeline, unstable.benchmark)) { (name(unstable.benchmark)) }
-                    " in " (name(&unstable.timeline.suite)) " on " (name(&unstable.timeline.testbed.id)) ": "
+                    " in " (name(&unstable.timeline.suite)) " on " (name(&unstable.timeline.machine)) ": "
                     (unstable.sentence())
                 } } }
             }
@@ -106,13 +165,19 @@ impl Overview<'_> {
                         li class=(if member.change.is_worse() { "worse" } else { "better" }) {
                             a href=(path(member.timeline, member.benchmark)) { (name(member.benchmark)) }
                             " " (name(member.metric)) " " strong { (in_short(&member.change)) }
-                            " on " (name(&member.timeline.testbed.id))
+                            " on " (name(&member.timeline.machine))
                         }
                     }
                     @if cause.members.len() > LISTED { li { (cause.members.len() - LISTED) " more" } }
                 }
             }
         }
+    }
+
+    /// What people call a testbed.
+    fn machine<'t>(&'t self, testbed: &'t str) -> &'t str {
+        let of = self.timelines.iter().find(|timeline| timeline.testbed.id == testbed);
+        of.map_or(testbed, |timeline| &timeline.machine)
     }
 
     /// Suites by testbed.
@@ -126,7 +191,7 @@ impl Overview<'_> {
         let content = html! {
             table.grid {
                 caption { "Suites by testbed" }
-                thead { tr { th scope="col" { "Suite" } @for testbed in &testbeds { th scope="col" { (name(testbed)) } } } }
+                thead { tr { th scope="col" { "Suite" } @for testbed in &testbeds { th scope="col" title=(crate::report::clean(testbed)) { (name(self.machine(testbed))) } } } }
                 tbody { @for suite in &suites { tr {
                     th scope="row" { (name(suite)) }
                     @for testbed in &testbeds {
@@ -191,7 +256,7 @@ impl Overview<'_> {
                     label { "Suite " select id="suite" { option value="" { "all" }
                         @for suite in &suites { option value=(crate::report::clean(suite)) { (crate::report::clean(suite)) } } } }
                     label { "Testbed " select id="testbed" { option value="" { "all" }
-                        @for testbed in &testbeds { option value=(crate::report::clean(testbed)) { (crate::report::clean(testbed)) } } } }
+                        @for testbed in &testbeds { option value=(crate::report::clean(testbed)) { (crate::report::clean(self.machine(testbed))) } } } }
                     label { "State " select id="state" { option value="" { "all" }
                         @for state in STATES { option value=(state) { (state) } } } }
                     output id="matches" for="search suite testbed state" {}
@@ -211,7 +276,7 @@ impl Overview<'_> {
                 data-state=(state) {
                 th scope="row" { a href=(path(timeline, benchmark)) { (name(benchmark)) } }
                 td { (name(&timeline.suite)) }
-                td { (name(&timeline.testbed.id)) }
+                td { (name(&timeline.machine)) }
                 td { @if let Some((_, track)) = main { (spark(track, SPARK)) } }
                 td.n { @if let Some((track, point)) = newest { (quantity(point.value, &track.unit)) } }
                 td { @if let Some(moved) = last {
@@ -248,6 +313,9 @@ impl Overview<'_> {
         if history.failures.last().is_some_and(|(session, _)| at_newest(*session)) {
             return STATES[1];
         }
+        if is_held_red(timeline, benchmark) {
+            return STATES[7];
+        }
         let week = |moved: &&Move| self.now.duration_since(timeline.sessions[moved.at].began) <= WEEK;
         match last.filter(week) {
             Some(moved) if moved.is_worse() => return STATES[2],
@@ -262,4 +330,12 @@ impl Overview<'_> {
     }
 }
 
-const STATES: [&str; 7] = ["missing", "failing", "worse", "better", "unstable", "quarantined", "steady"];
+const STATES: [&str; 8] =
+    ["missing", "failing", "worse", "better", "unstable", "quarantined", "steady", "red"];
+
+/// A value of a member's metric with its unit.
+fn of_unit(member: &Member<'_>, value: f64) -> String {
+    let history = member.timeline.benchmarks.get(member.benchmark);
+    let track = history.and_then(|history| history.tracks.get(member.metric));
+    track.map_or_else(String::new, |track| quantity(value, &track.unit))
+}

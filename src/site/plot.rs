@@ -62,18 +62,21 @@ impl PlotScale {
 
 /// The chart of one metric.
 pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], marks: &[Mark]) -> Markup {
-    // What is excluded may lie far out and is drawn at the edge: it must not press the rest flat.
-    let scale = PlotScale::new(timeline, usual(&track.points).map(|point| point.value), TALL);
+    let scale = PlotScale::new(timeline, shown(&track.points).map(|point| point.value), TALL);
     let began = |session: usize| timeline.sessions[session].began;
     let (mut dots, mut held, mut bars) = (String::new(), String::new(), String::new());
+    let mut outside = String::new();
     for point in &track.points {
         let x = scale.x(began(point.session));
         let to = if point.held { &mut held } else { &mut dots };
-        let clamped = |value: f64| scale.y(value).clamp(0.0, scale.height);
+        let y = scale.y(point.value);
         // Writing to a String can't fail.
-        let _ = write!(to, "M{x:.1} {:.1}h0", clamped(point.value).clamp(4.0, scale.height - 4.0));
+        let _ = write!(to, "M{x:.1} {y:.1}h0");
+        if !(0.0..=scale.height).contains(&y) {
+            let _ = write!(outside, "M{x:.1} {:.1}v7", if y < 0.0 { 1.0 } else { scale.height - 8.0 });
+        }
         if point.low < point.high {
-            let _ = write!(bars, "M{x:.1} {:.1}V{:.1}", clamped(point.low), clamped(point.high));
+            let _ = write!(bars, "M{x:.1} {:.1}V{:.1}", scale.y(point.low), scale.y(point.high));
         }
     }
     let height = TALL + TOP + BOTTOM;
@@ -102,6 +105,7 @@ pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], mar
                 path.bars d=(bars) {}
                 path.dots d=(dots) {}
                 path.held d=(held) {}
+                path.outside d=(outside) {}
                 path.level d=(staircase(timeline, track, moves, &scale)) {}
                 @for (at, moved) in moves.iter().enumerate() {
                     @let (old, new) = (scale.x(began(moved.before)), scale.x(began(moved.latest)));
@@ -121,6 +125,21 @@ pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], mar
 fn usual(points: &[Point]) -> impl Iterator<Item = &Point> {
     let none = points.iter().all(|point| point.held);
     points.iter().filter(move |point| none || !point.held)
+}
+
+/// The points that the chart must show: those that are learned from, those that are excluded since the last of them, and
+/// others that are not far off. A disturbed night ten times as slow must not press the rest flat.
+fn shown(points: &[Point]) -> impl Iterator<Item = &Point> {
+    const FAR: f64 = 2.0;
+    let newest = points.iter().rposition(|point| !point.held).unwrap_or(0);
+    let (low, high) = usual(points)
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), point| (low.min(point.value), high.max(point.value)));
+    let near = move |value: f64| value <= high * FAR && value * FAR >= low;
+    points
+        .iter()
+        .enumerate()
+        .filter(move |(at, point)| *at >= newest || near(point.value))
+        .map(|(_, point)| point)
 }
 
 /// A change in words.
@@ -214,7 +233,7 @@ fn px(value: f64) -> String {
 /// The newest values in the size of a word.
 pub fn spark(track: &Track, newest: usize) -> Markup {
     const POINTS: usize = 60;
-    let points: Vec<&Point> = usual(&track.points).collect();
+    let points: Vec<&Point> = shown(&track.points).collect();
     let points = &points[points.len().saturating_sub(newest)..];
     let chunk = points.len().div_ceil(POINTS).max(1);
     let values: Vec<f64> = points

@@ -20,6 +20,8 @@ pub struct IssueTrace {
     pub at: Timestamp,
     /// The largest slowdown then, as a log ratio.
     pub size: f64,
+    /// The largest slowdown that was reported.
+    pub total: f64,
     /// Keys of the benchmarks.
     pub members: Vec<String>,
     /// benchgate closed it, and may open it again.
@@ -42,15 +44,11 @@ impl std::fmt::Display for Over {
     }
 }
 
-/// Why a cause needs no attention any more, if so.
-pub(super) fn over(timelines: &[Timeline], trace: &IssueTrace, cause: &Cause<'_>) -> Option<Over> {
+/// The acceptance that makes the new level of all of a cause's benchmarks the normal.
+pub(super) fn acceptance(cause: &Cause<'_>) -> Option<Over> {
     let mut accepted = cause.members.iter().map(|member| accepted(member, cause.after()));
-    if let Some(Some(first)) = accepted.next()
-        && accepted.all(|accepted| accepted.is_some())
-    {
-        return Some(first);
-    }
-    has_recovered(timelines, trace).then_some(Over::Recovered)
+    let first = accepted.next()??;
+    accepted.all(|accepted| accepted.is_some()).then_some(first)
 }
 
 /// An acceptance that makes the new level of a benchmark the normal.

@@ -73,19 +73,41 @@ pub(super) fn folder() -> Arc<dyn ObjectStore> {
     Arc::new(LocalFileSystem::new().with_fsync(true))
 }
 
+/// Where the clouds' machines get credentials.
+const METADATA: [&str; 3] = ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];
+
+/// A server's answer in XML as its code and message.
+fn plain(text: &str) -> String {
+    let element = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        Some(rest.split_once(&format!("</{name}>"))?.0.trim().to_owned())
+    };
+    let Some(code) = element("Code") else { return text.to_owned() };
+    let start = text.find('<').unwrap_or_default();
+    let before = text[..start].trim_end_matches([' ', ':', '"']);
+    let message = element("Message").map_or_else(String::new, |message| format!(" ({message})"));
+    format!("{before}: {code}{message}")
+}
+
 /// Longest reason that is shown: servers answer with whole documents.
 const LONGEST: usize = 400;
 
 /// An error without the query of any address in it: that of a request to Azure can hold a signature.
 pub(super) fn failed(action: &'static str, url: &str, error: &Error) -> StoreError {
-    let mut text = error.to_string();
+    let mut text = plain(&error.to_string());
     // The cause at the bottom is the one that a person can act on.
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    if !text.contains(&cause.to_string()) {
+    let cause = plain(&cause.to_string());
+    if !text.contains(&cause) {
         text.push_str(&format!(": {cause}"));
+    }
+    // Without credentials, the client asks the metadata service of the machine for some.
+    if METADATA.iter().any(|address| text.contains(address)) {
+        text =
+            "no credentials, neither in the environment nor from this machine's metadata service".to_owned();
     }
     if text.contains("URL scheme is not allowed") {
         text.push_str("; the connection is not encrypted, which only AWS_ALLOW_HTTP, GOOGLE_ALLOW_HTTP or AZURE_ALLOW_HTTP allow");
@@ -114,6 +136,23 @@ mod tests {
         let error = failed("read", "az://c/x", &Error::Generic { store: "MicrosoftAzure", source });
         assert!(!error.to_string().contains("SECRET"), "{error}");
         assert!(error.to_string().contains("https://a.blob.core.windows.net/c/x in 1ms"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_in_xml_is_shown_as_its_code_and_message() {
+        let source = "Server returned non-2xx status code: 403 Forbidden: <?xml version=\"1.0\"?><Error>\
+                      <Code>AccessDenied</Code><Message>Access Denied</Message><HostId>x</HostId></Error>";
+        let error = failed("write", "s3://b/x", &Error::Generic { store: "S3", source: source.into() });
+        let text = error.to_string();
+        assert!(text.ends_with("403 Forbidden: AccessDenied (Access Denied)"), "{text}");
+        assert!(!text.contains('<'), "{text}");
+    }
+
+    #[test]
+    fn missing_credentials_are_named_and_not_the_address_that_has_none() {
+        let source = "Error performing PUT http://169.254.169.254/latest/api/token in 3s: timed out".into();
+        let text = failed("write", "s3://b/x", &Error::Generic { store: "S3", source }).to_string();
+        assert!(text.contains("no credentials") && !text.contains("169.254"), "{text}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Selects old sessions to remove.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::select::measured;
-use super::{BaselineFolder, Change, Encoding, Files, LoadedFile, RunName, StoreError};
+use super::{BaselineFolder, Change, Encoding, Fault, Files, LoadedFile, RunName, StoreError};
 
 /// The result of pruning one baseline folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,23 +29,44 @@ impl Pruned {
     }
 }
 
-/// The runs of a baseline folder except the newest `keep`. Runs that an acceptance names are kept, because the current
-/// history starts there, and of each benchmark whose newest runs are all quarantined the last good one, which the next
-/// run is compared with. Acceptances are kept too.
-pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<Pruned, StoreError> {
+/// Usable sessions of a quarantined benchmark that are kept at most: as many as a gate compares with by default.
+const GOOD: usize = 20;
+
+/// The runs of a baseline folder except the newest `keep` that can be read. Runs that an acceptance names are kept, because
+/// the current history starts there, and of each benchmark whose newest runs are all quarantined the last good ones, which
+/// the next run is compared with. Acceptances and newer files that can't be read are kept too; the latter are returned.
+pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<(Pruned, Vec<Fault>), StoreError> {
     let baseline = BaselineFolder::open_folder(files, folder.to_owned())?;
     let accepted: BTreeSet<&str> = baseline.acceptances.iter().map(|(_, file)| file.from.as_str()).collect();
     let runs = baseline.runs(files)?.names;
-    let (old, new) = runs.split_at(runs.len().saturating_sub(keep));
-    baseline.prefetch(files, new)?;
-    let (mut good, mut wanted) = (BTreeSet::new(), BTreeSet::new());
-    for name in new {
-        let LoadedFile::Run(stored) = baseline.load(files, name)? else { continue };
+    let (mut good, mut wanted) = (BTreeSet::new(), BTreeMap::new());
+    let (mut newer, mut faults) = (0, Vec::new());
+    let mut oldest_kept = runs.len();
+    let newest: Vec<RunName> = runs.iter().rev().take(keep).cloned().collect();
+    baseline.prefetch(files, &newest)?;
+    for name in runs.iter().rev() {
+        if newer == keep {
+            break;
+        }
+        oldest_kept -= 1;
+        let stored = match baseline.load(files, name)? {
+            LoadedFile::Run(stored) => stored,
+            LoadedFile::Unusable(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
+        newer += 1;
         for (benchmark, usable) in measured(&stored, &baseline.acceptances) {
-            if usable { &mut good } else { &mut wanted }.insert(benchmark.to_owned());
+            if usable {
+                good.insert(benchmark.to_owned());
+            } else {
+                wanted.insert(benchmark.to_owned(), keep.min(GOOD));
+            }
         }
     }
-    wanted.retain(|benchmark| !good.contains(benchmark));
+    wanted.retain(|benchmark, _| !good.contains(benchmark));
+    let old = &runs[..oldest_kept];
     let mut last_good = BTreeSet::new();
     for name in old.iter().rev() {
         if wanted.is_empty() {
@@ -53,13 +74,15 @@ pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<Pruned, 
         }
         let LoadedFile::Run(stored) = baseline.load(files, name)? else { continue };
         for (benchmark, usable) in measured(&stored, &baseline.acceptances) {
-            if usable && wanted.remove(benchmark) {
+            if let Some(count) = wanted.get_mut(benchmark).filter(|_| usable) {
+                *count -= 1;
                 last_good.insert(name);
             }
         }
+        wanted.retain(|_, count| *count > 0);
     }
     let old = old.iter().filter(|name| !accepted.contains(name.as_str()) && !last_good.contains(name));
     let removed: Vec<RunName> = old.cloned().collect();
     let kept = runs.len() - removed.len();
-    Ok(Pruned { folder: folder.to_owned(), encoding: baseline.encoding, removed, kept })
+    Ok((Pruned { folder: folder.to_owned(), encoding: baseline.encoding, removed, kept }, faults))
 }

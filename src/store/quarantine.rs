@@ -4,6 +4,8 @@
 //! If possible a reason applies to one benchmark only, so that a model that fails every night does not keep the others
 //! from having a baseline.
 
+use std::collections::BTreeSet;
+
 use crate::gate::{self, ALL_BENCHMARKS, Comparison, Reason, Row};
 use crate::model::{BenchmarkName, Consequence, LintCode, SideName, Verdict, VerifyCode};
 use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord, RunFile};
@@ -12,11 +14,13 @@ use super::RunName;
 use super::name;
 
 /// All reasons to quarantine a side of a run. `comparison` compares that side with the stored sessions, if there are
-/// any; `still_red` are the benchmarks of which only quarantined ones are left.
+/// any; `red` are benchmarks that regressed in them and were not good since, and `still_red` those of which only
+/// quarantined ones are left.
 pub(super) fn reasons(
     run: &RunFile,
     side: SideName,
     comparison: Option<&Comparison>,
+    red: &BTreeSet<Option<String>>,
     still_red: &[String],
 ) -> Vec<QuarantineRecord> {
     let mut found = Reasons(Vec::new());
@@ -66,6 +70,10 @@ pub(super) fn reasons(
             let metric = row.metric.as_ref().map_or_else(String::new, |metric| format!("{}: ", metric.name));
             // A shift of all benchmarks applies to the whole run.
             let name = Some(row.benchmark.as_str()).filter(|name| *name != ALL_BENCHMARKS);
+            let is_open =
+                matches!(row.reason, Reason::TooLittle(_) | Reason::Open | Reason::Stability | Reason::Tail);
+            let stays_red = is_open && row.estimate.is_some() && red.contains(&name.map(str::to_owned));
+            let cause = if stays_red { QuarantineCause::Regressed } else { cause };
             found.add(cause, name, &format!("{metric}{why}"));
         }
     }

@@ -145,7 +145,122 @@ fn pruning_keeps_the_last_good_session_of_what_is_red_since() {
     for day in 6..=8 {
         put(&mut files, &two(day, 'b', 180_000.0)).unwrap();
     }
-    let pruned = prunable(&files, "quickstart/9c1f0e57", 2).unwrap();
+    let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 2).unwrap();
     let removed: Vec<&str> = pruned.removed.iter().map(|name| &name.time()[6..8]).collect();
-    assert_eq!(removed, ["01", "02", "03", "04", "06"]);
+    assert_eq!(removed, ["01", "02", "03", "06"]);
+}
+
+#[test]
+fn pruning_counts_no_damaged_session_and_removes_no_good_one_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    for day in 1..=5 {
+        put(&mut files, &run(day, 'a', 120_000.0)).unwrap();
+    }
+    let damaged = folder.path().join(format!("quickstart/9c1f0e57/20261006T120000Z-{}.json", commit('a')));
+    fs::write(&damaged, "{").unwrap();
+    let (pruned, faults) = prunable(&files, "quickstart/9c1f0e57", 1).unwrap();
+    let removed: Vec<&str> = pruned.removed.iter().map(|name| &name.time()[6..8]).collect();
+    assert_eq!((removed, pruned.kept, faults.len()), (vec!["01", "02", "03", "04"], 2, 1));
+}
+
+/// A number that looks like a draw from the standard normal distribution, for every night and row.
+fn deviate(night: usize, row: usize) -> f64 {
+    use rand::{Rng, SeedableRng};
+    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64((night * 64 + row) as u64);
+    let uniform = |random: &mut rand_chacha::ChaCha8Rng| f64::from(random.next_u32()) / f64::from(u32::MAX);
+    (0..12).map(|_| uniform(&mut random)).sum::<f64>() - 6.0
+}
+
+const ROWS: usize = 6;
+
+/// A night of six benchmarks that vary by 0.4 % from night to night. `level` is that of the first one, as a factor.
+fn long_night(night: usize, level: f64) -> RunFile {
+    let mut file = run(1, 'a', 1.0);
+    let first: jiff::civil::Date = "2026-01-01".parse().unwrap();
+    let day = first.checked_add(jiff::Span::new().days(night as i64)).unwrap();
+    file.session = format!("night-{night}");
+    file.created = format!("{day}T02:00:00Z");
+    let commit = format!("{:040x}", night + 1);
+    file.sides[0].commit = Some(commit.clone());
+    let golden = file.sides[0].benchmarks[0].clone();
+    file.sides[0].benchmarks = (0..ROWS)
+        .map(|row| {
+            let mut benchmark = golden.clone();
+            benchmark.name = format!("m{row}/cpu/main");
+            benchmark.artifact.as_mut().unwrap().vmfb_sha256 = format!("{commit}{:024}", row);
+            let change = if row == 0 { level } else { 1.0 };
+            let latency = 1e6 * (row + 1) as f64 * change * (0.004 * deviate(night, row)).exp();
+            for (at, process) in benchmark.processes.iter_mut().enumerate() {
+                let noise = 1.0 + 0.001 * (at as f64 - 0.5);
+                let samples = process.samples.get_mut("latency").unwrap();
+                samples.iter_mut().for_each(|value| *value = latency * noise);
+            }
+            benchmark
+        })
+        .collect();
+    file
+}
+
+/// Why the first benchmark of a night is quarantined.
+fn stored_cause(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
+    let stored = put(files, &long_night(night, level)).unwrap();
+    let others = |reason: &crate::record::QuarantineRecord| {
+        reason.benchmark.as_deref().is_none_or(|name| name != "m0/cpu/main")
+            && reason.cause == QuarantineCause::Regressed
+    };
+    assert!(!stored.quarantine.iter().any(others), "night {night}: {:?}", stored.quarantine);
+    let mut own =
+        stored.quarantine.iter().filter(|reason| reason.benchmark.as_deref() == Some("m0/cpu/main"));
+    own.next().map(|reason| reason.cause)
+}
+
+#[test]
+fn a_slowdown_that_no_one_accepts_is_never_stored_as_good() {
+    for level in [1.03, 1.06, 1.2, 2.0] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Directory::new(folder.path());
+        for night in 0..25 {
+            let cause = stored_cause(&mut files, night, 1.0);
+            assert_ne!(cause, Some(QuarantineCause::Regressed), "night {night} of {level}");
+        }
+        let mut turned_red = false;
+        for night in 25..70 {
+            let cause = stored_cause(&mut files, night, level);
+            turned_red |= cause == Some(QuarantineCause::Regressed);
+            assert!(cause.is_some(), "night {night} of {level} is stored as good");
+            assert!(!turned_red || cause == Some(QuarantineCause::Regressed), "night {night} of {level}");
+        }
+        assert!(turned_red, "{level}");
+    }
+}
+
+#[test]
+fn a_slowdown_that_is_gone_is_good_again_after_two_nights() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    let levels = (0..25).map(|_| 1.0).chain((0..30).map(|_| 1.06)).chain((0..4).map(|_| 1.0));
+    let causes: Vec<_> =
+        levels.enumerate().map(|(night, level)| stored_cause(&mut files, night, level)).collect();
+    assert!(causes[25..55].iter().all(|cause| *cause == Some(QuarantineCause::Regressed)), "{causes:?}");
+    assert_eq!(causes[55], Some(QuarantineCause::Regressed), "one night does not show that it is over");
+    assert_eq!(causes[56..], [None, None, None]);
+}
+
+#[test]
+fn a_slowdown_that_is_accepted_is_the_baseline_from_then_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    for night in 0..45 {
+        stored_cause(&mut files, night, if night < 25 { 1.0 } else { 1.06 });
+    }
+    let one = Acceptance {
+        benchmark: Some("m0/*".to_owned()),
+        ..acceptance(Some("20260126"), "2026-02-14T13:00:00Z")
+    };
+    accept(&mut files, one).unwrap();
+    assert_eq!(latencies_of(&found(&files), "m0/cpu/main").len(), 20);
+    assert_eq!(stored_cause(&mut files, 45, 1.06), None);
+    // A further slowdown is a new one.
+    assert_eq!(stored_cause(&mut files, 46, 1.12), Some(QuarantineCause::Regressed));
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use crate::gate::StoredSessions;
 use crate::git::Ancestry;
 use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted};
 use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord};
@@ -15,7 +16,7 @@ use super::similar::{self, SimilarTestbed};
 use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored};
 
 /// Files opened per wanted session before the search stops, so that a baseline with a thousand quarantined runs is not
-/// read completely.
+/// read completely. A slowdown that nobody accepts is searched to its beginning.
 const MAX_OPENED_PER_SESSION: usize = 5;
 
 /// How a stored commit is related to the compared commit.
@@ -71,8 +72,20 @@ pub struct History {
     pub notes: Vec<String>,
     /// Files that can't be used; these are always reported.
     pub faults: Vec<Fault>,
+    /// Sessions after the last good one of a benchmark that are excluded because they were slow, with those benchmarks
+    /// alone; oldest first.
+    pub slow: Vec<Run>,
+    /// Benchmarks that are quarantined for a regression in those, and `None` for all of them together.
+    pub red: BTreeSet<Option<String>>,
     /// As [`Missing::still_red`].
     pub still_red: Vec<String>,
+}
+
+impl History {
+    /// What a run is compared with. `storing`: it joins the baseline if it is good.
+    pub fn sessions(&self, storing: bool) -> StoredSessions<'_> {
+        StoredSessions { good: &self.runs, slow: &self.slow, storing }
+    }
 }
 
 /// Why there is nothing to compare with.
@@ -128,8 +141,8 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
     let ended: Vec<AcceptanceFile> = ended.into_iter().map(|(_, acceptance)| acceptance).collect();
     let mut skipped = Skipped::default();
     let mut faults = Vec::new();
-    let mut still_red = BTreeSet::new();
-    let kept = newest(files, &baseline, &ended, query, &mut skipped, &mut still_red, &mut faults)?;
+    let Search { kept, slow, red, still_red, .. } =
+        newest(files, &baseline, &ended, query, &mut skipped, &mut faults)?;
     let still_red = still_red.into_iter().filter(|name| !kept.iter().any(|kept| kept.has(name))).collect();
     let mut notes = skipped.notes();
     notes.extend(ended.iter().map(expiry_note));
@@ -150,7 +163,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
         newest.1.lints.extend(staleness(&newest.0, query));
     }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
-    Ok(Selection::Found(History { runs, names, notes, faults, still_red }))
+    Ok(Selection::Found(History { runs, names, notes, faults, slow, red, still_red }))
 }
 
 /// A session and which of its benchmarks are part of the baseline.
@@ -160,6 +173,114 @@ struct UsableSession {
     usable: Vec<bool>,
     /// Benchmarks that are quarantined because they were not measured.
     absent: Vec<String>,
+}
+
+/// The search for usable sessions, from the newest to the oldest.
+#[derive(Default)]
+struct Search {
+    kept: Vec<UsableSession>,
+    slow: Vec<Run>,
+    red: BTreeSet<Option<String>>,
+    still_red: BTreeSet<String>,
+    /// Usable sessions of each benchmark that were found, and of all benchmarks together.
+    good: BTreeMap<Option<String>, usize>,
+    /// Benchmarks that are excluded in the newest session that measured them. Their usable sessions are searched beyond
+    /// the wanted number of sessions: few would say little of how sessions differ, and a benchmark that is red for longer
+    /// must not look like one that is new.
+    wanted: BTreeSet<String>,
+}
+
+impl Search {
+    fn good(&self, name: &str) -> usize {
+        self.good.get(&Some(name.to_owned())).copied().unwrap_or_default()
+    }
+
+    /// Whether nothing is known of a benchmark except that it is slow.
+    fn wants_red(&self) -> bool {
+        self.wanted.iter().any(|name| self.still_red.contains(name) && self.good(name) == 0)
+    }
+
+    /// Adds a session that is older than all before. Returns whether it is used.
+    fn add(
+        &mut self,
+        stored: Stored,
+        baseline: &BaselineFolder,
+        ended: &[AcceptanceFile],
+        sessions: usize,
+    ) -> bool {
+        let acceptances = &baseline.acceptances;
+        let mut usable = usable(&stored, acceptances, ended);
+        let is_further = self.kept.len() >= sessions;
+        self.still_red.extend(red(&stored, acceptances));
+        if !is_further {
+            let slow = self.slow_run(&stored, baseline, &usable);
+            self.slow.extend(slow);
+        }
+        for (benchmark, usable) in stored.file.benchmarks.iter().zip(&mut usable) {
+            let name = Some(benchmark.name.clone());
+            let known = self.good.get(&name).copied();
+            if benchmark.outcome.status == OutcomeStatus::Ok && known.is_none() && !is_further {
+                self.good.insert(name.clone(), 0);
+                if !*usable {
+                    self.wanted.insert(benchmark.name.clone());
+                }
+            }
+            *usable &= !is_further || self.wanted.contains(&benchmark.name);
+            if *usable {
+                *self.good.entry(name).or_default() += 1;
+            }
+        }
+        if !usable.iter().any(|usable| *usable) {
+            return is_further;
+        }
+        *self.good.entry(None).or_default() += 1;
+        let absent = absent(&stored, acceptances);
+        if self.kept.is_empty() {
+            self.wanted.extend(absent.iter().cloned());
+        }
+        self.kept.push(UsableSession { stored, usable, absent });
+        true
+    }
+
+    /// The benchmarks of a session that are excluded because they were slow, and of which no newer session is usable.
+    fn slow_run(&mut self, stored: &Stored, baseline: &BaselineFolder, usable: &[bool]) -> Option<Run> {
+        let is_open =
+            |search: &Self, name: &Option<String>| search.good.get(name).is_none_or(|good| *good == 0);
+        let mut run = stored.file.run(&baseline.run_path(&stored.name));
+        let mut usable = usable.iter();
+        run.benchmarks.retain(|benchmark| {
+            let name = Some(benchmark.name.as_str().to_owned());
+            let reasons: Vec<_> = held(stored, benchmark.name.as_str(), &baseline.acceptances).collect();
+            let is_past = baseline.acceptances.iter().any(|(_, accepted)| {
+                accepted.covers(Some(benchmark.name.as_str())) && *stored.name.as_str() < *accepted.from
+            });
+            let is_slow = usable.next() == Some(&false)
+                && !is_past
+                && is_open(self, &name)
+                && !reasons.is_empty()
+                && reasons.iter().all(|reason| is_about_speed(reason));
+            if is_slow {
+                let regressed = reasons.iter().filter(|reason| reason.cause == QuarantineCause::Regressed);
+                let red = regressed.map(|reason| reason.benchmark.clone());
+                let red: Vec<_> = red.filter(|name| is_open(self, name)).collect();
+                self.red.extend(red);
+            }
+            is_slow
+        });
+        (!run.benchmarks.is_empty()).then_some(run)
+    }
+}
+
+/// Whether a benchmark is excluded for what was measured, and not because the measurement can't be used.
+fn is_about_speed(reason: &QuarantineRecord) -> bool {
+    match reason.cause {
+        QuarantineCause::Regressed => true,
+        QuarantineCause::Undecided => reason.benchmark.is_some(),
+        QuarantineCause::Diverged
+        | QuarantineCause::Errored
+        | QuarantineCause::Unverified
+        | QuarantineCause::Incomplete => false,
+    }
 }
 
 impl UsableSession {
@@ -172,16 +293,6 @@ impl UsableSession {
     fn has(&self, name: &str) -> bool {
         self.names(true).any(|usable| usable == name)
     }
-
-    /// Measured or expected benchmarks that have to be looked for in older sessions.
-    fn without_good_result(&self) -> BTreeSet<String> {
-        let measured = |name: &&str| {
-            let mut all = self.stored.file.benchmarks.iter();
-            all.any(|benchmark| benchmark.name == **name && benchmark.outcome.status == OutcomeStatus::Ok)
-        };
-        let held = self.names(false).filter(measured);
-        held.map(str::to_owned).chain(self.absent.iter().cloned()).collect()
-    }
 }
 
 /// The newest usable sessions, oldest first.
@@ -191,21 +302,21 @@ fn newest(
     ended: &[AcceptanceFile],
     query: &HistoryQuery<'_>,
     skipped: &mut Skipped,
-    still_red: &mut BTreeSet<String>,
     faults: &mut Vec<Fault>,
-) -> Result<Vec<UsableSession>, StoreError> {
+) -> Result<Search, StoreError> {
     // Runs before the last acceptance of all benchmarks are never used, so they are not opened.
     let horizon =
         baseline.acceptances.iter().filter(|(_, a)| a.benchmark.is_none()).map(|(_, a)| &a.from).max();
     let mut names = baseline.newest_at(files, query.now);
     let mut opened = 0;
-    let mut kept: Vec<UsableSession> = Vec::new();
-    // Of the newest session, what has no good result yet. It is searched beyond the wanted number of sessions: a benchmark
-    // that is red for longer must not look like one that is new.
-    let mut wanted = BTreeSet::new();
+    let mut search = Search::default();
     let most = query.sessions.saturating_mul(MAX_OPENED_PER_SESSION);
-    while (kept.len() < query.sessions || !wanted.is_empty()) && opened < most {
-        let room = query.sessions.checked_sub(kept.len()).filter(|room| *room > 0).unwrap_or(query.sessions);
+    while (search.kept.len() < query.sessions || !search.wanted.is_empty())
+        && (opened < most || search.wants_red())
+    {
+        let room = query.sessions.checked_sub(search.kept.len()).filter(|room| *room > 0);
+        // A long search takes ever larger steps, because a remote place answers each of them with a transfer.
+        let room = room.unwrap_or_else(|| opened.max(query.sessions));
         let mut batch = Vec::new();
         for name in names.by_ref() {
             let name = name?;
@@ -235,6 +346,7 @@ fn newest(
             break;
         }
         opened += batch.len();
+        let mut present = BTreeSet::new();
         baseline.prefetch(files, &batch)?;
         for name in &batch {
             let stored = match baseline.load(files, name)? {
@@ -244,30 +356,21 @@ fn newest(
                     continue;
                 }
             };
-            still_red.extend(red(&stored, &baseline.acceptances));
-            let is_further = kept.len() >= query.sessions;
-            let mut usable = usable(&stored, &baseline.acceptances, ended);
-            if is_further {
-                let benchmarks = usable.iter_mut().zip(&stored.file.benchmarks);
-                benchmarks.for_each(|(usable, benchmark)| *usable &= wanted.contains(&benchmark.name));
-            }
-            if usable.iter().any(|usable| *usable) {
-                let absent = absent(&stored, &baseline.acceptances);
-                let session = UsableSession { stored, usable, absent };
-                if kept.is_empty() {
-                    wanted = session.without_good_result();
-                }
-                kept.push(session);
-            } else if !is_further {
+            present.extend(stored.file.benchmarks.iter().map(|benchmark| benchmark.name.clone()));
+            if !search.add(stored, baseline, ended, query.sessions) {
                 skipped.quarantined += 1;
             }
         }
-        // Only now, so that a benchmark gets all that its batch has: one session says nothing of how sessions differ.
-        wanted.retain(|name| !kept.iter().any(|session| session.has(name)));
+        // A benchmark that no session of the batch knows is newer than they are.
+        let wanted = std::mem::take(&mut search.wanted).into_iter();
+        let is_wanted =
+            |name: &String, good: usize| good < query.sessions && (good == 0 || present.contains(name));
+        search.wanted = wanted.filter(|name| is_wanted(name, search.good(name))).collect();
     }
     faults.append(&mut names.faults);
-    kept.reverse();
-    Ok(kept)
+    search.kept.reverse();
+    search.slow.reverse();
+    Ok(search)
 }
 
 /// Why a benchmark of the session is excluded, after what was accepted.

@@ -1,5 +1,7 @@
 //! Adds a session to a baseline.
 
+use std::collections::BTreeSet;
+
 use crate::gate::{self, CompareOptions, Comparison, Policy};
 use crate::model::SideName;
 use crate::record::{BaselineFile, QuarantineCause, QuarantineRecord, RunFile};
@@ -63,6 +65,12 @@ pub fn update(
     if testbed.id.is_empty() {
         return Err(unusable("its testbed has no fingerprint, so nothing could be compared with it"));
     }
+    if let Some(shard) = &run.shard {
+        return Err(StoreError::Unusable(format!(
+            "it is only shard {} of a suite (`benchgate merge` joins all shards)",
+            shard.shard
+        )));
+    }
     if run.suite.is_empty() {
         return Err(unusable("its suite has no name"));
     }
@@ -90,17 +98,17 @@ pub fn update(
         lineage: writing.lineage,
         now: writing.now,
     };
-    let (comparison, still_red, unknown, faults) = match history_for_gate(files, &query)? {
+    let (comparison, red, still_red, unknown, faults) = match history_for_gate(files, &query)? {
         Selection::Found(history) => {
-            let comparison =
-                gate::compare_with_history(&head, &history.runs, writing.policy, &writing.options);
-            (Some(comparison), history.still_red, None, history.faults)
+            let sessions = history.sessions(true);
+            let comparison = gate::compare_with_history(&head, sessions, writing.policy, &writing.options);
+            (Some(comparison), history.red, history.still_red, None, history.faults)
         }
         Selection::Missing(missing) => {
-            (None, missing.still_red.clone(), uncompared(&missing), missing.faults)
+            (None, BTreeSet::new(), missing.still_red.clone(), uncompared(&missing), missing.faults)
         }
     };
-    let mut quarantine = quarantine::reasons(run, side, comparison.as_ref(), &still_red);
+    let mut quarantine = quarantine::reasons(run, side, comparison.as_ref(), &red, &still_red);
     quarantine.extend(unknown);
     let file = summarise(run, side, head.anchor.as_ref(), quarantine)
         .ok_or_else(|| unusable("it has no such side"))?;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::github::{BOT, Double, Fault, TOKEN};
 use crate::harness::{Outcome, World};
+use crate::nights::{End, Slowdown, play_nights};
 use crate::replay::{PLANTED, night_session, play, point, track};
 use crate::simulated_history::{self as history, Plan};
 
@@ -28,6 +29,23 @@ fn every_planted_cause_is_one_issue_and_nothing_else_is() {
 fn a_year_without_a_change_opens_no_issue() {
     let year = play(1, 0.012, &[]);
     assert!(year.opened.is_empty(), "{year:?}");
+}
+
+#[test]
+fn nights_with_a_slowdown_that_no_one_accepted_are_neither_learned_from_nor_green() {
+    // benches/nights.rs plays a hundred years.
+    let slowdown = |row, night, size, end| Slowdown { row, night, takes: 1, size, end };
+    let slowdowns = [
+        slowdown(0, 26, 0.03, End::Never),
+        slowdown(0, 44, 0.3, End::Never),
+        slowdown(1, 27, 0.06, End::Reverted(46)),
+        slowdown(2, 28, 0.12, End::Accepted(44)),
+        slowdown(3, 30, 1.0, End::Never),
+    ];
+    let year = play_nights(1, 60, 0.004, &slowdowns);
+    assert!(year.slow_nights > 80 && year.steps == 5, "{year:?}");
+    assert!(year.stored_as_good.is_empty() && year.passed.is_empty(), "{year:?}");
+    assert!(year.steps_not_shown.is_empty() && year.not_on_site.is_empty(), "{year:?}");
 }
 
 /// Nights of one benchmark with these changes of its level on top of a noise of half a percent.
@@ -73,9 +91,48 @@ fn evidence_that_opens_no_issue_keeps_one_up_to_date() {
     assert!(decided(&timelines, &[]).is_empty());
     let at = timelines[0].sessions[54].began;
     let members = vec![benchgate::site::key(&timelines[0], "vit/gpu/main")];
-    let trace = IssueTrace { at, size: 0.02, members, recovered: false };
+    let trace = IssueTrace { at, size: 0.02, total: 0.02, members, recovered: false };
     let known = [KnownIssue { number: 7, open: true, trace }];
     assert!(matches!(decided(&timelines, &known)[..], [Action::Update { number: 7, .. }]));
+}
+
+#[test]
+fn a_second_slowdown_is_a_step_of_the_issue_and_makes_it_louder() {
+    let first = nights(&[[0.0; 40].as_slice(), &[0.05; 20]].concat());
+    let opened = decided(&first, &[]);
+    let [Action::Open { trace, .. }] = &opened[..] else { panic!("{opened:?}") };
+    let known = |trace: &IssueTrace| [KnownIssue { number: 7, open: true, trace: trace.clone() }];
+    let same = decided(&first, &known(trace));
+    assert!(matches!(same[..], [Action::Update { grew: None, .. }]), "{same:?}");
+    let second = nights(&[[0.0; 40].as_slice(), &[0.05; 20], &[0.31; 5]].concat());
+    let grown = decided(&second, &known(trace));
+    let [Action::Update { number: 7, cause, trace, grew: Some(before) }] = &grown[..] else {
+        panic!("{grown:?}")
+    };
+    assert!((before - 0.05).abs() < 0.01 && (cause.total() - 0.31).abs() < 0.01, "{before}");
+    assert_eq!(cause.steps().count(), 2);
+    assert!(benchgate::site::issue_title(cause).ends_with(" in 2 steps)"));
+    // Each step has its own days.
+    let body = benchgate::site::issue_body(cause, trace, &benchgate::site::IssueContext::default());
+    assert!(
+        body.contains("2026-02-09 and 2026-02-10") && body.contains("2026-03-01 and 2026-03-02"),
+        "{body}"
+    );
+    // It is said once.
+    let again = decided(&second, &known(trace));
+    assert!(matches!(again[..], [Action::Update { grew: None, .. }]), "{again:?}");
+}
+
+#[test]
+fn a_slowdown_larger_than_the_one_that_a_person_closed_is_another_issue() {
+    let first = nights(&[[0.0; 40].as_slice(), &[0.05; 20]].concat());
+    let opened = decided(&first, &[]);
+    let [Action::Open { trace, .. }] = &opened[..] else { panic!("{opened:?}") };
+    let closed = [KnownIssue { number: 7, open: false, trace: trace.clone() }];
+    assert!(decided(&first, &closed).is_empty());
+    let second = nights(&[[0.0; 40].as_slice(), &[0.05; 20], &[0.31; 10]].concat());
+    let decided = decided(&second, &closed);
+    assert!(matches!(decided[..], [Action::Open { .. }]), "{decided:?}");
 }
 
 /// A history with one slowdown of the newest nights, and a GitHub.

@@ -85,6 +85,22 @@ fn a_bad_end_that_is_not_worse_is_said_and_no_commit_is_named() {
 }
 
 #[test]
+fn a_bad_end_that_is_many_times_faster_is_said_to_be_better() {
+    let (suite, _repository) = history(&[0, 80]);
+    let (found, _) = bisect(&suite, &["--good", "main", "--bad", "change"], 2);
+    let headline = found["headline"].as_str().unwrap();
+    assert!(headline.contains("is not worse") && headline.ends_with("× better)"), "{headline}");
+}
+
+#[test]
+fn a_filter_that_matches_nothing_is_a_usage_error_as_in_a_run() {
+    let (suite, _repository) = history(&[0, 1100]);
+    let (_, outcome) =
+        bisect(&suite, &["--good", "main", "--bad", "change", "--filter", "nothing-of-this-name"], 2);
+    assert!(is_one_error(&outcome) && outcome.stderr.contains("--filter"), "{}", outcome.stderr);
+}
+
+#[test]
 fn commits_that_do_not_build_are_skipped_and_reported_as_a_range() {
     let (suite, repository) = repository();
     suite.source("a", &["compile-error=broken"]);

@@ -43,6 +43,45 @@ fn merge(suite: &Suite) -> Option<i32> {
     suite.world.run(["merge", "shards", "--output", "merged.json"]).code
 }
 
+#[test]
+fn the_options_of_slurm_are_words_that_a_shell_passes_as_they_are() {
+    let suite = suite(2);
+    let plan = ["plan", "--shards", "2", "--format", "slurm", "--runner", "x86,avx512"];
+    let options = suite.world.run(plan).expect_code(0).stdout;
+    let words: Vec<&str> = options.split_whitespace().collect();
+    assert!(words.contains(&"--constraint=x86&avx512"), "{words:?}");
+}
+
+#[test]
+fn a_step_of_buildkite_needs_nothing_but_a_checkout() {
+    let suite = suite(2);
+    let config = suite.world.work().join("benchgate.toml").display().to_string();
+    let plan = ["plan", "-c", &config, "--shards", "2", "--format", "buildkite"];
+    let steps: Value = serde_json::from_str(&suite.world.run(plan).expect_code(0).stdout).unwrap();
+    for step in steps["steps"].as_array().unwrap() {
+        let command = step["command"].as_str().unwrap();
+        assert!(command.starts_with("buildkite-agent artifact download plan.json . && "), "{command}");
+        assert!(command.contains("merge") || command.contains(&format!("--config {config}")), "{command}");
+    }
+}
+
+#[test]
+fn a_plan_says_where_a_number_of_shards_does_not_fit() {
+    let suite = suite(2);
+    let more = suite.world.run(["plan", "--shards", "9"]).expect_code(0).stderr;
+    assert!(more.contains("2 benchmarks make only 2 shards") && more.contains(": 1 benchmark,"), "{more}");
+}
+
+#[test]
+fn a_single_shard_is_not_stored_as_a_session() {
+    let suite = suite(2);
+    suite.world.run(["plan", "--shards", "2"]).expect_code(0);
+    run_shards(&suite, 1);
+    let refused = suite.world.run(["baseline", "update", "--run", "shards/1-1.json"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("benchgate merge") && !suite.world.work().join("baselines").exists());
+}
+
 fn plan(suite: &Suite) -> PlanFile {
     PlanFile::from_slice(suite.world.read("plan.json").as_bytes()).unwrap()
 }

@@ -32,6 +32,9 @@ mod killed;
 mod large_files;
 mod leftovers;
 mod limits;
+#[path = "../simulated_history/nights.rs"]
+#[expect(dead_code, reason = "the bench plays whole years")]
+mod nights;
 mod no_false_green;
 mod noise;
 mod numerics;

@@ -241,6 +241,25 @@ fn a_filter_that_selects_nothing_is_an_error_not_a_pass() {
 }
 
 #[test]
+fn a_command_that_is_refused_removes_no_result_and_no_foreign_file_is_replaced() {
+    let suite = Suite::new().model("a", &["latency-us=500"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    let before = suite.world.read("run.json");
+    for refused in
+        [&["run", "-c", "nope.toml"][..], &["run", "--filter", "nothing"], &["gate", "-c", "nope.toml"]]
+    {
+        suite.world.run(refused).expect_code(2);
+        assert_eq!(suite.world.read("run.json"), before, "{refused:?}");
+    }
+    suite.world.write("notes.txt", "do not lose this");
+    suite.world.run(["run", "--run", "notes.txt"]).expect_code(2);
+    assert_eq!(suite.world.read("notes.txt"), "do not lose this");
+    // A run that starts replaces the earlier result.
+    suite.world.run(["run"]).expect_code(0);
+    assert_ne!(suite.world.read("run.json"), before);
+}
+
+#[test]
 fn a_gate_without_a_base_says_what_to_name() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let outcome = suite.world.run(["gate"]).expect_code(12);

@@ -57,6 +57,17 @@ fn the_same_history_gives_the_same_site_and_nothing_is_written_twice() {
 }
 
 #[test]
+fn the_first_section_is_what_is_slower_now_with_its_machine_and_commits() {
+    let world = world(&PLAN);
+    world.run(["site", "public", "--now", &now(PLAN.nights)]).expect_code(0);
+    let page = world.read("public/index.html");
+    let first = page.find("<h2>").unwrap();
+    assert!(page[first..].starts_with("<h2>Open slowdowns</h2>"), "{}", &page[first..first + 80]);
+    let open = &page[first..page.find("Moved this week").unwrap()];
+    assert!(open.contains("<article") && open.contains("chip A") && open.contains(".."), "{open}");
+}
+
+#[test]
 fn a_night_of_one_testbed_leaves_the_pages_of_the_others_alone() {
     let world = world(&PLAN);
     world.run(["site", "public", "--now", &now(PLAN.nights)]).expect_code(0);

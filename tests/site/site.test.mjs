@@ -171,16 +171,19 @@ test("what stopped reporting is listed with since when, and a replaced machine s
   const alarms = silent.filter(([kind]) => kind === "alarm");
   assert.equal(alarms.length, 1, JSON.stringify(silent));
   assert.ok(alarms[0][1].includes(truth.dropped.benchmark) && alarms[0][1].includes(truth.dropped.since));
-  assert.ok(silent.some(([kind, text]) => kind === "explained" && text.includes("gpu-old-chip")));
+  assert.ok(silent.some(([kind, text]) => kind === "explained" && text.includes("chip A") && text.includes("gpu-new-chip")));
   await close();
 });
 
-test("what moved this week stands at the top", async () => {
+test("what is slower now stands first, with its machine, and then what moved this week", async () => {
   const { page, close } = await open(fromDisk("index.html"));
   const recent = truth.planted.find(({ night }) => night >= 725);
-  const causes = await page.$$eval(".cause", (causes) => causes.map((cause) => cause.textContent));
+  const causes = await page.$$eval("section:not(#open) > .cause", (causes) => causes.map((cause) => cause.textContent));
   assert.equal(causes.length, 1);
   assert.ok(causes[0].includes(visible(recent.benchmarks[0])), causes[0]);
+  assert.equal(await page.textContent("h2"), "Open slowdowns");
+  const slower = await page.$$eval("#open .cause", (causes) => causes.map((cause) => cause.textContent));
+  assert.ok(slower.some((text) => text.includes(visible(recent.benchmarks[0])) && text.includes(" on ")), slower.join("\n"));
   await close();
 });
 

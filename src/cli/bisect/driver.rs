@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Part, Search, SearchProgress};
 use crate::gate::{CompareOptions, Reason, SequentialPolicy, compare};
-use crate::model::{Artifact, Benchmark, Lint, Outcome, Run, SideName, Stage, Verdict};
+use crate::model::{Artifact, Benchmark, Lint, Outcome, Run, SideName, Stage, Verdict, counted};
 use crate::pipeline::SideInput;
 use crate::record::BisectionFile;
 use crate::report::{self, BisectionFacts};
@@ -82,8 +82,8 @@ impl<'a> Driver<'a> {
         visits.sort_by_key(|visit| visit.pair != whole);
         if !visits.is_empty() {
             self.terminal.note(&format!(
-                "resuming: {} measurements of an earlier attempt are taken over",
-                visits.len()
+                "resuming: {} of an earlier attempt taken over",
+                counted(visits.len(), "measurement")
             ));
         }
         for visit in visits {
@@ -313,13 +313,11 @@ impl<'a> Driver<'a> {
         let output = self.journal.next(pair);
         match measure.measure(sides, &output, None, &BackendArgs::default(), self.terminal) {
             Ok(_) => {}
-            // Nothing that the filter selects: a candidate without the benchmark.
-            Err(error) if error.kind() == ErrorKind::Usage => {
-                return self.inner(pair).map_or(Err(CliError::internal(error.to_string())), |at| {
-                    self.skip(at, error.to_string())
-                });
-            }
-            Err(error) => return Err(error),
+            // The filter selects nothing: a candidate without the benchmark.
+            Err(error) => match self.inner(pair).filter(|_| error.kind() == ErrorKind::Usage) {
+                Some(at) => return self.skip(at, error.to_string()),
+                None => return Err(error),
+            },
         }
         let visit = self.journal.read(pair)?;
         if self.rename_flags(&visit)? {
@@ -408,6 +406,10 @@ impl<'a> Driver<'a> {
 
     /// Hands the search what all visits to a pair show. A pair that can't be judged loses a candidate.
     fn observe(&mut self, pair: Pair) -> Result<(), CliError> {
+        if self.search.program(pair.base) == self.search.program(pair.head) {
+            // How far the times of one program lie apart shows the machine and nothing else.
+            return Ok(());
+        }
         match self.observed(pair) {
             None => {}
             Some(Ok(observed)) => self.search.observe(pair, observed),

@@ -75,17 +75,17 @@ const benchgate = (() => {
   }
 
   // Numbers as the pages write them.
-  function significant(value) {
-    const size = Math.abs(value);
-    return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2).replace(/\.0+$/, "");
+  function significant(value, size) {
+    return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
   }
-  function quantity(value, unit) {
+  function quantity(value, unit, size = Math.abs(value)) {
     const scales = {
       ns: [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]],
       bytes: [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]],
     }[unit] ?? [[1, unit === "count" ? "" : unit]];
-    const [divisor, suffix] = scales.find(([least]) => Math.abs(value) >= least) ?? scales.at(-1);
-    return `${significant(value / divisor)} ${suffix}`.trim();
+    const [divisor, suffix] = scales.find(([least]) => size >= least) ?? scales.at(-1);
+    const whole = suffix === "" && Number.isInteger(value);
+    return `${whole ? value : significant(value / divisor, size / divisor)} ${suffix}`.trim();
   }
   const date = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
 
@@ -127,6 +127,9 @@ const benchgate = (() => {
       inner.setAttribute("viewBox", `${start} ${y(ceiling)} ${size} ${y(bottom) - y(ceiling)}`);
       for (const line of all("line", inner)) { line.setAttribute("y1", y(ceiling)); line.setAttribute("y2", y(bottom)); }
       for (const box of all("rect", inner)) { box.setAttribute("y", y(ceiling)); box.setAttribute("height", y(bottom) - y(ceiling)); }
+      // Marks of points beyond the edge hold for the whole trend.
+      const outside = $("path.outside", inner);
+      if (outside) outside.style.display = size >= width ? "" : "none";
       const screenX = (at) => left + (at - start) / size * width;
       const screenY = (value) => top + (ceiling - value) / (ceiling - bottom) * height;
       const xs = $("g.x", chart), ys = $("g.y", chart);
@@ -226,6 +229,15 @@ const benchgate = (() => {
     const options = (select, entries) => select.replaceChildren(...entries.map(([value, text]) => element("option", { value, textContent: text })));
     options(field("timeline"), timelines.map(({ suite, testbed }, at) => [at, `${suite} on ${testbed}`]));
     let index;
+    // The address names what is compared, so that it can be shared.
+    const given = new URLSearchParams(location.hash.slice(1));
+    const from = (name, select) => {
+      const wanted = given.get(name);
+      given.delete(name);
+      if (wanted && [...select.options].some((option) => option.value === wanted)) select.value = wanted;
+    };
+    const wanted = timelines.findIndex(({ folder }) => folder === given.get("of"));
+    if (wanted >= 0) field("timeline").value = wanted;
     async function choose() {
       const timeline = timelines[Number(field("timeline").value)];
       if (!timeline) { status.textContent = "There is no session yet."; return; }
@@ -234,6 +246,8 @@ const benchgate = (() => {
       options(field("base"), entries);
       options(field("head"), entries);
       field("base").selectedIndex = Math.min(7, entries.length - 1);
+      from("base", field("base"));
+      from("head", field("head"));
       await compare();
     }
     async function compare() {
@@ -243,6 +257,9 @@ const benchgate = (() => {
       const before = field("metric").value;
       options(field("metric"), metrics.map((metric) => [metric, metric]));
       if (metrics.includes(before)) field("metric").value = before;
+      from("metric", field("metric"));
+      const address = { of: timeline.folder, base: field("base").value, head: field("head").value, metric: field("metric").value };
+      try { history.replaceState(null, "", `#${new URLSearchParams(address)}`); } catch { /* file:// */ }
       show(base, head, field("metric").value);
     }
     function show(base, head, metric) {
@@ -250,22 +267,32 @@ const benchgate = (() => {
       const [old, now] = [of(base), of(head)];
       const names = [...new Set([...old.keys(), ...now.keys()])];
       const worse = (at) => old.has(at) && now.has(at) ? (now.get(at)[4] / old.get(at)[4]) ** now.get(at)[3] : 0;
+      const apart = (a, b) => a && b && (a[6] < b[5] || b[6] < a[5]);
       names.sort((a, b) => worse(b) - worse(a));
+      const counts = { slower: 0, faster: 0, unclear: 0, missing: 0 };
       $("tbody", table).replaceChildren(...names.map((at) => {
         const [name, page] = index.benchmarks[at];
         const [a, b] = [old.get(at), now.get(at)];
         const cell = (text, className = "n") => element("td", { className, textContent: text });
-        const value = (row) => cell(row ? quantity(row[4], row[2]) : "not measured");
+        // One unit for both sides of a row.
+        const size = Math.max(Math.abs(a?.[4] ?? 0), Math.abs(b?.[4] ?? 0));
+        const value = (row) => cell(row ? quantity(row[4], row[2], size) : "not measured");
         const ratio = a && b ? b[4] / a[4] : NaN;
-        const apart = a && b && (a[6] < b[5] || b[6] < a[5]);
+        const result = !a || !b ? "missing" : !apart(a, b) ? "unclear" : worse(at) > 1 ? "slower" : "faster";
+        counts[result] += 1;
+        const said = { slower: "worse", faster: "better", unclear: "intervals overlap", missing: "on one side only" }[result];
         const change = Number.isFinite(ratio) ? `${ratio >= 1 ? "+" : "−"}${Math.abs((ratio - 1) * 100).toFixed(1)} %` : "";
-        const direction = apart ? (worse(at) > 1 ? "n worse" : "n better") : "n";
+        const direction = { slower: "n worse", faster: "n better" }[result] ?? "n";
         const link = element("a", { href: page }, element("bdi", { textContent: name }));
-        return element("tr", {}, element("th", { scope: "row" }, link), value(a), value(b), cell(change, direction),
-          cell(a && b ? (apart ? "apart" : "overlap") : "", ""));
+        return element("tr", {}, element("th", { scope: "row" }, link), value(a), value(b), cell(change, direction), cell(said, ""));
       }));
       table.hidden = false;
-      status.textContent = `${names.length} benchmarks, the worst change first`;
+      const worst = names[0] !== undefined && worse(names[0]) > 1 && counts.slower > 0 ? `, at worst +${((worse(names[0]) - 1) * 100).toFixed(1)} %` : "";
+      field("verdict").textContent = `${counts.slower} of ${names.length} worse${worst}; ${counts.faster} better, ${counts.unclear} unclear`
+        + (counts.missing ? `, ${counts.missing} on one side only` : "");
+      field("verdict").className = counts.slower ? "worse" : "";
+      field("verdict").hidden = false;
+      status.textContent = `${names.length} ${names.length === 1 ? "benchmark" : "benchmarks"}, the worst change first`;
     }
     const failed = (error) => { status.textContent = `Failed: ${error.message}`; };
     field("timeline").addEventListener("change", () => choose().catch(failed));

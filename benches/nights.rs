@@ -1,0 +1,67 @@
+//! What becomes of slowdowns that no one accepts: a hundred simulated years through `update`, `gate --stored`, `alert` and
+//! the site's data.
+//!
+//! `cargo bench --bench nights` prints, by the noise between nights, how many slow nights were stored as good or passed,
+//! which steps no alert showed, and how long a repaired benchmark stays red. `-- YEARS FIRST` plays fewer or more, with
+//! seeds from FIRST on.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
+
+use std::ops::Range;
+
+#[path = "../tests/simulated_history/nights.rs"]
+mod nights;
+
+use nights::{NightsYear, play_nights, slowdowns};
+
+const NIGHTS: usize = 365;
+
+fn main() {
+    let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+    let (seeds, first): (u64, u64) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(0));
+    for between in [0.004, 0.006] {
+        let played = years(first..first + seeds, between);
+        let sum = |of: fn(&NightsYear) -> usize| played.iter().map(|(_, year)| of(year)).sum::<usize>();
+        let mut waits: Vec<usize> =
+            played.iter().flat_map(|(_, year)| year.nights_to_recover.iter().copied()).collect();
+        waits.sort_unstable();
+        println!(
+            "noise {:.1} %, {seeds} years: {} nights with an open slowdown of 3 % or more, {} stored as good, {} passed; \
+             {} steps, {} without an alert in their range; {} nights of {} not on the site after a week; {:.2} false reds a \
+             year; repaired benchmarks wait {} nights (median), {} at most",
+            between * 100.0,
+            sum(|year| year.slow_nights),
+            sum(|year| year.stored_as_good.len()),
+            sum(|year| year.passed.len()),
+            sum(|year| year.steps),
+            sum(|year| year.steps_not_shown.len()),
+            sum(|year| year.not_on_site.len()),
+            sum(|year| year.slow_nights),
+            sum(|year| year.false_red.len()) as f64 / seeds as f64,
+            waits.get(waits.len() / 2).copied().unwrap_or_default(),
+            waits.last().copied().unwrap_or_default()
+        );
+        for (seed, year) in &played {
+            if !(year.stored_as_good.is_empty() && year.passed.is_empty() && year.steps_not_shown.is_empty())
+            {
+                println!(
+                    "  seed {seed}: stored as good {:?}, passed {:?}, not shown {:?}",
+                    year.stored_as_good, year.passed, year.steps_not_shown
+                );
+            }
+        }
+    }
+}
+
+/// Years by their seeds, on all processors.
+fn years(seeds: Range<u64>, between: f64) -> Vec<(u64, NightsYear)> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let part = |worker| {
+            let seeds = seeds.clone().skip(worker).step_by(workers);
+            let play = move |seed| (seed, play_nights(seed, NIGHTS, between, &slowdowns(seed, NIGHTS)));
+            scope.spawn(move || seeds.map(play).collect::<Vec<_>>())
+        };
+        let parts: Vec<_> = (0..workers).map(part).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
+    })
+}

@@ -1,0 +1,337 @@
+//! Years of a nightly job, through the store, the gate, the alerts and the site's data, as the job would do it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use benchgate::gate::{CompareOptions, Policy, compare_with_history};
+use benchgate::model::{SideName, Verdict};
+use benchgate::record::RunFile;
+use benchgate::site::{
+    Action, AlertPolicy, IssueTrace, KnownIssue, Timeline, name_machines, open_slowdowns, plan,
+};
+use benchgate::store::{
+    Acceptance, BaselineFolder, Directory, HistoryQuery, Lineage, LoadedFile, Selection, UpdateOptions,
+    accept, history_for_gate, judged_side, summarise, update,
+};
+use jiff::{SignedDuration, Timestamp};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
+const ROWS: usize = 8;
+const SESSIONS: usize = 20;
+/// Sizes of steps, as fractions.
+const SIZES: [f64; 10] = [0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3, 0.5, 1.0];
+/// Slowdowns from here on must never be learned from or pass.
+const LARGE: f64 = 0.03;
+/// Nights after which an alert must show a step.
+const SHOWN_AFTER: usize = 14;
+
+/// How a slowdown ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Reverted(usize),
+    Accepted(usize),
+    Never,
+}
+
+/// A slowdown of one benchmark.
+#[derive(Debug, Clone, Copy)]
+pub struct Slowdown {
+    pub row: usize,
+    pub night: usize,
+    /// Nights that it takes to its full size.
+    pub takes: usize,
+    /// As a fraction.
+    pub size: f64,
+    pub end: End,
+}
+
+impl Slowdown {
+    /// Its size in a night, as a log ratio.
+    fn at(&self, night: usize) -> f64 {
+        let over = matches!(self.end, End::Reverted(end) if night >= end);
+        if night < self.night || over {
+            return 0.0;
+        }
+        self.size.ln_1p() * (((night - self.night + 1) as f64) / self.takes as f64).min(1.0)
+    }
+
+    fn is_accepted(&self, night: usize) -> bool {
+        matches!(self.end, End::Accepted(end) if night > end)
+    }
+}
+
+/// What became of a year. Each entry is a night and a row.
+#[derive(Debug, Default)]
+pub struct NightsYear {
+    pub slow_nights: usize,
+    pub stored_as_good: Vec<(usize, usize)>,
+    pub passed: Vec<(usize, usize)>,
+    /// Of steps that were open for long enough: how many, and those whose range no issue shows.
+    pub steps: usize,
+    pub steps_not_shown: Vec<Slowdown>,
+    /// Nights on which the site's first section lacks a slowdown that is a week old.
+    pub not_on_site: Vec<(usize, usize)>,
+    /// Nights of rows that are not slow and are quarantined for a regression.
+    pub false_red: Vec<(usize, usize)>,
+    /// Nights after a slowdown was reverted until its benchmark is good again.
+    pub nights_to_recover: Vec<usize>,
+}
+
+/// The slowdowns of a year: steps of every size, two causes of one benchmark, and a creep.
+pub fn slowdowns(seed: u64, nights: usize) -> Vec<Slowdown> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
+    let mut below = |most: usize| random.next_u32() as usize % most;
+    let mut all = Vec::new();
+    for row in 0..ROWS - 2 {
+        let night = 30 + below(nights.saturating_sub(70).max(1));
+        let end = night + 12 + below(80);
+        let end = match below(3) {
+            0 => End::Reverted(end),
+            1 => End::Accepted(end),
+            _ => End::Never,
+        };
+        all.push(Slowdown { row, night, takes: 1, size: SIZES[below(SIZES.len())], end });
+    }
+    // A second cause in a benchmark that is slow already.
+    let first = all[0];
+    let night = first.night + 20;
+    let second = Slowdown { night, size: 0.3, end: first.end, ..first };
+    if !matches!(first.end, End::Reverted(end) | End::Accepted(end) if end <= night) {
+        all.push(second);
+    }
+    all.push(Slowdown { row: ROWS - 2, night: 60, takes: 40, size: 0.12, end: End::Never });
+    all
+}
+
+struct Noise(ChaCha8Rng);
+
+impl Noise {
+    fn normal(&mut self) -> f64 {
+        let mut uniform = || (f64::from(self.0.next_u32()) + 0.5) / 4_294_967_296.0;
+        (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+    }
+}
+
+fn name(row: usize) -> String {
+    format!("m{row}/cpu/main")
+}
+
+fn began(night: usize) -> Timestamp {
+    let first: Timestamp = "2025-01-01T02:00:00Z".parse().unwrap();
+    first + SignedDuration::from_hours(24 * night as i64)
+}
+
+fn session(golden: &RunFile, night: usize, levels: &[f64], noise: &mut Noise) -> RunFile {
+    let mut file = golden.clone();
+    file.session = format!("night-{night}");
+    file.created = began(night).to_string();
+    let commit = format!("{:040x}", night + 1);
+    file.sides[0].commit = Some(commit.clone());
+    let template = file.sides[0].benchmarks[0].clone();
+    file.sides[0].benchmarks = (0..)
+        .zip(levels)
+        .map(|(row, level)| {
+            let mut benchmark = template.clone();
+            benchmark.name = name(row);
+            benchmark.artifact.as_mut().unwrap().vmfb_sha256 = format!("{commit}{row:024}");
+            for process in &mut benchmark.processes {
+                let latency = 1e6 * (1.0 + row as f64) * (level + 0.001 * noise.normal()).exp();
+                process.samples.get_mut("latency").unwrap().iter_mut().for_each(|value| *value = latency);
+            }
+            benchmark
+        })
+        .collect();
+    file
+}
+
+fn timelines(files: &Directory, golden: &RunFile) -> Vec<Timeline> {
+    let folder = BaselineFolder::open(files, &golden.suite, &golden.testbed.id).unwrap();
+    let mut timeline = Timeline::new(&golden.suite, &golden.testbed.id);
+    for name in folder.runs(files).unwrap().names {
+        let LoadedFile::Run(stored) = folder.load(files, &name).unwrap() else { panic!("{name}") };
+        let held = folder.held(&stored);
+        timeline.add(name.as_str(), name.began().unwrap(), stored.file, held);
+    }
+    timeline.acceptances = folder.acceptances.iter().map(|(_, accepted)| accepted.clone()).collect();
+    let mut all = vec![timeline];
+    name_machines(&mut all);
+    all
+}
+
+/// Plays nights with these slowdowns. `between` is the standard deviation between nights, as a log ratio.
+pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown]) -> NightsYear {
+    let mut golden = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
+    golden.sides.truncate(1);
+    golden.sides[0].name = SideName::Head;
+    golden.calibration = None;
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    let mut noise = Noise(ChaCha8Rng::seed_from_u64(seed));
+    let policy = Policy::default();
+    let ancestor = |_: &str| Lineage::Ancestor;
+    let mut year = NightsYear::default();
+    let mut known: Vec<KnownIssue> = Vec::new();
+    let mut ranges: BTreeMap<usize, Vec<(Timestamp, Timestamp)>> = BTreeMap::new();
+    let mut lines: Vec<Timeline> = vec![Timeline::new(&golden.suite, &golden.testbed.id)];
+    let mut recovering: BTreeMap<usize, usize> = BTreeMap::new();
+    for night in 0..nights {
+        // Some nights fail, and one week the machine is off.
+        if noise.0.next_u32() % 50 == 0 || (120..127).contains(&night) {
+            continue;
+        }
+        let all: Vec<f64> = (0..ROWS)
+            .map(|row| slowdowns.iter().filter(|slow| slow.row == row).map(|slow| slow.at(night)).sum())
+            .collect();
+        let open = |row: usize| -> f64 {
+            let of_row = slowdowns.iter().filter(|slow| slow.row == row && !slow.is_accepted(night));
+            of_row.map(|slow| slow.at(night)).sum()
+        };
+        let levels: Vec<f64> = all.iter().map(|level| level + between * noise.normal()).collect();
+        let run = session(&golden, night, &levels, &mut noise);
+        let now = began(night) + SignedDuration::from_hours(1);
+        let query = HistoryQuery {
+            suite: &golden.suite,
+            testbed: &golden.testbed,
+            sessions: SESSIONS,
+            stale_days: 14,
+            lineage: &ancestor,
+            now,
+        };
+        let mut passes = BTreeSet::new();
+        if let Selection::Found(history) = history_for_gate(&files, &query).unwrap() {
+            let head = judged_side(&run, SideName::Head, "run.json", &policy).unwrap();
+            let gate =
+                compare_with_history(&head, history.sessions(false), &policy, &CompareOptions::default());
+            let green =
+                gate.rows.iter().filter(|row| matches!(row.verdict, Verdict::Pass | Verdict::Improved));
+            passes.extend(green.map(|row| row.benchmark.to_string()));
+        }
+        let writing = UpdateOptions {
+            side: SideName::Head,
+            sessions: SESSIONS,
+            policy: &policy,
+            options: CompareOptions::default(),
+            lineage: &ancestor,
+            now,
+        };
+        let stored = update(&mut files, &run, &writing).unwrap();
+        for row in 0..ROWS {
+            let reasons: Vec<_> = stored
+                .quarantine
+                .iter()
+                .filter(|reason| reason.benchmark.as_ref().is_none_or(|held| *held == name(row)))
+                .collect();
+            let red = reasons.iter().any(|reason| reason.cause.to_string() == "regressed");
+            let is_step =
+                slowdowns.iter().any(|slow| slow.row == row && slow.takes == 1 && slow.at(night) > 0.0);
+            if open(row) >= LARGE.ln_1p() - 1e-9 && is_step {
+                year.slow_nights += 1;
+                if reasons.is_empty() {
+                    year.stored_as_good.push((night, row));
+                }
+                if passes.contains(&name(row)) {
+                    year.passed.push((night, row));
+                }
+                recovering.insert(row, 0);
+            } else if open(row) == 0.0 {
+                match recovering.get_mut(&row) {
+                    Some(waited) if !reasons.is_empty() => *waited += 1,
+                    Some(waited) => {
+                        year.nights_to_recover.push(*waited);
+                        recovering.remove(&row);
+                    }
+                    None if red => year.false_red.push((night, row)),
+                    None => {}
+                }
+            }
+        }
+        let accepted: Vec<&Slowdown> =
+            slowdowns.iter().filter(|slow| slow.end == End::Accepted(night)).collect();
+        for slow in &accepted {
+            let from = (slow.night..=night).map(began).find_map(|at| {
+                let stamp = at.strftime("%Y%m%dT%H%M%SZ").to_string();
+                let folder = BaselineFolder::open(&files, &golden.suite, &golden.testbed.id).unwrap();
+                folder.find(&files, &stamp).ok()
+            });
+            let acceptance = Acceptance {
+                suite: golden.suite.clone(),
+                testbed: golden.testbed.id.clone(),
+                from: Some(from.unwrap().to_string()),
+                benchmark: Some(name(slow.row)),
+                who: "kim".to_owned(),
+                why: "on purpose".to_owned(),
+                until: None,
+                created: now.to_string(),
+                benchgate: String::new(),
+            };
+            accept(&mut files, acceptance).unwrap();
+        }
+        if accepted.is_empty() {
+            let file = summarise(&run, SideName::Head, None, Vec::new()).unwrap();
+            let stamp = began(night).strftime("%Y%m%dT%H%M%SZ").to_string();
+            let name = format!("{stamp}-{:040x}", night + 1);
+            lines[0].add(&name, began(night), file, stored.quarantine);
+        } else {
+            lines = timelines(&files, &golden);
+        }
+        let policy = AlertPolicy::default();
+        for action in plan(&lines, &known, now, &policy).actions {
+            let stored = |trace: &IssueTrace| IssueTrace::from_body(&trace.line()).unwrap();
+            let (number, open, trace) = match &action {
+                Action::Open { trace, .. } => (known.len() as u64 + 1, true, trace),
+                Action::Update { number, trace, .. } | Action::Reopen { number, trace, .. } => {
+                    (*number, true, trace)
+                }
+                Action::Close { number, trace, .. } => (*number, false, trace),
+            };
+            let issue = KnownIssue { number, open, trace: stored(trace) };
+            match known.iter_mut().find(|known| known.number == number) {
+                Some(known) => *known = issue,
+                None => known.push(issue),
+            }
+            if let Action::Open { cause, .. } | Action::Update { cause, .. } | Action::Reopen { cause, .. } =
+                &action
+            {
+                for step in cause.steps() {
+                    for member in &step.members {
+                        let row: usize = member.benchmark[1..2].parse().unwrap();
+                        ranges.entry(row).or_default().push((step.after(), step.until()));
+                    }
+                }
+            }
+        }
+        let on_site: BTreeSet<usize> = open_slowdowns(&lines, now, &policy)
+            .iter()
+            .flat_map(|open| open.cause.steps())
+            .flat_map(|step| step.members.iter().map(|member| member.benchmark[1..2].parse().unwrap()))
+            .collect();
+        for slow in slowdowns.iter().filter(|slow| slow.takes == 1 && slow.size >= LARGE) {
+            let week_old = night >= slow.night + 7 && slow.at(night) > 0.0 && !slow.is_accepted(night);
+            let taken = matches!(slow.end, End::Accepted(end) if night >= end);
+            if week_old && !taken && !on_site.contains(&slow.row) {
+                year.not_on_site.push((night, slow.row));
+            }
+        }
+    }
+    for slow in slowdowns.iter().filter(|slow| slow.takes == 1 && slow.size >= LARGE) {
+        let until = match slow.end {
+            End::Reverted(end) | End::Accepted(end) => end.min(nights),
+            End::Never => nights,
+        };
+        if until < slow.night + SHOWN_AFTER {
+            continue;
+        }
+        year.steps += 1;
+        // Sessions may be missing on either side of the change.
+        let near = SignedDuration::from_hours(24 * 3);
+        let (first, last) = (began(slow.night) - near, began(slow.night) + near);
+        let shown = ranges
+            .get(&slow.row)
+            .is_some_and(|ranges| ranges.iter().any(|(after, until)| *after <= last && *until >= first));
+        if !shown {
+            year.steps_not_shown.push(*slow);
+        }
+    }
+    year
+}
