@@ -13,8 +13,10 @@ from .protocol import TORCHBENCH, ZOO, Failure, Request, Unsupported
 from .trace import of_environment
 
 
-def load(path: str, torchbench: str | None = None):
-    """The module of a source: the user's file, one of the zoo's, or what stands for a saved model or one of torchbench's."""
+def load(path: str, torchbench: str | None = None, folder: str | None = None):
+    """The module of a source: the user's file, one of the zoo's, or what stands for a saved model or one of torchbench's.
+
+    A file finds its siblings, the package that it is in, and the packages in `folder`, that of the suite's sources."""
     if path.startswith(ZOO):
         return _load_zoo(path.removeprefix(ZOO))
     if path.startswith(TORCHBENCH):
@@ -29,14 +31,22 @@ def load(path: str, torchbench: str | None = None):
         from . import pt2_model
 
         return pt2_model.load(path)
-    name = "benchgate_model_" + hashlib.sha256(path.encode()).hexdigest()[:12]
+    package, root = _package(path)
+    own = "benchgate_model_" + hashlib.sha256(path.encode()).hexdigest()[:12]
+    name = ".".join((*package, own))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise Failure("import", "IMPORT_FAILED", f"not a Python source: {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickles of the source look themselves up here
-    sys.path.insert(0, os.path.dirname(path))
+    if package and package[0] in sys.modules:
+        raise Failure("import", "IMPORT_FAILED", f"the package {package[0]!r} of {path} has the name of an installed one")
+    sys.path[:0] = [os.path.dirname(path)] + ([root] if package else [])
+    # Last: a folder of the suite does not hide an installed package.
+    sys.path.extend([folder] if folder else [])
     try:
+        if package:
+            importlib.import_module(".".join(package))  # relative imports look their package up
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # dataclasses and pickles of the source look themselves up here
         spec.loader.exec_module(module)
     except Failure:
         raise
@@ -45,6 +55,15 @@ def load(path: str, torchbench: str | None = None):
     except BaseException as e:
         raise Failure("import", "IMPORT_FAILED", f"{type(e).__name__}: {e}") from e
     return module
+
+
+def _package(path: str) -> tuple[list[str], str]:
+    """The packages that a file is in, outermost first, and the folder that holds them."""
+    folder, names = os.path.dirname(path), []
+    while os.path.isfile(os.path.join(folder, "__init__.py")) and os.path.basename(folder).isidentifier():
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+    return names, folder
 
 
 def _load_zoo(key: str):

@@ -85,7 +85,7 @@ class Sources(unittest.TestCase):
         return str(path)
 
     def construct(self, path, **changes):
-        return source.construct(source.load(path), Request(**{"id": 1, "source": path, "symbol": "make", "out": "/o", **changes}))
+        return source.construct(source.load(path, folder=self.dir.name), Request(**{"id": 1, "source": path, "symbol": "make", "out": "/o", **changes}))
 
     def code(self, *args, **changes):
         with self.assertRaises(Failure) as caught:
@@ -120,6 +120,16 @@ class Sources(unittest.TestCase):
             self.write(f"{folder}/outer/middle/inner.py", f"NAME = '{folder}'")
         paths = [os.path.join(self.dir.name, folder, "m.py") for folder in ("one", "two", "one")]
         self.assertEqual([self.construct(p) for p in paths], ["one", "two", "one"])
+
+    def test_a_file_in_a_package_imports_relatively_and_from_the_suites_folder(self):
+        self.write("outer/__init__.py", "")
+        self.write("outer/inner/__init__.py", "from ..base import WIDTH")
+        self.write("outer/base.py", "WIDTH = 8")
+        self.write("outer/inner/layers.py", "from . import WIDTH\ndef layer(): return WIDTH + 1")
+        relative = self.write("outer/inner/model.py", "from .layers import layer\ndef make(): return layer()")
+        self.assertEqual(self.construct(relative), 9)
+        absolute = self.write("bench/model.py", "from outer.inner.layers import layer\ndef make(): return layer() + 1")
+        self.assertEqual(self.construct(absolute), 10)
 
     def test_every_load_is_fresh(self):
         path = self.write("m.py", "calls = []\ndef make():\n    calls.append(1)\n    return len(calls)")

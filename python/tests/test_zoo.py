@@ -1,12 +1,15 @@
 """What the zoo's quantised models promise, where torch and transformers are installed; skipped elsewhere."""
 
 import copy
+import importlib
 import importlib.util
+import pathlib
 import unittest
 
 HERE = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
 if HERE:
     import torch
+    from benchgate_export import zoo
     from benchgate_export.zoo import _llama, _quantised, llama_qlora, llama_spinquant
 
 
@@ -63,6 +66,23 @@ class Quantised(unittest.TestCase):
             self.assertTrue(torch.equal(values, expected.qdata) and torch.equal(scales, expected.scale))
         x = torch.randn(3, 5, 128) + 1
         self.assertTrue(torch.equal(_quantised.per_token(x), torchao._apply_int8_act_asym_per_token_quant_dequant(x)))
+
+
+@unittest.skipUnless(HERE, "no torch and transformers here")
+class References(unittest.TestCase):
+    def test_random_weights_give_outputs_that_a_tolerance_tells_from_zero(self):
+        folder = pathlib.Path(zoo.__file__).parent
+        for path in sorted(folder.glob("[!_]*.py")):
+            if not (importlib.util.find_spec("torch_geometric") or path.stem not in ("gat", "gatv2", "gcn", "graphsage")):
+                continue
+            with self.subTest(path.stem):
+                torch.manual_seed(0)
+                model, inputs = importlib.import_module(f"benchgate_export.zoo.{path.stem}").make("small", "random")
+                with torch.no_grad():
+                    output = model.eval()(*inputs)
+                output = getattr(output, "logits", output)
+                output = output[0] if isinstance(output, (tuple, list)) else output
+                self.assertGreater(float(output.float().pow(2).mean().sqrt()), 1e-2)
 
 
 if __name__ == "__main__":

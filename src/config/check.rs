@@ -17,7 +17,7 @@ pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems
     };
     for (key, inner) in table {
         if let Some(field) = section.field(&key.name) {
-            check(inner, &field.kind, field.key, problems);
+            check(inner, &field.kind, &key.name, problems);
         } else {
             let advice = match did_you_mean(&key.name, section.fields.iter().map(|field| field.key)) {
                 close if !close.is_empty() => close,
@@ -42,7 +42,10 @@ pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems
 fn elsewhere(key: &str, here: &Section) -> String {
     fn search(key: &str, section: &'static Section) -> Option<&'static str> {
         let mut tables = section.fields.iter().filter_map(|field| field.kind.section());
-        tables.find_map(|inner| inner.field(key).map(|_| inner.title).or_else(|| search(key, inner)))
+        tables.find_map(|inner| {
+            let field = inner.field(key).filter(|field| !field.is_any_name());
+            field.map(|_| inner.title).or_else(|| search(key, inner))
+        })
     }
     if sections::ROOT.field(key).is_some() && here.title != sections::ROOT.title {
         return "; it belongs at the top level".to_owned();

@@ -94,6 +94,11 @@ enum FieldDefault {
 }
 
 impl Field {
+    /// Whether it describes every key that the table does not name.
+    pub(super) fn is_any_name(&self) -> bool {
+        self.key.starts_with('<')
+    }
+
     /// The default as TOML, where it is one value.
     pub(super) fn default(&self) -> Option<Cow<'static, str>> {
         Some(match self.default? {
@@ -113,8 +118,10 @@ pub(super) struct Section {
 }
 
 impl Section {
+    /// The field of this key: its own, or the one that stands for every other name (`<type>`).
     pub(super) fn field(&self, key: &str) -> Option<&'static Field> {
-        self.fields.iter().find(|field| field.key == key)
+        let own = self.fields.iter().find(|field| field.key == key);
+        own.or_else(|| self.fields.iter().find(|field| field.is_any_name()))
     }
 }
 

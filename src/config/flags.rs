@@ -8,19 +8,38 @@ const REPEAT: &str = "--iree-hal-benchmark-dispatch-repeat-count";
 /// … and divides the time at run time. One without the other on one side is a change that is none.
 const BATCH: &str = "--batch_size";
 
+/// Flags that say what the tools write and where: benchgate gives them, and the cache has their files.
+const OUTPUTS: [&str; 8] = [
+    "--o",
+    "--compile-to",
+    "--output-format",
+    "--iree-scheduling-dump-statistics-file",
+    "--iree-scheduling-dump-statistics-format",
+    "--output",
+    "--benchmark_out",
+    "--benchmark_out_format",
+];
+
 /// Why a flag must not be given by hand, if it must not. Files of flags hold more of them, which are checked where
 /// they are read.
 pub fn refused_flag(flag: &str) -> Option<String> {
     let name = flag.split('=').next().unwrap_or_default();
     // The runtime's parser takes one dash or two; the compiler's too.
     let name = format!("--{}", name.trim_start_matches('-'));
-    let refused = flag.starts_with('-') && [REPEAT, BATCH].contains(&name.as_str());
-    refused.then(|| {
-        format!("`{name}` changes what a time means: use `dispatch-repeats` of the model, which sets both")
-    })
+    if !flag.starts_with('-') {
+        return None;
+    }
+    if [REPEAT, BATCH].contains(&name.as_str()) {
+        let why = "changes what a time means: use `dispatch-repeats` of the model, which sets both";
+        return Some(format!("`{name}` {why}"));
+    }
+    let shown = if name == "--o" { "-o" } else { &name };
+    OUTPUTS
+        .contains(&name.as_str())
+        .then(|| format!("`{shown}` is set by benchgate, which needs the tool's output itself"))
 }
 
-/// Reports both flags wherever flags may be.
+/// Reports these flags wherever flags may be.
 pub(super) fn check(root: ConfigView<'_, '_>, problems: &mut Collector) {
     let sides = ["base", "head"].map(|side| root.get("side").get(side));
     let tables = root.get("model").items().chain(root.get("target").items()).chain(sides);

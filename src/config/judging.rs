@@ -1,6 +1,6 @@
 //! The tables of a policy: the gate, its waivers, and how far outputs may differ.
 
-use crate::gate::{FailOn, TestKind};
+use crate::gate::{ChangedReference, FailOn, TestKind};
 
 use super::fields::{Field, Section, ValueKind, of_policy, optional, required};
 use super::fraction::ALPHA;
@@ -22,6 +22,8 @@ const FAILING: &[&str] = &{
     words
 };
 
+const CHANGED_REFERENCE: &[&str] = &[ChangedReference::Fail.as_str(), ChangedReference::Note.as_str()];
+
 /// The keys that are policy: what a pull request must not decide about itself.
 pub(super) const POLICY_KEYS: [&str; 4] = ["gate", "waiver", "numerics", "numerics-override"];
 
@@ -32,7 +34,7 @@ pub(super) static POLICY: Section = Section {
     fields: &[
         optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
-        optional("numerics", ValueKind::Named(&NUMERICS), "How far outputs may be from their references."),
+        optional("numerics", ValueKind::Table(&NUMERICS), "How far outputs may be from their references."),
         optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
     ],
 };
@@ -131,6 +133,21 @@ pub(super) static WAIVER: Section = Section {
 };
 
 pub(super) static NUMERICS: Section = Section {
+    title: "[numerics]",
+    doc: "",
+    fields: &[
+        of_policy(
+            "changed-reference",
+            ValueKind::Choice(CHANGED_REFERENCE),
+            |policy| format!("{:?}", policy.changed_reference.as_str()),
+            "Where head's program changed, and head's outputs are further from base's than the \
+             tolerance: `fail` makes the row *diverged*, `note` only reports it.",
+        ),
+        optional("<type>", ValueKind::Table(&NUMERICS_TYPE), "Tolerances of one element type."),
+    ],
+};
+
+static NUMERICS_TYPE: Section = Section {
     title: "[numerics.<type>]",
     doc: "The type is one of `f64`, `f32`, `f16`, `bf16`, `i64` … `i8`, `u64` … `u8`, `bool`. With m the \
           typical magnitude of the reference, every element must satisfy |a − b| ≤ atol + rtol·|b| + stol·m. \

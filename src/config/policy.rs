@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use crate::gate::{
-    FailOn, Floor, MetricPolicy, NumericsPolicy, NumericsTolerance, Override, Policy, SequentialPolicy,
-    TestKind, Waiver,
+    ChangedReference, FailOn, Floor, MetricPolicy, NumericsPolicy, NumericsTolerance, Override, Policy,
+    SequentialPolicy, TestKind, Waiver,
 };
 use crate::model::{Metric, Unit, Verdict};
 
 use super::problems::{Collector, did_you_mean, shown, suggestion};
 use super::types::PolicyPart;
 use super::view::ConfigView;
+
+/// The one key of `[numerics]` that is not an element type.
+const CHANGED_REFERENCE: &str = "changed-reference";
 
 /// The metrics benchgate itself measures.
 static KNOWN: [Metric; 8] = Metric::BUILT_IN;
@@ -32,6 +35,12 @@ pub(super) fn part(
         fail_on: fail_on(gate.get("fail-on"), problems),
         test: gate.get("test").text().and_then(TestKind::parse).unwrap_or_default(),
         between_cv: gate.get("between-cv").fraction(),
+        changed_reference: root
+            .get("numerics")
+            .get(CHANGED_REFERENCE)
+            .text()
+            .and_then(ChangedReference::parse)
+            .unwrap_or_default(),
     };
     PolicyPart { policy, numerics: numerics(root, problems) }
 }
@@ -243,7 +252,8 @@ fn waivers(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Waiver> {
 
 fn numerics(root: ConfigView<'_, '_>, problems: &mut Collector) -> NumericsPolicy {
     let mut policy = NumericsPolicy::default();
-    for (name, at, settings) in root.get("numerics").entries() {
+    let types = root.get("numerics").entries().filter(|(name, ..)| *name != CHANGED_REFERENCE);
+    for (name, at, settings) in types {
         let Some(known) = policy.types.iter_mut().find(|known| known.dtype == name) else {
             let advice = did_you_mean(name, policy.types.iter().map(|known| known.dtype.as_str()));
             problems.add(at, format!("unknown element type `{}` in [numerics]{advice}", shown(name)));

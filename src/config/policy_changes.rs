@@ -19,6 +19,8 @@ pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
     changed(&mut changes, "test", b.test, h.test, |test| test.as_str().to_owned());
     changed(&mut changes, "fail-on", fail_on(base), fail_on(head), String::clone);
     changed(&mut changes, "between-cv", b.between_cv, h.between_cv, |cv| share(*cv));
+    let (of_base, of_head) = (b.changed_reference, h.changed_reference);
+    changed(&mut changes, "changed-reference", of_base, of_head, |known| known.as_str().to_owned());
     metrics(&b.metrics, &h.metrics, &mut changes);
     listed("override", &b.overrides, &h.overrides, describe_override, &mut changes);
     listed("waiver", &b.waivers, &h.waivers, describe_waiver, &mut changes);

@@ -25,7 +25,8 @@ pub fn json_schema() -> String {
 
 fn table(section: &Section) -> Value {
     let mut properties = Map::new();
-    for field in section.fields {
+    let (any_name, own): (Vec<_>, Vec<_>) = section.fields.iter().partition(|field| field.is_any_name());
+    for field in own {
         properties.insert(field.key.to_owned(), property(field));
     }
     let required: Vec<_> = section.fields.iter().filter(|f| f.required).map(|f| f.key).collect();
@@ -34,6 +35,9 @@ fn table(section: &Section) -> Value {
         object["description"] = json!(section.doc);
     }
     object["properties"] = Value::Object(properties);
+    if let Some(field) = any_name.first() {
+        object["additionalProperties"] = kind(&field.kind);
+    }
     if !required.is_empty() {
         object["required"] = json!(required);
     }

@@ -33,7 +33,7 @@ pub(super) static ROOT: Section = Section {
         optional("measure", ValueKind::Table(&MEASURE), "Measurement settings."),
         optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
-        optional("numerics", ValueKind::Named(&NUMERICS), "How far outputs may be from their references."),
+        optional("numerics", ValueKind::Table(&NUMERICS), "How far outputs may be from their references."),
         optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
         optional("report", ValueKind::Table(&REPORT), "What reports may say."),
         optional("baseline", ValueKind::Table(&BASELINE), "How stored sessions are made comparable."),

@@ -487,6 +487,19 @@ fn half_of_a_repeat_count_is_refused_wherever_flags_may_be() {
 }
 
 #[test]
+fn flags_that_benchgate_sets_itself_are_refused_wherever_flags_may_be() {
+    for (more, name) in [
+        ("flags = [\"-o=stolen.vmfb\"]", "`-o`"),
+        ("flags = [\"-o\", \"stolen.vmfb\"]", "`-o`"),
+        ("flags = [\"--compile-to=flow\"]", "`--compile-to`"),
+        ("\n[side.head]\nflags = [\"-output-format=vm-c\"]", "`--output-format`"),
+        ("run-flags = [\"--benchmark_out=x.json\"]", "`--benchmark_out`"),
+    ] {
+        assert!(message(more).contains(&format!("{name} is set by benchgate")), "{more}: {}", message(more));
+    }
+}
+
+#[test]
 fn a_literal_input_that_names_a_file_is_refused() {
     let inputs = |text: &str| {
         let more = format!("source = \"a.mlir\"\ninputs = [\"{text}\"]");

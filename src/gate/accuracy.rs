@@ -4,19 +4,21 @@
 
 use crate::model::{Benchmark, Divergence, Lint, LintCode, OutputCheck, VerifyCode};
 
+use super::workload;
+
 /// Two honest roundings of one computation differ by less than this in their root mean square error.
 const WORTH_SAYING: f64 = 2.0;
 /// Without fp64 the distance from the reference is rounding on both sides; below this share of what is
 /// allowed it is nothing else.
 const ROUNDING_SHARE: f64 = 0.05;
 
-/// Findings about outputs that both sides got right.
+/// Findings about outputs that both sides got right, and about those that differ between the sides.
 pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
-    let (Some(base), Some(head)) = (&base.verification, &head.verification) else { return Vec::new() };
+    let mut lints: Vec<Lint> = moved(base, head).into_iter().collect();
+    let (Some(base), Some(head)) = (&base.verification, &head.verification) else { return lints };
     if base.code != VerifyCode::Pass || head.code != VerifyCode::Pass {
-        return Vec::new();
+        return lints;
     }
-    let mut lints = Vec::new();
     let pairs = head.outputs.iter().filter_map(|output| {
         let partner = base.outputs.iter().find(|partner| partner.index == output.index)?;
         Some((output.index, partner.divergence.as_ref()?, output.divergence.as_ref()?))
@@ -27,14 +29,23 @@ pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
     if let Some((index, loss)) = worst {
         lints.push(Lint::new(LintCode::LessAccurate, format!("output {index} {}", loss.sentence())));
     }
-    if let Some(moved) = head.against_base.iter().find(|output| output.code != VerifyCode::Pass) {
-        lints.push(Lint::new(LintCode::OutputsMoved, difference(moved)));
-    }
     lints
 }
 
+/// The finding that head's outputs are not those of base, or were not compared with base's.
+fn moved(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
+    let found = head.verification.as_ref()?;
+    let moved = found.against_base.iter().find(|output| output.code != VerifyCode::Pass).map(difference);
+    if workload::model_changed(base, head) {
+        let uncompared = || "head's outputs were compared with another reference than base's".to_owned();
+        let detail = moved.or_else(|| found.against_base.is_empty().then(uncompared))?;
+        return Some(Lint::new(LintCode::ReferenceChanged, detail));
+    }
+    Some(Lint::new(LintCode::OutputsMoved, moved.filter(|_| found.code == VerifyCode::Pass)?))
+}
+
 /// `output 0: 12 of 9216 elements beyond the tolerance …`.
-pub fn difference(output: &OutputCheck) -> String {
+fn difference(output: &OutputCheck) -> String {
     format!("output {}: {}", output.index, output.why.as_deref().unwrap_or("it differs"))
 }
 

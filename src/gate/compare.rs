@@ -209,8 +209,12 @@ fn ask_unpaired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option
                 estimate.method = method.clone();
             }
             let question = Question::unpaired(effect, &open.rule, open.floor);
+            // A compiler that is slow now and then harms no user of its modules.
+            let of_compiler =
+                row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
             // A declared spread says that no process is slow now and then, so few of them need not show it.
-            questions[index] = Some(if *declared { question } else { question.shown_by(*head_processes) });
+            let is_shown = *declared || (of_compiler && *head_processes > 1);
+            questions[index] = Some(if is_shown { question } else { question.shown_by(*head_processes) });
         }
     }
 }

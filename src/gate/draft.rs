@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::model::{
-    Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, MetricSeries, Outcome, Run, Series,
-    SideName, Verdict, Verification, VerifyCode,
+    Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, Metric, MetricSeries, Outcome, Run,
+    Series, SideName, Verdict, Verification, VerifyCode,
 };
 
 use super::decide::{decide_exact, log_floor};
@@ -106,7 +106,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     }
     let (Some(base), Some(head)) = (pair.base, pair.head) else { return Vec::new() };
     let mut drafts = Vec::new();
-    if let Some(status) = status::of_verification(base, head) {
+    if let Some(status) = status::of_verification(base, head, session.together, rules) {
         drafts.push(Draft::settled(blank(name, pair, status.verdict, status.reason, status.fatal)));
     }
     let identical = status::identical(base, head);
@@ -116,7 +116,10 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let accuracy = accuracy::lints(base, head);
     let asked = workload::lints(base, head, session.together);
     let disturbed = disturbance::of_row(base, head, session.together);
-    for series in &head.metrics {
+    let untimed = untimed(pair, (base, head), session, rules);
+    let is_untimed =
+        |series: &MetricSeries| untimed.is_some() && series.metric.name == Metric::COMPILE_TIME.name;
+    for series in head.metrics.iter().filter(|series| !is_untimed(series)) {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         let rule = rules.metric(name, &series.metric);
         let mut row = template();
@@ -144,7 +147,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
             Some(partner) => metric_draft(row, partner, series, (identical, gpu), session, rules),
         });
     }
-    for series in base.metrics.iter().filter(|series| head.metric(&series.metric.name).is_none()) {
+    let of_base = base.metrics.iter().filter(|series| !is_untimed(series));
+    for series in of_base.filter(|series| head.metric(&series.metric.name).is_none()) {
         let rule = rules.metric(name, &series.metric);
         let (verdict, reason) = only_on(SideName::Base, unusable);
         let mut row = blank(name, pair, verdict, reason, rule.fatal);
@@ -152,6 +156,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         row.policy = Some(rule);
         drafts.push(Draft::settled(row));
     }
+    drafts.extend(untimed);
     // A reader found values that can't be used. Where no row that decides shows it, the benchmark would pass by
     // what is left of it.
     let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
@@ -199,6 +204,7 @@ fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules
     }
     let gpu = context::on_gpu(head) || context::on_gpu(base);
     let partners = head.metrics.iter().filter_map(|series| Some((base.metric(&series.metric.name)?, series)));
+    let untimed = untimed(pair, (base, head), session, rules);
     partners
         .filter(|(_, series)| OF_MODULES.contains(&series.metric.name.as_ref()))
         .map(|(partner, series)| {
@@ -208,7 +214,34 @@ fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules
             row.policy = Some(rule);
             metric_draft(row, partner, series, (status::identical(base, head), gpu), session, rules)
         })
+        .chain(untimed)
         .collect()
+}
+
+/// The row of a compile time that decides and that a side lacks, because its module came from a cache or a bundle.
+/// Without it, a gate on compile time would pass wherever the cache is warm.
+fn untimed(
+    pair: Matched<'_>,
+    (base, head): (&Benchmark, &Benchmark),
+    session: &ComparedSession<'_>,
+    rules: &Rules<'_>,
+) -> Option<Draft> {
+    let metric = Metric::COMPILE_TIME;
+    let rule = rules.metric(&head.name, &metric);
+    // A stored session may have been compiled from a cache, and later ones are still compared with the others.
+    if !rule.fatal || session.history.is_some() || base.artifact.is_none() || head.artifact.is_none() {
+        return None;
+    }
+    let sides = [(SideName::Base, base), (SideName::Head, head)];
+    let (without, _) = sides.into_iter().find(|(_, side)| side.metric(&metric.name).is_none())?;
+    let why = format!(
+        "the compiler was not timed for {without}, whose module came from a cache or a bundle; measure again \
+         with the policy that makes compile time decide"
+    );
+    let mut row = blank(&head.name, pair, Verdict::Inconclusive, Reason::TooLittle(why), true);
+    row.metric = Some(metric);
+    row.policy = Some(rule);
+    Some(Draft::settled(row))
 }
 
 /// Whether a series was taken by the processes that were watched. Compile time was not.
@@ -296,6 +329,8 @@ fn metric_draft(
         }
         return Draft::settled(row);
     }
+    // Equal modules say nothing about how long it took to make them.
+    let identical = identical && metric.name != Metric::COMPILE_TIME.name;
     if identical && other_work.is_none() {
         match contradiction(&base_readings, &head_readings) {
             None => {

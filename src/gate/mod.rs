@@ -50,8 +50,10 @@ pub use history::StoredSessions;
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;
 pub use policy::{
-    FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
+    ChangedReference, FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy,
+    TestKind, Waiver,
 };
+pub use rules::decides;
 pub use sequential::{IDENTICAL_BLOCKS, OpenRows, open_in, open_in_shard, open_rows};
 pub use series::{described, location};
 pub use tolerances::NumericsPolicy;

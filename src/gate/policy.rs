@@ -131,6 +131,34 @@ pub struct Policy {
     pub test: TestKind,
     /// Declared standard deviation between processes where neither data nor calibration has one.
     pub between_cv: Option<f64>,
+    /// What outputs that moved away from base's mean where the model or its reference changed.
+    pub changed_reference: ChangedReference,
+}
+
+/// What it means that head's model changed and its outputs are not base's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ChangedReference {
+    /// The row has diverged.
+    #[default]
+    Fail,
+    /// A finding: the suite's models may change what they compute.
+    Note,
+}
+
+impl ChangedReference {
+    pub const ALL: [Self; 2] = [Self::Fail, Self::Note];
+
+    /// The word in configurations and files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Note => "note",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == word)
+    }
 }
 
 /// In the unit of times.
@@ -169,6 +197,7 @@ impl Default for Policy {
             fail_on: FailOn::default(),
             test: TestKind::Auto,
             between_cv: None,
+            changed_reference: ChangedReference::Fail,
         }
     }
 }

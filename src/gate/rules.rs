@@ -4,7 +4,7 @@ use globset::{Glob, GlobMatcher};
 
 use crate::model::{BenchmarkName, Metric, is_date};
 
-use super::{MetricPolicy, Override, Policy, TestKind, Waiver, WaiverUse};
+use super::{ChangedReference, MetricPolicy, Override, Policy, TestKind, Waiver, WaiverUse};
 
 /// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports
 /// it, and the gate must not grow or shrink what it covers.
@@ -21,6 +21,11 @@ impl Pattern {
     pub(super) fn matches(&self, name: &BenchmarkName) -> bool {
         self.text == name.as_str() || self.glob.as_ref().is_some_and(|glob| glob.is_match(name.as_str()))
     }
+}
+
+/// Whether this metric of a benchmark can fail the gate.
+pub fn decides(policy: &Policy, name: &BenchmarkName, metric: &Metric) -> bool {
+    Rules::new(policy, "").metric(name, metric).fatal
 }
 
 /// A policy with its globs compiled.
@@ -61,6 +66,10 @@ impl<'a> Rules<'a> {
             rule.fatal = change.fatal.unwrap_or(rule.fatal);
         }
         rule
+    }
+
+    pub fn changed_reference(&self) -> ChangedReference {
+        self.policy.changed_reference
     }
 
     /// Whether a textbook test on all repetitions was asked for.

@@ -6,9 +6,9 @@ use crate::model::{
     VerifyCode,
 };
 
-use super::Reason;
 use super::matching::Matched;
-use super::workload;
+use super::rules::Rules;
+use super::{ChangedReference, Reason, workload};
 
 /// A verdict about a benchmark as a whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,7 +120,12 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
 }
 
 /// What the verification of two measured sides adds: `None` where there is nothing to say.
-pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
+pub fn of_verification(
+    base: &Benchmark,
+    head: &Benchmark,
+    together: bool,
+    rules: &Rules<'_>,
+) -> Option<Status> {
     let base_code = base.verification.as_ref().map(Verification::supported_code);
     let Some(verification) = head.verification.as_ref() else {
         let unproved = || Reason::TooLittle("head's outputs were not verified".to_owned());
@@ -131,19 +136,25 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
     let why = || verification.why.clone().unwrap_or_else(|| code.as_str().to_owned());
     let stage = Stage::Verify;
     let worked_at_base = base_code == Some(VerifyCode::Pass);
-    // There is no reference, or it could not be used, and head computes something else than base does.
-    if code == VerifyCode::VerifierSkipped && verification.differs_from_base() {
+    let failed_at_base = matches!(base_code, Some(VerifyCode::ExceptionRaised | VerifyCode::EagerFailed));
+    let proved_on_both = worked_at_base && code == VerifyCode::Pass;
+    let is_noted = verification.model_changed && rules.changed_reference() == ChangedReference::Note;
+    // One reference that both sides agree with says more about an unchanged model than their distance.
+    let allowed = is_noted || (proved_on_both && !workload::model_changed(base, head));
+    let is_comparable = matches!(code, VerifyCode::Pass | VerifyCode::VerifierSkipped);
+    if is_comparable && verification.differs_from_base() && !allowed {
         return Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput));
+    }
+    if together && proved_on_both && !allowed && is_uncompared(base, head) {
+        let reason = Reason::TooLittle(
+            "head's reference changed, and its outputs were not compared with base's".to_owned(),
+        );
+        return Some(Status::fatal(Verdict::Inconclusive, reason));
     }
     match code {
         VerifyCode::Pass if worked_at_base && !covers(verification, base.verification.as_ref()) => {
             let reason = Reason::TooLittle("fewer of head's outputs were verified than of base's".to_owned());
             Some(Status::fatal(Verdict::Inconclusive, reason))
-        }
-        // The same program on the same data computes something else, and the reference was changed along with it.
-        VerifyCode::Pass if verification.differs_from_base() && has_other_reference(base, head) => {
-            let reason = "head's outputs differ from base's, and so does the reference that they agree with";
-            Some(Status::fatal(Verdict::Inconclusive, Reason::TooLittle(reason.to_owned())))
         }
         VerifyCode::Pass => match base_code {
             // Repaired at head. Its time is still compared, and this row says that base's numbers came from
@@ -156,11 +167,14 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
             Some(Status::fatal(Verdict::Error, Reason::WrongOutputOnBase))
         }
         VerifyCode::Fail => Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput)),
-        VerifyCode::ExceptionRaised | VerifyCode::EagerFailed if worked_at_base => {
-            Some(Status::fatal(Verdict::Regressed, Reason::FailsAtHead { stage, why: why() }))
-        }
-        VerifyCode::ExceptionRaised | VerifyCode::EagerFailed => {
+        VerifyCode::ExceptionRaised | VerifyCode::EagerFailed if failed_at_base => {
             Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
+        }
+        // Base's module ran, whether its outputs were verified or not. Without eager there is only nothing to verify with.
+        VerifyCode::ExceptionRaised | VerifyCode::EagerFailed => {
+            let ran = worked_at_base || code == VerifyCode::ExceptionRaised;
+            let verdict = if ran { Verdict::Regressed } else { Verdict::Error };
+            Some(Status::fatal(verdict, Reason::FailsAtHead { stage, why: why() }))
         }
         // Base proved it, and head leaves it unproved.
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierDidntRun | VerifyCode::VerifierSkipped
@@ -171,17 +185,22 @@ pub fn of_verification(base: &Benchmark, head: &Benchmark) -> Option<Status> {
         }
         // There was a reference, and whether the output agrees with it could not be determined.
         VerifyCode::VerifierDidntRun => {
-            Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
+            let reason = match base_code {
+                Some(VerifyCode::VerifierDidntRun) => Reason::FailsOnBoth { stage, why: why() },
+                _ => Reason::FailsAtHead { stage, why: why() },
+            };
+            Some(Status::fatal(Verdict::Error, reason))
         }
         // There is no reference to agree with; the row says `unverified`.
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierSkipped => None,
     }
 }
 
-/// Whether head's outputs were compared with a reference that base's were not.
-fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
-    let both = workload::recorded(base).zip(workload::recorded(head));
-    both.is_some_and(|(base, head)| workload::has_other_reference(base, head))
+/// Whether two different modules' outputs were not compared with each other.
+fn is_uncompared(base: &Benchmark, head: &Benchmark) -> bool {
+    let module = |side: &Benchmark| side.artifact.as_ref().map(|artifact| artifact.vmfb_sha256.clone());
+    let compared = head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
+    !compared && module(base) != module(head)
 }
 
 /// Whether head's outputs were compared with their reference as completely as base's were.

@@ -29,28 +29,32 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         let detail = format!("head was measured with {}", differing.join(", "));
         return vec![Lint::new(LintCode::WorkloadChanged, detail)];
     }
-    let changed = has_other_reference(base, head);
-    let mut lints = Vec::new();
-    if changed {
-        let detail = match &base.reference_sha256 {
-            Some(_) => "head's outputs were compared with another reference than base's",
-            None => "head's outputs were compared with a reference that base does not have",
-        };
-        lints.push(Lint::new(LintCode::ReferenceChanged, detail));
-    }
     // An fp64 reference widens what counts as right. One that comes with another reference is as good as that.
     let detail = match (&base.reference64_sha256, &head.reference64_sha256) {
         (None, Some(_)) => "head adds an fp64 reference, which can make a larger error acceptable",
-        (Some(base), Some(head)) if base != head && !changed => "head has another fp64 reference than base",
-        _ => return lints,
+        (Some(old), Some(new)) if old != new && !other_reference(base, head) => {
+            "head has another fp64 reference than base"
+        }
+        _ => return Vec::new(),
     };
-    lints.push(Lint::new(LintCode::Fp64ReferenceChanged, detail));
-    lints
+    vec![Lint::new(LintCode::Fp64ReferenceChanged, detail)]
 }
 
 /// Whether head's outputs were compared with a reference that base's were not.
-pub fn has_other_reference(base: &Workload, head: &Workload) -> bool {
+fn other_reference(base: &Workload, head: &Workload) -> bool {
     head.reference_sha256.is_some() && base.reference_sha256 != head.reference_sha256
+}
+
+/// Whether head's outputs were compared with a reference that base's were not, for the same inputs. A reference for other
+/// inputs is other work, which is a finding of its own.
+pub fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
+    let both = recorded(base).zip(recorded(head));
+    both.is_some_and(|(base, head)| base.inputs_sha256 == head.inputs_sha256 && other_reference(base, head))
+}
+
+/// Whether head's model, or the reference of its outputs, is another one than base's.
+pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
+    has_other_reference(base, head) || head.verification.as_ref().is_some_and(|found| found.model_changed)
 }
 
 /// Foreign results say what was measured by name and labels.

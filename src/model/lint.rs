@@ -202,8 +202,8 @@ lint_codes! {
         "The two sides were measured with different inputs, devices or runtime settings, so their times are those of different work.",
         "Change inputs, devices and runtime flags in a separate commit and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
     ReferenceChanged "reference-changed" Note,
-        "The model and its reference outputs changed together, so head's outputs were not compared with base's.",
-        "Review the new reference like code: it decides what counts as correct.";
+        "Head's model or its reference is another one than base's, and its outputs moved or could not be compared with base's.",
+        "Review the change like code: it decides what counts as correct. To allow it, add a waiver or `changed-reference = \"note\"` in `[numerics]` on the base branch.";
     Fp64ReferenceChanged "fp64-reference-changed" Inconclusive,
         "Head was verified with a double-precision reference that base does not have, and such a reference can make a larger error acceptable.",
         "Add or change `expected-f64` in a separate commit and accept it with a waiver; later changes are compared with the new one.";

@@ -92,9 +92,12 @@ pub struct Verification {
     pub why: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputCheck>,
-    /// Head's outputs against base's, where both computed the same from the same inputs; empty otherwise.
+    /// Head's outputs against base's, where both were computed from the same inputs; empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub against_base: Vec<OutputCheck>,
+    /// Head's program and its reference are other ones than base's, so a difference may be intended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub model_changed: bool,
     /// Why there is no fp64 reference, where one was tried.
     pub no_fp64: Option<String>,
 }
@@ -102,7 +105,7 @@ pub struct Verification {
 impl Verification {
     /// One without outputs that were compared.
     pub const fn bare(code: VerifyCode, why: Option<String>) -> Self {
-        Self { code, outputs: Vec::new(), why, against_base: Vec::new(), no_fp64: None }
+        Self { code, outputs: Vec::new(), why, against_base: Vec::new(), model_changed: false, no_fp64: None }
     }
 
     /// The code that the outputs bear out: a total that passes although one of its outputs did not is as

@@ -4,7 +4,7 @@ use crate::model::{Divergence, OutputCheck, VerifyCode};
 
 use super::NumericsTolerance;
 use super::element::Element;
-use super::likeness::likeness;
+use super::likeness::{likeness, otherwise_shaped};
 use super::place::ErrorRegion;
 use super::tensor::{DType, Data, Tensor, shape};
 
@@ -31,7 +31,9 @@ pub fn check(
         |divergence, why: String| OutputCheck { index, code: VerifyCode::Fail, divergence, why: Some(why) };
     if output.shape() != reference.shape() {
         let (found, expected) = (shape(output.shape()), shape(reference.shape()));
-        return fail(None, format!("shape {found} where the reference has {expected}"));
+        let why = format!("shape {found} where the reference has {expected}");
+        let looks = otherwise_shaped(output, reference, typical_magnitude(&reference.to_f64()));
+        return fail(None, looks.map_or_else(|| why.clone(), |looks| format!("{why}; {looks}")));
     }
     let (output, reference) = match aligned(output, reference) {
         Some(pair) => pair,
@@ -43,11 +45,7 @@ pub fn check(
         }
     };
     let dtype = reference.dtype();
-    let tolerance = tolerances
-        .iter()
-        .find(|tolerance| tolerance.dtype == dtype.into_str())
-        .cloned()
-        .unwrap_or_else(|| NumericsTolerance::for_dtype(dtype));
+    let tolerance = tolerance_of(dtype, tolerances);
     let magnitude = typical_magnitude(&reference.to_f64());
     let mut measured = measure(&output, &reference, &tolerance, magnitude);
     let exactness = Exactness::measure(&output, &reference, reference64);
@@ -68,6 +66,12 @@ pub fn check(
             fail(Some(measured.divergence), why)
         }
     }
+}
+
+/// The entry for a type, or that type's default.
+pub(super) fn tolerance_of(dtype: DType, tolerances: &[NumericsTolerance]) -> NumericsTolerance {
+    let own = tolerances.iter().find(|tolerance| tolerance.dtype == dtype.into_str());
+    own.cloned().unwrap_or_else(|| NumericsTolerance::for_dtype(dtype))
 }
 
 /// The scale for rounding errors: the root mean square of the finite elements, but at most 16 times the median of the

@@ -30,27 +30,51 @@ pub(super) fn likeness(output: &Tensor, reference: &Tensor, magnitude: f64) -> O
     {
         return Some(format!("every element is {first}"));
     }
-    let close = |x: f64, y: f64| (x - y).abs() <= FIT * (magnitude + y.abs());
-    transposed(&a, &b, reference.shape(), close)
-        .or_else(|| rows_moved(&a, &b, reference.shape(), close))
+    let close = close(magnitude);
+    transposed(&a, &b, reference.shape(), &close)
+        .or_else(|| rows_moved(&a, &b, reference.shape(), &close))
         .or_else(|| rounded(&a, &b, reference.dtype()))
         .or_else(|| scaled(&a, &b))
         .or_else(|| shifted(&a, &b))
-        .or_else(|| zeroed(&a, &b, close))
+        .or_else(|| zeroed(&a, &b, &close))
         .or_else(|| unrelated(&a, &b))
 }
 
+/// Describes an output whose shape differs from its reference's, if the elements are the same ones.
+pub(super) fn otherwise_shaped(output: &Tensor, reference: &Tensor, magnitude: f64) -> Option<String> {
+    let (a, b) = (output.to_f64(), reference.to_f64());
+    // Equal elements are equal in every order.
+    if a.len() != b.len() || b.iter().all(|x| Some(x) == b.first()) {
+        return None;
+    }
+    let close = close(magnitude);
+    let shape = reference.shape();
+    let mut swapped = shape.to_vec();
+    if let [.., rows, columns] = swapped.as_mut_slice() {
+        std::mem::swap(rows, columns);
+    }
+    let same = || a.iter().zip(&b).all(|(x, y)| close(*x, *y));
+    (output.shape() == swapped)
+        .then(|| transposed(&a, &b, shape, &close))
+        .flatten()
+        .or_else(|| same().then(|| "it is the reference reshaped, with equal elements".to_owned()))
+}
+
+fn close(magnitude: f64) -> impl Fn(f64, f64) -> bool {
+    move |x, y| (x - y).abs() <= FIT * (magnitude + y.abs())
+}
+
+/// Whether `a` is `b`, of this shape, with rows and columns swapped.
 fn transposed(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) -> bool) -> Option<String> {
-    let [.., rows, columns] = shape else { return None };
-    let side = *rows;
-    if rows != columns || side < 2 {
+    let [.., rows, columns] = *shape else { return None };
+    if rows < 2 || columns < 2 {
         return None;
     }
     let fits = a
-        .chunks(side * side)
-        .zip(b.chunks(side * side))
-        .all(|(a, b)| a.iter().enumerate().all(|(at, x)| close(*x, b[(at % side) * side + at / side])));
-    fits.then(|| "it is the reference with its last two dimensions swapped".to_owned())
+        .chunks(rows * columns)
+        .zip(b.chunks(rows * columns))
+        .all(|(a, b)| a.iter().enumerate().all(|(at, x)| close(*x, b[(at % rows) * columns + at / rows])));
+    fits.then(|| "it is the reference transposed: its last two dimensions are swapped".to_owned())
 }
 
 fn rows_moved(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) -> bool) -> Option<String> {
@@ -116,7 +140,7 @@ fn scaled(a: &[f64], b: &[f64]) -> Option<String> {
     let moved = (factor - 1.0).abs();
     // The remainder must be small compared with what the factor explains.
     (moved > 1e-6 && factor != 0.0 && (rest / square).sqrt() < 0.1 * moved)
-        .then(|| format!("it is the reference times {factor:.6}"))
+        .then(|| format!("every element is that of the reference × {}", (factor * 1e6).round() / 1e6))
 }
 
 fn shifted(a: &[f64], b: &[f64]) -> Option<String> {

@@ -103,6 +103,33 @@ fn the_same_product_summed_in_another_order_passes() {
 }
 
 #[test]
+fn elements_in_another_shape_are_named() {
+    let values = normal(7, 12);
+    let shape = f32s(&[3, 4], &values);
+    let transposed: Vec<f32> = (0..12).map(|at| values[(at % 3) * 4 + at / 3]).collect();
+    let why = |output: &Tensor| check(0, output, &shape, None, &[]).why.unwrap();
+    assert_eq!(
+        why(&f32s(&[4, 3], &transposed)),
+        "shape 4x3 where the reference has 3x4; it is the reference transposed: its last two dimensions are swapped"
+    );
+    assert_eq!(
+        why(&f32s(&[12], &values)),
+        "shape 12 where the reference has 3x4; it is the reference reshaped, with equal elements"
+    );
+    assert_eq!(why(&f32s(&[4, 3], &normal(8, 12))), "shape 4x3 where the reference has 3x4");
+}
+
+#[test]
+fn a_reference_below_the_absolute_tolerance_verifies_nothing() {
+    // As MobileNet's outputs with random weights were: every element may be off by forty times its size.
+    let tiny: Vec<f32> = normal(7, 16).iter().map(|x| x * 2e-10).collect();
+    let reference = f32s(&[16], &tiny);
+    let found = verify(&[reference.clone()], &[reference], &[], &[]);
+    assert_eq!(found.code, VerifyCode::VerifierSkipped);
+    assert!(found.why.unwrap().contains("absolute tolerance"));
+}
+
+#[test]
 fn one_nan_is_caught() {
     assert!(caught(|x| x[17] = f32::NAN).contains("1 of 9216 elements is NaN or infinite"));
 }

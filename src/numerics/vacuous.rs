@@ -2,7 +2,7 @@
 
 use crate::model::VerifyCode;
 
-use super::check::check;
+use super::check::{check, tolerance_of};
 use super::tensor::Tensor;
 use super::{NumericsTolerance, typical_magnitude};
 
@@ -19,8 +19,16 @@ pub(super) fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> O
         return None;
     }
     let agrees = |with: &Tensor| check(0, with, reference, None, tolerances).code == VerifyCode::Pass;
-    if typical_magnitude(&values) == 0.0 {
+    let magnitude = typical_magnitude(&values);
+    if magnitude == 0.0 {
         return Some("the reference is zero in every element".to_owned());
+    }
+    let atol = tolerance_of(reference.dtype(), tolerances).atol;
+    if magnitude <= atol {
+        return Some(format!(
+            "the reference's typical magnitude {magnitude:.1e} is within the absolute tolerance {atol:.0e}, so no element \
+             can be wrong"
+        ));
     }
     let zeros = reference.zeros();
     if agrees(&zeros) {

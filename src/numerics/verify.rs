@@ -61,15 +61,20 @@ pub fn verify(
     Verification { outputs: outputs.collect(), ..Verification::bare(VerifyCode::VerifierSkipped, why) }
 }
 
-/// Compares head's outputs with base's, with base as the reference. If the numbers of outputs differ, the first missing
-/// one counts as different.
-pub fn against_base(base: &[Tensor], head: &[Tensor], tolerances: &[NumericsTolerance]) -> Vec<OutputCheck> {
-    let mut checks: Vec<OutputCheck> = head
-        .iter()
-        .zip(base)
-        .enumerate()
-        .map(|(index, (head, base))| check(index, head, base, None, tolerances))
-        .collect();
+/// Compares head's outputs with base's, with base as the reference, and `exact` as the same computation in fp64 or
+/// empty. If the numbers of outputs differ, the first missing one counts as different.
+pub fn against_base(
+    head: &[Tensor],
+    base: &[Tensor],
+    exact: &[Tensor],
+    tolerances: &[NumericsTolerance],
+) -> Vec<OutputCheck> {
+    let of_pair = |(index, (head, base)): (usize, (&Tensor, &Tensor))| {
+        let found = check(index, head, base, exact.get(index), tolerances);
+        // The check words every difference as one from a reference.
+        OutputCheck { why: found.why.map(|why| why.replace("the reference", "base's output")), ..found }
+    };
+    let mut checks: Vec<OutputCheck> = head.iter().zip(base).enumerate().map(of_pair).collect();
     if head.len() != base.len() {
         checks.push(OutputCheck {
             index: checks.len(),

@@ -191,11 +191,11 @@ fn statistics(statistics: &[u8]) -> BTreeMap<String, u64> {
 
 /// A failed tool in one line: the first error it printed, or how it ended.
 pub(super) fn failure(finished: &Finished, log: Option<PathBuf>) -> StageFailure {
-    let said = finished
-        .stderr_tail
-        .lines()
-        .map(str::trim)
-        .find(|line| diagnostics::is_error(line))
+    // The tail may begin in the middle of the line that says what failed; the log has all of it.
+    let logged = log.as_deref().and_then(diagnostics::first_error);
+    let said = logged
+        .as_deref()
+        .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| diagnostics::is_error(line)))
         .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| is_status(line)))
         .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| !line.is_empty()))
         .map(shorten);

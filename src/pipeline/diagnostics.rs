@@ -136,6 +136,12 @@ fn first_line(log: &Path, mut is_wanted: impl FnMut(&str) -> bool) -> Result<Opt
     }
 }
 
+/// The first error in the log of a tool that failed. A log that can't be read says nothing more than its tail does.
+pub(super) fn first_error(log: &Path) -> Option<String> {
+    let found = in_log(log).unwrap_or_default()?;
+    is_error(&found).then_some(found)
+}
+
 /// The error that a tool printed although it ended with success.
 pub(super) fn despite_success(finished: &Finished, log: &Path) -> Result<Option<String>, PipelineError> {
     if finished.exit == Exit::Success { in_log(log) } else { Ok(None) }

@@ -28,7 +28,8 @@ pub(super) async fn keep(
     let answer = KeyBuilder::new("answer").text("inputs", &inputs);
     let answer = add_tensors(answer, &source.expected, digests).await?;
     let answer = (!source.expected.is_empty()).then(|| answer.finish());
-    Ok(Outputs { _folder: Arc::new(folder), files, question: question.finish(), answer })
+    let exact = source.expected64.clone();
+    Ok(Outputs { _folder: Arc::new(folder), files, exact, inputs, question: question.finish(), answer })
 }
 
 /// Adds what a function is called with: contents, and not names.
@@ -83,8 +84,8 @@ pub(super) fn tensors(files: &[TensorFile]) -> Staged<Vec<Tensor>> {
 }
 
 /// Whether both calls were asked the same: one program on one data, or one reference for one data. A model that
-/// was changed on purpose gives other numbers, and no compiler is to blame for that.
-fn asked_the_same(a: &Outputs, b: &Outputs) -> bool {
+/// was changed gives other numbers, and no compiler is to blame for that.
+fn same_model(a: &Outputs, b: &Outputs) -> bool {
     a.question == b.question || (a.answer.is_some() && a.answer == b.answer)
 }
 
@@ -101,24 +102,28 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         else {
             continue;
         };
-        // The same bytes: what differs is not the change.
+        // The same bytes: what differs is not the change. Outputs of other inputs can't be compared at all.
         let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
-        if identical || !asked_the_same(&head_outputs, &base_outputs) {
+        if identical || head_outputs.inputs != base_outputs.inputs {
             continue;
         }
         let Some(verification) = prepared.verification.as_mut() else { continue };
         // Both were read as tensors before, so one that can't be read now is damaged.
-        let read = |outputs: &Outputs| {
-            tensors(&outputs.files).map_err(|error| match error {
+        let read = |files: &[TensorFile]| {
+            tensors(files).map_err(|error| match error {
                 StageError::Run(error) => error,
                 StageError::Benchmark(failure) => {
-                    let path = outputs.files.first().map_or(Path::new(""), |file| &file.path);
+                    let path = files.first().map_or(Path::new(""), |file| &file.path);
                     PipelineError::io("read back", path)(std::io::Error::other(failure.why))
                 }
             })
         };
-        let (base, tolerances) = (read(&base_outputs)?, prepared.planned.tolerances());
-        verification.against_base = numerics::against_base(&base, &read(&head_outputs)?, &tolerances);
+        verification.model_changed = !same_model(&head_outputs, &base_outputs);
+        // Where the model is the same, the reference decides, and that outputs moved is only a finding.
+        let exact = if verification.model_changed { read(&base_outputs.exact)? } else { Vec::new() };
+        let (base, head) = (read(&base_outputs.files)?, read(&head_outputs.files)?);
+        let tolerances = prepared.planned.tolerances();
+        verification.against_base = numerics::against_base(&head, &base, &exact, &tolerances);
     }
     Ok(())
 }

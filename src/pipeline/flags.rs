@@ -306,6 +306,11 @@ fn words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
     name.split(['-', '_']).filter(|word| !word.is_empty())
 }
 
+/// The first flag that makes the compiler write files in addition to the module.
+pub(super) fn first_that_writes(flags: &[String]) -> Option<&String> {
+    flags.iter().find(|flag| flag.contains('=') && writes(name_of(flag)))
+}
+
 fn writes(name: &str) -> bool {
     let expects = words(name).any(|word| word == "expected");
     name == "-o" || (!expects && words(name).any(|word| WRITES.contains(&word)))

@@ -13,6 +13,7 @@ mod cache;
 mod calibration;
 mod candidates;
 mod compile;
+mod compile_timing;
 mod design;
 mod devices;
 mod diagnostics;
@@ -57,3 +58,4 @@ pub use recorded_policy::{planned_policy, record as record_policy, recorded_bloc
 pub use run::{MeasuredRun, Options, PrepareFrom, PreparedRun, SuiteRun};
 pub use schedule::sides_of_round;
 pub use shard::Shard;
+pub use targets::{listed_devices, listed_drivers};

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use crate::config::{ModelSource, Parameters};
 use crate::files;
-use crate::model::{Artifact, Lint, LintCode, Outcome, SideName, Stage, Verification, VerifyCode, Workload};
+use crate::model::{
+    Artifact, Event, Lint, LintCode, Outcome, SideName, Stage, Verification, VerifyCode, Workload,
+};
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
 
@@ -15,7 +17,7 @@ use super::candidates::Measurable;
 use super::compile::{self, CompileJob};
 use super::divergence::{add_inputs, add_tensors};
 use super::export::{self, ExportJob};
-use super::flags::Named;
+use super::flags::{self, Named};
 use super::host::Host;
 use super::interpreters::Exporters;
 use super::plan::PlannedBenchmark;
@@ -44,25 +46,45 @@ pub(super) async fn build<'a>(
         return Ok(prepared);
     };
     prepared.note_damage(source.damaged.as_ref(), host.progress);
-    let job = CompileJob {
-        tools,
-        source: &source.mlir,
-        source_sha256: &source.mlir_sha256,
-        spec: compile_spec(planned),
-        folder: &planned.side.side.sources,
-        timeout: planned.side.config.measure.compile_timeout,
-    };
+    let job = compile_job(planned, &source, tools);
     if let Some(root) = &host.ir {
         ir::dump(host, planned, &job, root).await?;
     }
+    let planned_flags = job.spec.flags.clone();
     let compiled = prepared.stage(Stage::Compile, host.progress, compile::compile(host, &job)).await?;
     prepared.note_damage(compiled.as_ref().and_then(|compiled| compiled.damaged.as_ref()), host.progress);
+    let cached = compiled.as_ref().is_some_and(|compiled| compiled.report.status == StageStatus::Cached);
+    if let Some(flag) = flags::first_that_writes(&planned_flags).filter(|_| cached) {
+        let text = format!(
+            "{} {}: `{flag}` wrote nothing, because the module was compiled by an earlier run; `--dump-ir` \
+             compiles again, and so does another --cache-dir",
+            planned.name(),
+            planned.side.name
+        );
+        host.progress.on(Event::Note(&text));
+    }
     if let (Some(folder), Some(compiled)) = (&host.modules, &compiled) {
         keep_module(folder, planned, &compiled.module)?;
     }
     prepared.compiled = compiled;
     prepared.source = Some(source);
     Ok(prepared)
+}
+
+/// What the compiler is asked to do for one benchmark of one side.
+pub(super) fn compile_job<'a>(
+    planned: PlannedBenchmark<'a>,
+    source: &'a PreparedSource,
+    tools: &'a Installed,
+) -> CompileJob<'a> {
+    CompileJob {
+        tools,
+        source: &source.mlir,
+        source_sha256: &source.mlir_sha256,
+        spec: compile_spec(planned),
+        folder: &planned.side.side.sources,
+        timeout: planned.side.config.measure.compile_timeout,
+    }
 }
 
 /// Copies a module to a folder of the user's. Functions of one module share the copy.

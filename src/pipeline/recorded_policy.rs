@@ -1,6 +1,8 @@
 //! The policy inside a run file: written when the run is made, read when it is judged in a second step.
 
-use crate::gate::{FailOn, Floor, MetricPolicy, Override, Policy, SequentialPolicy, TestKind, Waiver};
+use crate::gate::{
+    ChangedReference, FailOn, Floor, MetricPolicy, Override, Policy, SequentialPolicy, TestKind, Waiver,
+};
 use crate::record::{
     FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, PlanFile, RunFile,
 };
@@ -12,6 +14,8 @@ pub fn record(policy: &Policy) -> GateRecord {
         test: policy.test.as_str().to_owned(),
         fail_on: policy.fail_on.0.to_vec(),
         between_cv: policy.between_cv.map(Number),
+        changed_reference: (policy.changed_reference != ChangedReference::default())
+            .then(|| policy.changed_reference.as_str().to_owned()),
         metrics: policy
             .metrics
             .iter()
@@ -73,6 +77,11 @@ pub fn planned_policy(plan: &PlanFile) -> Result<Policy, String> {
 
 fn of_record(record: &GateRecord, sequential: SequentialPolicy) -> Result<Policy, String> {
     let test = TestKind::parse(&record.test).ok_or_else(|| format!("unknown test `{}`", record.test))?;
+    let changed_reference = match record.changed_reference.as_deref() {
+        None => ChangedReference::default(),
+        Some(word) => ChangedReference::parse(word)
+            .ok_or_else(|| format!("unknown value of `changed-reference`: `{word}`"))?,
+    };
     let number = |value: &Option<Number>| value.map(|Number(value)| value);
     Ok(Policy {
         metrics: record
@@ -115,6 +124,7 @@ fn of_record(record: &GateRecord, sequential: SequentialPolicy) -> Result<Policy
         fail_on: FailOn(record.fail_on.to_vec()),
         test,
         between_cv: number(&record.between_cv),
+        changed_reference,
     })
 }
 

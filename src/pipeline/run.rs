@@ -38,7 +38,7 @@ use super::slots::Slots;
 use super::stage::{Prepared, PreparedSide};
 use super::trace::Sources;
 use super::unchanged::Unchanged;
-use super::{PipelineError, devices, divergence};
+use super::{PipelineError, compile_timing, devices, divergence};
 
 /// Where a run keeps and leaves things.
 #[derive(Debug, Clone)]
@@ -212,7 +212,8 @@ impl<'a> SuiteRun<'a> {
             let found = toolchain::ensure_python(*environment, lock, cache, self.progress, self.cancel).await;
             let python = match found {
                 Err(error) if error.is_absence() => {
-                    let why = format!("failed to {error}");
+                    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                    let why = format!("failed to {error}{hint}");
                     self.progress.on(Event::Warning(&why));
                     Err(why)
                 }
@@ -243,9 +244,13 @@ impl<'a> PreparedRun<'a> {
     /// that fails is an outcome in the record.
     pub async fn measure(mut self) -> Result<MeasuredRun, PipelineError> {
         let host = self.host(RunMachine::look(&self.plans, self.run.progress));
-        let sides = self.checked(&host).await?;
+        let mut sides = self.checked(&host).await?;
         let (options, config) = (self.run.options, &self.lead.config);
         let alone = device::lock_host(options.lock_timeout, host.progress, host.cancel).await?;
+        // A bundle is measured where there is no compiler.
+        if let PrepareFrom::Sources = self.from {
+            compile_timing::time(&host, &mut sides, &config.policy).await?;
+        }
         let mut unchanged = self.unchanged.clone();
         for side in &sides {
             unchanged.add_side(side, &host.digests).await?;

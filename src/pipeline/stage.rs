@@ -186,6 +186,10 @@ pub(super) struct Outputs {
     /// Deletes the files when its last holder is dropped.
     pub(super) _folder: Arc<Scratch>,
     pub(super) files: Vec<TensorFile>,
+    /// The outputs of the same computation in fp64, where the exporter has them.
+    pub(super) exact: Vec<TensorFile>,
+    /// The data that the function was called with.
+    pub(super) inputs: String,
     /// The program and its data: MLIR, parameters, inputs.
     pub(super) question: String,
     /// The inputs and the reference for them, where there is one.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::config::Target;
 use crate::device;
 use crate::model::{DeviceKind, device_driver};
-use crate::process::{Command, Exit, Finished};
+use crate::process::{self, Cancel, Command, Exit, Finished};
 use crate::toolchain::Installed;
 
 use super::PipelineError;
@@ -47,15 +47,57 @@ pub(super) async fn presence(
     }
     let driver = device_driver(&target.device);
     let key = (tools.iree_run_module.clone(), driver.to_owned(), target.env.clone());
-    let ask = async || {
-        let command = Command::new(&tools.iree_run_module, TIMEOUT)
-            .arg(format!("--list_devices={driver}"))
-            .envs(&target.env)
-            .capture_stdout();
-        host.run(&command).await.map(Arc::new)
-    };
+    let ask = async || host.run(&list_devices(tools, target)).await.map(Arc::new);
     let listed = host.listed_devices.get(key, ask).await?;
     Ok(judged(read(&listed, &target.device), target.required, device::accelerator(driver)))
+}
+
+fn list_devices(tools: &Installed, target: &Target) -> Command {
+    Command::new(&tools.iree_run_module, TIMEOUT)
+        .arg(format!("--list_devices={}", device_driver(&target.device)))
+        .envs(&target.env)
+        .capture_stdout()
+}
+
+/// The devices that the runtime lists for a target, or why a benchmark of it would not be measured.
+///
+/// # Errors
+/// A tool that can't be started, and an interrupt.
+pub async fn listed_devices(
+    tools: &Installed,
+    target: &Target,
+    cancel: &Cancel,
+) -> Result<Result<Vec<String>, String>, PipelineError> {
+    let finished = process::run(&list_devices(tools, target), cancel).await?;
+    if finished.exit == Exit::Interrupted {
+        return Err(PipelineError::Interrupted);
+    }
+    if DeviceKind::from_uri(&target.device) != DeviceKind::Cpu {
+        match read(&finished, &target.device) {
+            Presence::Present => {}
+            Presence::Absent { what, said } => return Ok(Err(format!("{what}: {said}"))),
+            Presence::Broken { why } => return Ok(Err(why)),
+        }
+    }
+    let text = String::from_utf8_lossy(&finished.stdout).into_owned();
+    Ok(Ok(text.lines().map(str::trim).filter(|line| line.contains("://")).map(str::to_owned).collect()))
+}
+
+/// The drivers that the runtime was built with, by name.
+///
+/// # Errors
+/// A tool that can't be started, and an interrupt.
+pub async fn listed_drivers(tools: &Installed, cancel: &Cancel) -> Result<Vec<String>, PipelineError> {
+    let command = Command::new(&tools.iree_run_module, TIMEOUT).arg("--list_drivers").capture_stdout();
+    let finished = process::run(&command, cancel).await?;
+    if finished.exit == Exit::Interrupted {
+        return Err(PipelineError::Interrupted);
+    }
+    // `    cuda: NVIDIA CUDA HAL driver (via dylib)`, below a heading.
+    let text = String::from_utf8_lossy(&finished.stdout).into_owned();
+    let name = |line: &str| line.trim().split_once(": ").map(|(name, _)| name.to_owned());
+    let is_name = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    Ok(text.lines().filter_map(name).filter(is_name).collect())
 }
 
 /// What people call it.

@@ -21,6 +21,8 @@ pub struct GateRecord {
     /// Verdicts that make the exit code non-zero.
     pub fail_on: Vec<Verdict>,
     pub between_cv: Option<Number>,
+    /// `note` where outputs that changed with their model don't fail.
+    pub changed_reference: Option<String>,
     pub metrics: Vec<GateMetricRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<OverrideRecord>,

@@ -6,6 +6,9 @@ use crate::model::LintCode;
 pub(super) fn fix(code: LintCode, format: &str) -> &'static str {
     match (code, format) {
         (LintCode::SingleRepetition, "benchfmt" | "go-test-json") => "Repeat: `go test -bench . -count=10`.",
+        (LintCode::SingleRepetition, "conv-library") => {
+            "Run the driver several times and put its result lines into one file."
+        }
         (LintCode::SingleRepetition, "hyperfine-json") => "Repeat: `hyperfine --runs 10`.",
         (LintCode::SingleRepetition, "pytest-benchmark-json") => {
             "Repeat: `pytest --benchmark-min-rounds=10`."

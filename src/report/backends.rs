@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::gate::Latency;
-use crate::model::{SideName, Stage, Unit, Verification};
-use crate::record::{BackendRecord, BenchmarkRecord, OutcomeRecord, OutcomeStatus, StageStatus};
+use crate::model::{Metric, SideName, Stage, Unit, Verification};
+use crate::record::{BackendRecord, BenchmarkRecord, OutcomeRecord, OutcomeStatus, SideRecord, StageStatus};
 
 use super::human::quantity;
 use super::{DrawnRun, clean};
@@ -22,14 +22,23 @@ pub struct CompileTime {
 }
 
 impl CompileTime {
-    /// Of `iree-compile`.
+    /// Of `iree-compile`, or what another tool's file says of its compiler.
     pub(super) fn for_benchmark(benchmark: &BenchmarkRecord) -> Option<Self> {
-        let stage = benchmark.stages.iter().find(|stage| stage.stage == Stage::Compile)?;
+        let Some(stage) = benchmark.stages.iter().find(|stage| stage.stage == Stage::Compile) else {
+            return Self::in_samples(benchmark);
+        };
         match stage.status {
             StageStatus::Ok => Some(Self { seconds: stage.seconds.0, cached: false }),
             StageStatus::Cached => stage.made_in_seconds.map(|made| Self { seconds: made.0, cached: true }),
             StageStatus::Failed | StageStatus::Skipped => None,
         }
+    }
+
+    fn in_samples(benchmark: &BenchmarkRecord) -> Option<Self> {
+        let samples =
+            benchmark.processes.iter().filter_map(|it| it.samples.get(Metric::COMPILE_TIME.name.as_ref()));
+        let typical = Latency::of_processes(samples)?.typical;
+        Some(Self { seconds: typical / 1e9, cached: false })
     }
 
     /// `1.23 s`, `1.23 s (cached)`
@@ -77,6 +86,9 @@ impl BackendTable {
             .into_iter()
             .flat_map(|side| side.benchmarks.iter().map(|it| (it.name.as_str(), (side.name, it))))
             .collect();
+        if file.backends.is_empty() {
+            return Self { rows: side.map(|side| of_other_tools(run, side)).unwrap_or_default() };
+        }
         // Groups in the order of their first record.
         let mut groups: Vec<Vec<&BackendRecord>> = Vec::new();
         let mut known: HashMap<&[String], usize> = HashMap::new();
@@ -109,6 +121,39 @@ impl BackendTable {
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
+}
+
+/// The rows of a file in which another tool timed several backends of a model.
+fn of_other_tools(run: &DrawnRun, side: &SideRecord) -> Vec<BackendRow> {
+    let backends = side.benchmarks.iter().filter_map(|benchmark| {
+        let label = |name: &str| benchmark.labels.get(name).cloned();
+        let ok = benchmark.outcome.status == OutcomeStatus::Ok;
+        Some(BackendRow {
+            model: label("model")?,
+            backend: label("backend")?,
+            on: label("target").unwrap_or_default(),
+            test: label("test").unwrap_or_else(|| "eval".to_owned()),
+            axes: [label("function"), label("batch_size").map(|size| format!("batch {size}"))]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(", "),
+            latency: run.latency(side.name, benchmark).filter(|_| ok),
+            compile: CompileTime::for_benchmark(benchmark),
+            iree_is: None,
+            over_eager: None,
+            code: code(benchmark.verification.as_ref()),
+            why: why(&benchmark.outcome),
+        })
+    });
+    let mut rows: Vec<BackendRow> = backends.collect();
+    let key = |row: &BackendRow| (row.model.clone(), row.on.clone(), row.work());
+    let eager: HashMap<_, Option<Latency>> =
+        rows.iter().filter(|row| row.backend == "eager").map(|row| (key(row), row.latency)).collect();
+    for row in rows.iter_mut().filter(|row| row.backend != "eager") {
+        row.over_eager = ratio(eager.get(&key(row)).copied().flatten(), row.latency);
+    }
+    rows
 }
 
 fn iree_row(benchmark: &BenchmarkRecord, latency: Option<Latency>, group: &[&BackendRecord]) -> BackendRow {

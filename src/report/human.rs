@@ -186,7 +186,8 @@ impl UnitScale {
             Unit::Nanoseconds => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
             Unit::Bytes => &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")],
             Unit::PerSecond => &[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
-            Unit::Count | Unit::Fraction | Unit::Other(_) => &[(1.0, "")],
+            Unit::Fraction => &[(0.01, "%")],
+            Unit::Count | Unit::Other(_) => &[(1.0, "")],
         };
         let step = steps.iter().find(|(divisor, _)| value.abs() >= *divisor).or(steps.last());
         let (divisor, suffix) = step.copied().unwrap_or((1.0, ""));

@@ -4,7 +4,9 @@ use comfy_table::Color;
 use strum::VariantArray;
 
 use crate::gate::{Comparison, SideStats, Typical, described};
-use crate::model::{Benchmark, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode, counted};
+use crate::model::{
+    Benchmark, Consequence, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode, counted,
+};
 use crate::record::Number;
 
 use super::drawn::shown_latencies;
@@ -106,6 +108,14 @@ impl Outcomes {
     }
 }
 
+/// Why a benchmark that ran has no latency, where its reader said so.
+fn unusable(benchmark: &Benchmark) -> Option<String> {
+    let measured = benchmark.metric(&Metric::LATENCY.name).is_some();
+    let mut lints = benchmark.lints.iter().filter(|_| !measured);
+    let lint = lints.find(|lint| lint.code.consequence() == Consequence::Error)?;
+    Some(format!("{}: {}", lint.code.as_str(), lint.detail))
+}
+
 impl OutcomeRow {
     fn new(side: SideName, benchmark: &Benchmark, shown: Option<&Typical>) -> Self {
         let code = benchmark.verification.as_ref().map(|verification| verification.code);
@@ -113,6 +123,10 @@ impl OutcomeRow {
             Outcome::Failed { stage, why } => (RowStatus::Failed, Some(*stage), Some(why.clone())),
             Outcome::Unsupported { reason } => (RowStatus::Unsupported, None, Some(reason.clone())),
             Outcome::Skipped { reason } => (RowStatus::Skipped, None, Some(reason.clone())),
+            // A time of zero is none: the tool left no value that can be used.
+            Outcome::Ok if unusable(benchmark).is_some() => {
+                (RowStatus::Failed, Some(Stage::Benchmark), unusable(benchmark))
+            }
             Outcome::Ok => match code {
                 None | Some(VerifyCode::Pass) => (RowStatus::Ok, None, None),
                 // There is no reference to be wrong against.

@@ -204,8 +204,12 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
         verification.outputs.iter().filter(|output| output.code != VerifyCode::Pass).collect();
     let Some(first) = failed.first() else {
         if let Some(first) = verification.against_base.iter().find(|output| output.code != VerifyCode::Pass) {
-            let sentence =
-                format!("output {} is not what base computes, and there is no reference", first.index);
+            let why = if verification.model_changed {
+                "the model or its reference changed"
+            } else {
+                "there is no reference"
+            };
+            let sentence = format!("output {} is not what base computes, and {why}", first.index);
             return (sentence, first.why.clone().unwrap_or_default());
         }
         return (

@@ -1,5 +1,6 @@
 //! `benchgate.lock`: what the pins resolved to. Written by a machine, reviewed by people.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::ToolchainError;
@@ -130,11 +131,23 @@ impl Lock {
             .collect();
         fitting.sort_by_key(|env| std::cmp::Reverse(minor(&env.python)));
         if fitting.is_empty() {
-            let found = self.python.iter().map(|env| {
-                let stale =
-                    if env.requirements_sha256 == requirements_sha256 { "" } else { ", other requirements" };
-                format!("{} ({}, Python {}{stale})", env.name, env.platform, env.python)
-            });
+            // Every Python of another environment would be a long list that helps nobody.
+            let found: BTreeSet<String> = self
+                .python
+                .iter()
+                .map(|env| {
+                    let stale = if env.requirements_sha256 == requirements_sha256 {
+                        ""
+                    } else {
+                        ", other requirements"
+                    };
+                    if env.name == name {
+                        format!("{} ({}, Python {}{stale})", env.name, env.platform, env.python)
+                    } else {
+                        env.name.clone()
+                    }
+                })
+                .collect();
             return Err(ToolchainError::NotLocked {
                 what: match python {
                     Some(python) => {
@@ -142,7 +155,7 @@ impl Lock {
                     }
                     None => format!("the Python environment {name} for {}", platform()),
                 },
-                found: listed(found),
+                found: listed(found.into_iter()),
                 lock: self.file.clone(),
             });
         }

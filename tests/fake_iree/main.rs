@@ -15,7 +15,7 @@
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
 //! | `crash=1` | the benchmark is ended by a signal that it caused |
 //! | `kill-compile=N`, `kill-run=N`, `kill-benchmark=N` | the tool is ended by this signal, as from outside |
-//! | `pause-ms=N` | the benchmark takes this long |
+//! | `pause-ms=N`, `compile-pause-ms=N` | the benchmark, or the compiler, takes this long |
 //! | `burn-ms=N` | the benchmark computes for this long |
 //! | `disk-full=1` | the benchmark finds no room on the disk |
 //! | `dispatch-count=N`, `bytes=N` | what the compiler counts, and by how much the module is larger |
@@ -162,6 +162,9 @@ fn compile(args: &[String]) {
         writeln!(module, "\n// fake repeats={repeats}").unwrap();
     }
     say(&known, "compile-stderr");
+    if let Some(pause) = known.get("compile-pause-ms") {
+        std::thread::sleep(Duration::from_millis(pause.parse().unwrap()));
+    }
     if known.contains_key("compile-no-output") {
         end(&known, "compile-exit");
     }
@@ -265,6 +268,7 @@ fn list_devices(driver: &str) {
             known.iter().for_each(|device| println!("{device}"));
             return;
         }
+        (None, "local-task" | "local-sync") => return println!("{driver}://"),
         (None, "vulkan") => "NOT_FOUND; Vulkan loader library not found; ensure it is installed".to_owned(),
         (None, "hip") => "UNAVAILABLE; HIP runtime library 'libamdhip64.so' not available".to_owned(),
         (None, driver) => format!("UNAVAILABLE; {driver} driver library '{driver}.so' not available"),
@@ -276,6 +280,11 @@ fn list_devices(driver: &str) {
 fn run_module(args: &[String]) {
     if let Some(driver) = value(args, "--list_devices=") {
         return list_devices(driver);
+    }
+    if args.iter().any(|arg| arg == "--list_drivers") {
+        println!("# ====\n# Available HAL drivers\n# ====");
+        println!("        cuda: NVIDIA CUDA HAL driver\n  local-task: Local execution");
+        return;
     }
     let known = module(args);
     runtime_library();
@@ -311,6 +320,11 @@ fn call(known: &BTreeMap<String, String>, args: &[String]) {
             println!("result[{index}]: hal.buffer_view\n{found}=1 2 3");
         }
         return;
+    }
+    let count = files.map_or(1, |files| files.split(',').count());
+    if outputs.len() != count {
+        eprintln!("c/fake.c:1: OUT_OF_RANGE; {} outputs specified but there are {count}", outputs.len());
+        std::process::exit(1);
     }
     if known.contains_key("random-output") {
         let nanoseconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos();

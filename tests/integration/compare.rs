@@ -533,6 +533,7 @@ fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
         test: "auto".to_owned(),
         fail_on: vec![benchgate::model::Verdict::Regressed],
         between_cv: None,
+        changed_reference: None,
         metrics: vec![metric],
         overrides: Vec::new(),
         waivers: Vec::new(),

@@ -53,6 +53,33 @@ fn tools_that_are_not_the_pinned_ones_are_an_error_with_its_fix_and_exit_20() {
 }
 
 #[test]
+fn each_target_is_listed_with_the_devices_that_the_runtime_finds() {
+    let target = |backend: &str, more: &str| {
+        format!("[[target]]\nname = \"{backend}\"\nbackend = \"{backend}\"\ndevice = \"{backend}\"\n{more}")
+    };
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .toml(&target("vulkan", ""))
+        .toml(&target("cuda", "required = false"))
+        .devices("vulkan vulkan://GPU-1\n")
+        .write();
+    // A software device that no vendor's driver knows is a device.
+    let outcome = suite.world.run(["doctor"]).expect_code(0);
+    let lines: Vec<&str> = outcome.stdout.lines().map(str::trim).collect();
+    for line in [
+        "ok       drivers: cuda, local-task",
+        "ok       target: cpu (local-task): local-task://",
+        "ok       target: vulkan (vulkan): vulkan://GPU-1",
+    ] {
+        assert!(lines.contains(&line), "{line}\n{}", outcome.stdout);
+    }
+    assert!(outcome.stdout.contains("note     target: cuda (cuda): no CUDA device"), "{}", outcome.stdout);
+    suite.world.write("tools/DEVICES", "");
+    let found = findings(&suite.world.run(["doctor", "--format", "json"]).expect_code(20).stdout);
+    assert!(found.iter().any(|(id, level, _)| id == "target" && level == "error"), "{found:?}");
+}
+
+#[test]
 fn without_a_configuration_the_machine_is_looked_at_all_the_same() {
     let outcome = World::new().run(["doctor", "--format", "json"]).expect_code(0);
     let found = findings(&outcome.stdout);

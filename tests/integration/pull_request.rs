@@ -5,7 +5,7 @@ use std::path::Path;
 use git2::{IndexAddOption, Repository, Signature};
 use serde_json::Value;
 
-use crate::harness::{lint_codes, row, without_digests};
+use crate::harness::{lint_codes, reason, row, without_digests};
 use crate::suite::{Suite, install_fake_tools};
 
 /// A committed suite of one model, on `main`, with a branch checked out on top of it.
@@ -241,26 +241,73 @@ fn inputs_are_compared_by_content() {
 fn a_waiver_of_the_base_accepts_other_work() {
     let (suite, repository) = repository();
     let expires = jiff::Zoned::now().date().saturating_add(jiff::Span::new().days(9));
-    let toml = suite.world.read("benchgate.toml");
     let waiver = format!(
         "\n[[waiver]]\nbenchmark = \"a/*\"\nowner = \"@o\"\nreason = \"other inputs\"\nexpires = \"{expires}\"\n"
     );
-    suite.world.write("benchgate.toml", toml + &waiver);
-    repository.set_head("refs/heads/main").unwrap();
-    commit(&repository, "a waiver");
-    let main = repository.head().unwrap().peel_to_commit().unwrap();
-    repository.branch("change", &main, true).unwrap();
-    repository.set_head("refs/heads/change").unwrap();
+    policy_on_main(&suite, &repository, &waiver);
     edit(&suite, "3xf32=1", "3xf32=2");
     suite.world.run(["gate", "--base", "main", "--fail-on", ALL]).expect_code(0);
 }
 
-#[test]
-fn a_reference_that_changed_with_the_model_is_pointed_out() {
+/// A branch whose model and reference are `factor` times those of base.
+fn scaled(factor: f32) -> (Suite, Repository) {
     let (suite, repository) = repository();
-    suite.source("a", &["latency-us=1000", "output=1,2,4"]);
-    suite.world.write("data/y.npy", crate::suite::npy(&[1.0, 2.0, 4.0]));
-    commit(&repository, "other results");
+    scale(&suite, &repository, factor);
+    (suite, repository)
+}
+
+fn scale(suite: &Suite, repository: &Repository, factor: f32) {
+    let values = [1.0, 2.0, 3.0].map(|value: f32| value * factor);
+    let output = values.map(|value| value.to_string()).join(",");
+    suite.source("a", &["latency-us=1000", &format!("output={output}")]);
+    suite.world.write("data/y.npy", crate::suite::npy(&values));
+    commit(repository, "other results");
+}
+
+/// Puts these tables into the configuration of main, below the branch that is checked out.
+fn policy_on_main(suite: &Suite, repository: &Repository, tables: &str) {
+    suite.world.write("benchgate.toml", suite.world.read("benchgate.toml") + tables);
+    repository.set_head("refs/heads/main").unwrap();
+    commit(repository, "policy");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+}
+
+#[test]
+fn a_model_whose_outputs_moved_with_its_reference_has_diverged() {
+    let (suite, _repository) = scaled(1.01);
+    let comparison = gate(&suite, 13);
+    let (code, text) = reason(row(&comparison, "a/cpu/main", None));
+    assert_eq!(code, "wrong-output");
+    insta::assert_snapshot!(text, @"
+    head computes something else: output 0 is not what base computes, and the model or its reference changed
+    3 of 3 elements beyond the tolerance, largest |a − b| 3.000e-2, first at [0], all over the output; every element is that of base's output × 1.01
+    ");
+}
+
+#[test]
+fn only_the_policy_of_the_base_lets_a_models_outputs_move() {
+    let note = "\n[numerics]\nchanged-reference = \"note\"\n";
+    let (suite, _repository) = scaled(1.01);
+    suite.world.write("benchgate.toml", suite.world.read("benchgate.toml") + note);
+    gate(&suite, 13);
+    let expires = jiff::Zoned::now().date().saturating_add(jiff::Span::new().days(9));
+    let waiver = format!(
+        "\n[[waiver]]\nbenchmark = \"a/*\"\nowner = \"@o\"\nreason = \"new weights\"\nexpires = \"{expires}\"\n"
+    );
+    for allowed in [note, &waiver] {
+        let (suite, repository) = repository();
+        policy_on_main(&suite, &repository, allowed);
+        scale(&suite, &repository, 1.01);
+        let comparison = gate(&suite, 0);
+        assert!(lint_codes(latency(&comparison)).contains(&"reference-changed"), "{comparison:#}");
+    }
+}
+
+#[test]
+fn a_reference_that_moved_within_the_tolerance_needs_no_word() {
+    let (suite, _repository) = scaled(1.000_001);
     let comparison = gate(&suite, 0);
-    assert!(lint_codes(latency(&comparison)).contains(&"reference-changed"), "{comparison:#}");
+    assert!(!lint_codes(latency(&comparison)).contains(&"reference-changed"), "{comparison:#}");
 }

@@ -218,6 +218,22 @@ fn a_cached_module_has_no_compile_time() {
     assert!(stage["peak_memory_bytes"].is_null(), "the compiler did not run");
 }
 
+#[test]
+fn a_compile_time_that_decides_is_measured_whatever_the_cache_holds() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .base("")
+        .head("flags = [\"--fake=compile-pause-ms=150\"]")
+        .toml("[gate.metric.compile-time]\nfatal = true\nfloor-absolute = \"10ms\"")
+        .write();
+    for cache in ["cold", "warm"] {
+        let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(10).json();
+        let row = row(&comparison, "a/cpu/main", Some("compile-time"));
+        assert_eq!(row["verdict"], "regressed", "{cache}: {row:#}");
+        assert_eq!((&row["base"]["processes"], &row["head"]["processes"]), (&5.into(), &5.into()), "{cache}");
+    }
+}
+
 /// A line of progress without what this host made of it.
 fn without_numbers(line: &str) -> String {
     let (_, text) = line.split_once("] ").unwrap();

@@ -14,10 +14,10 @@ import os
 PRESETS = ("small", "full")
 
 
-def choose(preset: str, weights: str | None, hub: bool = True) -> str:
+def choose(preset: str, weights: str | None, hub: bool = True, presets=PRESETS) -> str:
     """The choice for a preset, checked."""
-    if preset not in PRESETS:
-        raise ValueError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
+    if preset not in presets:
+        raise ValueError(f"preset {preset!r} is none of {', '.join(presets)}")
     weights = weights or ("hub" if preset == "full" and hub else "random")
     if weights == "hub" and not hub:
         raise ValueError("this model has no published weights: use weights = 'random', or a file")
@@ -43,6 +43,25 @@ def load(module, path: str):
 def own(module, weights: str):
     """A module of ours: as it was seeded, or with the state dict of a file."""
     return module if weights == "random" else load(module, weights)
+
+
+def settled(module, inputs, weights: str):
+    """Random weights with the statistics that batch normalization would have learned from these inputs. With the initial ones
+    the signal fades from layer to layer, down to outputs of 1e-10 that no tolerance tells from zero."""
+    import torch
+
+    if weights != "random":
+        return module
+    norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 1.0
+        norm.train()
+    with torch.no_grad():
+        module(*inputs)
+    for norm, momentum in zip(norms, momenta):
+        norm.momentum = momentum
+    return module.eval()
 
 
 def torchvision(make, published, weights: str, **small):

@@ -12,4 +12,5 @@ def make(preset="small", weights=None):
     published = models.MobileNet_V3_Small_Weights.IMAGENET1K_V1
     model = _weights.torchvision(models.mobilenet_v3_small, published, weights, **small)
     side = 64 if preset == "small" else 224
-    return model, (torch.randn(1, 3, side, side),)
+    inputs = (torch.randn(1, 3, side, side),)
+    return _weights.settled(model, inputs, weights), inputs

@@ -21,11 +21,11 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
     }
     if gpus.list().is_empty() && gpus.problem().is_none() {
         found.push(if wanted {
-            Finding::error(
+            Finding::note(
                 "gpu",
-                "no GPU driver reports a device",
-                "A target of this suite needs one.",
-                "Measure on a machine with a GPU and its driver.",
+                "no driver of NVIDIA or AMD reports a GPU",
+                "Clocks, heat and other programs on the devices of this suite go unseen.",
+                "The lines `target` show the devices that the runtime finds.",
             )
         } else {
             Finding::ok("gpu", "none, and none is needed")

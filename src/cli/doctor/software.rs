@@ -7,8 +7,9 @@ use crate::cli::CliError;
 use crate::config::{Config, ModelSource, ToolSource};
 use crate::device;
 use crate::model::Quiet;
+use crate::pipeline;
 use crate::process::{self, Cancel, Command, Exit};
-use crate::toolchain::{self, Lock, ToolchainError};
+use crate::toolchain::{self, Installed, Lock, ToolchainError};
 
 use super::CheckContext;
 use super::finding::Finding;
@@ -98,6 +99,34 @@ async fn python(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
     })
 }
 
+/// The drivers of a runtime, and one finding for each target: what the runtime finds of its device.
+async fn targets(config: &Config, tools: &Installed, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
+    const ID: &str = "target";
+    let drivers = pipeline::listed_drivers(tools, cancel).await?;
+    let mut found = vec![Finding::ok("drivers", drivers.join(", "))];
+    for target in &config.targets {
+        let listed = pipeline::listed_devices(tools, target, cancel).await?;
+        let on = format!("{} ({})", target.name, target.device);
+        found.push(match listed {
+            Ok(devices) => Finding::ok(ID, format!("{on}: {}", devices.join(", "))),
+            Err(why) if target.required == Some(false) => Finding::note(
+                ID,
+                format!("{on}: {why}"),
+                "Its modules are compiled here and not measured, as `required = false` allows.",
+                "",
+            ),
+            Err(why) => Finding::error(
+                ID,
+                format!("{on}: {why}"),
+                "Its modules can be compiled here and not measured.",
+                "Install the device's driver, or measure on a machine that has one. `required = false` in the [[target]] \
+                 allows it to be absent.",
+            ),
+        });
+    }
+    Ok(found)
+}
+
 /// One finding for each distinct pin.
 async fn tools(config: &Config, cache: &Path, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
     const ID: &str = "tools";
@@ -125,7 +154,9 @@ async fn tools(config: &Config, cache: &Path, cancel: &Cancel) -> Result<Vec<Fin
                     identity.compiler_commit,
                     tools.root.display()
                 );
-                Finding::ok(ID, what)
+                found.push(Finding::ok(ID, what));
+                found.extend(targets(config, &tools, cancel).await?);
+                continue;
             }
             Err(ToolchainError::Interrupted) => return Err(CliError::interrupted()),
             Err(error @ ToolchainError::NotInstalled { .. }) => Finding::note(

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
@@ -27,6 +27,8 @@ const LEFT_OUT: [(&str, &str); 5] = [
 const TOLERANCES: [(&str, &str, f64); 2] =
     [("/tolerance/higher_bf16", "bf16", 1e-2), ("/tolerance/higher_fp16", "f16", 1e-2)];
 
+/// The runner's own choice for products of f32 matrices.
+const PRECISION: &str = "matmul-precision = \"high\"\n";
 /// Backends of the experiments that the runner has without XLA.
 const BACKENDS: [&str; 2] = ["eager", "inductor"];
 
@@ -46,9 +48,10 @@ pub fn suite(checkout: &Path, file: Option<&Path>, folder: &Path) -> Result<Stri
         settings.map_err(|error| CliError::usage(format!("failed to read {}: {error}", file.display())))
     });
     // Relative paths of a suite start at its folder.
-    let path = match folder == Path::new(".") {
-        true => checkout.to_owned(),
-        false => std::path::absolute(checkout).map_err(|error| CliError::usage(error.to_string()))?,
+    let inside = folder.components().filter(|part| *part != Component::CurDir);
+    let path = match inside.map(|part| matches!(part, Component::Normal(_)).then_some("..")).collect() {
+        Some(up) if checkout.is_relative() => PathBuf::from_iter::<Vec<&str>>(up).join(checkout),
+        _ => std::path::absolute(checkout).map_err(|error| CliError::usage(error.to_string()))?,
     };
     let path =
         path.to_str().ok_or_else(|| CliError::usage(format!("{} is not valid UTF-8", path.display())))?;
@@ -167,19 +170,19 @@ fn backends(settings: &Settings, kept: &[&str], text: &mut String) {
         }
     }
     for backend in BACKENDS {
-        let _ = write!(text, "\n[[backend]]\nname = \"{backend}\"\ntest = \"eval\"\n");
+        let _ = write!(text, "\n[[backend]]\nname = \"{backend}\"\ntest = \"eval\"\n{PRECISION}");
         if !amp.is_empty() {
             let models = list(&amp);
             let _ = write!(
                 text,
-                "\n[[backend]]\nname = \"{backend}\"\ntest = \"eval\"\ndtype = \"amp\"\nmodels = {models}\n"
+                "\n[[backend]]\nname = \"{backend}\"\ntest = \"eval\"\n{PRECISION}dtype = \"amp\"\nmodels = {models}\n"
             );
         }
         for (size, models) in &trained {
             let models = list(models);
             let _ = write!(
                 text,
-                "\n[[backend]]\nname = \"{backend}\"\ntest = \"train\"\ndtype = \"amp\"\nmodels = {models}\n"
+                "\n[[backend]]\nname = \"{backend}\"\ntest = \"train\"\n{PRECISION}dtype = \"amp\"\nmodels = {models}\n"
             );
             if let Some(size) = size {
                 let _ = writeln!(text, "batch-size = [{size}]");

@@ -64,7 +64,7 @@ fn is_plain_eager(record: &BackendRecord) -> bool {
 }
 
 fn eager_rows(file: &RunFile, record: &BackendRecord) -> String {
-    let instead = instead(&record.outcome);
+    let instead = instead(&record.outcome, record.verification.as_ref());
     // Nothing was started: a row all the same, so that a model does not disappear.
     if record.processes.is_empty() {
         return format!("{},{},{},{}\n", file.created, record.model, record.device, cell(instead, &[]));
@@ -81,9 +81,11 @@ fn eager_rows(file: &RunFile, record: &BackendRecord) -> String {
 
 fn iree_rows(file: &RunFile, benchmark: &BenchmarkRecord) -> String {
     let label = |name: &str| benchmark.labels.get(name).map_or(benchmark.name.as_str(), String::as_str);
-    let row =
-        |started: &str, time: String| format!("{started},{},{},{time}\n", label("model"), label("target"));
-    let instead = instead(&benchmark.outcome);
+    // The file has no column for a function, and two functions of a model are two benchmarks.
+    let model = function(benchmark)
+        .map_or_else(|| label("model").to_owned(), |function| format!("{}/{function}", label("model")));
+    let row = |started: &str, time: String| format!("{started},{model},{},{time}\n", label("target"));
+    let instead = instead(&benchmark.outcome, benchmark.verification.as_ref());
     if benchmark.processes.is_empty() {
         return row(&file.created, cell(instead, &[]));
     }
@@ -92,10 +94,18 @@ fn iree_rows(file: &RunFile, benchmark: &BenchmarkRecord) -> String {
     rows.collect()
 }
 
-/// What stands instead of a time.
-fn instead(outcome: &OutcomeRecord) -> Option<&'static str> {
+/// The function of a benchmark, unless it is the one that models without a choice have.
+fn function(benchmark: &BenchmarkRecord) -> Option<&str> {
+    benchmark.labels.get("function").map(String::as_str).filter(|function| *function != "main")
+}
+
+/// What stands instead of a time. The file has no other place to say that the outputs are wrong.
+fn instead(outcome: &OutcomeRecord, verification: Option<&Verification>) -> Option<&'static str> {
+    let is_wrong = |found| {
+        matches!(code(found), VerifyCode::Fail | VerifyCode::EagerFailed | VerifyCode::ExceptionRaised)
+    };
     match outcome.status {
-        OutcomeStatus::Ok => None,
+        OutcomeStatus::Ok => verification.is_some_and(is_wrong).then_some("error"),
         OutcomeStatus::Unsupported | OutcomeStatus::Skipped => Some("unsupported"),
         OutcomeStatus::Failed => Some("error"),
     }
@@ -209,7 +219,10 @@ fn iree_lines(file: &RunFile, benchmark: &BenchmarkRecord, lines: &mut Vec<Value
             dynamo: None,
             test: "eval",
             batch_size: None,
-            more: vec![("backend", "iree")],
+            more: [("backend", "iree")]
+                .into_iter()
+                .chain(function(benchmark).map(|function| ("function", function)))
+                .collect(),
             repeat,
             iterations,
             metrics,

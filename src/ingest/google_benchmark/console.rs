@@ -5,6 +5,7 @@
 //! looks like a row and isn't whole is an error.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::model::{Lint, LintCode, Run};
 
@@ -35,6 +36,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
     let mut unread: Option<(u64, u64)> = None;
     let mut table: Option<TableHeader> = None;
     let mut tables = 0;
+    let mut devices = BTreeSet::new();
     for line in lines(text) {
         let plain = without_colours(line.text);
         if is_header(&plain) {
@@ -44,6 +46,7 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
         }
         let Some(header) = &table else {
             preamble::read_line(&plain, &mut run.context);
+            devices.extend(device(&plain));
             continue;
         };
         let trimmed = plain.trim();
@@ -70,7 +73,21 @@ pub(in crate::ingest) fn read(text: &str) -> Result<Run, LineFault> {
         run.lints.push(Lint::new(LintCode::UnreadLine, format!("{count} lines, the first is line {first}")));
     }
     run.benchmarks = families.finish();
+    // With commands for several devices in one text, whose table is whose is not known.
+    if let (1, Some(device)) = (devices.len(), devices.first()) {
+        for benchmark in &mut run.benchmarks {
+            benchmark.labels.entry("device".to_owned()).or_insert_with(|| device.clone());
+        }
+    }
     Ok(run)
+}
+
+/// The device in the command line that was pasted with a table.
+fn device(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("--device=")?;
+    let device: String =
+        rest.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_:/.".contains(*c)).collect();
+    (!device.is_empty()).then_some(device)
 }
 
 fn incomplete(line: Line<'_>) -> LineFault {

@@ -135,6 +135,10 @@ fn placed(benchmark: &BenchmarkRecord, run: &str) -> (String, String) {
 fn other_backends(drawn: &DrawnRun, several: bool) -> Vec<(String, String, BackendRow)> {
     let (name, run) = (drawn.name.as_str(), &drawn.file);
     let mut rows = Vec::new();
+    // The backends of another tool's file are its own benchmarks.
+    if run.backends.is_empty() {
+        return rows;
+    }
     for row in BackendTable::new(drawn).rows.into_iter().filter(|row| row.backend != IREE) {
         let first =
             run.backends.iter().find(|record| record.model == row.model).and_then(|r| r.benchmarks.first());
@@ -230,19 +234,24 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     }
 }
 
+/// Whether a bar is eager's: `eager`, `eager (run)`, `cpu/eager`.
+fn is_eager(label: &str) -> bool {
+    label.starts_with("eager") || label.rsplit('/').next() == Some("eager")
+}
+
 /// Against eager where it was measured, else against the base side, else against the first row.
 pub(super) fn speedup(runs: &[DrawnRun]) -> Chart {
-    // Of benchmarks that stand alone none is faster: each does other work.
+    // Of benchmarks that stand alone none is faster: each does other work, unless one of them is eager.
     let alone = matches!(runs, [run] if is_alone(&run.file, false));
     let mut groups = Vec::new();
-    for group in latency(runs).groups.into_iter().filter(|_| !alone) {
+    for group in latency(runs).groups {
         let measured = |bar: &&Bar| bar.value.is_some();
         let reference = group
             .bars
             .iter()
-            .find(|bar| bar.label.starts_with("eager") && bar.value.is_some())
-            .or_else(|| group.bars.iter().filter(measured).find(|bar| bar.who == Who::IreeBase))
-            .or_else(|| group.bars.iter().find(measured));
+            .find(|bar| is_eager(&bar.label) && bar.value.is_some())
+            .or_else(|| group.bars.iter().filter(measured).find(|bar| bar.who == Who::IreeBase && !alone))
+            .or_else(|| group.bars.iter().filter(|_| !alone).find(measured));
         let Some((name, base)) = reference.and_then(|bar| Some((bar.label.clone(), bar.value?))) else {
             continue;
         };

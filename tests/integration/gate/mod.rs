@@ -4,6 +4,7 @@ mod believable;
 mod build;
 mod classical;
 mod common_shift;
+mod compile_time;
 mod compiled_only;
 mod copied;
 mod outcomes;

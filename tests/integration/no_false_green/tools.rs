@@ -24,6 +24,7 @@ const OF_HEAD: &[(&str, &[&str])] = &[
     ("head's output is not a number", &["output=1,2,NaN"]),
     ("head's output is infinite", &["output=1,2,inf"]),
     ("head's output has another shape", &["output=1,2,3,4"]),
+    ("head has one output too many", &["output-file=data/y.npy,data/y.npy"]),
     ("head's output is shorter", &["output=1,2"]),
     ("head's output differs from call to call", &["random-output=1"]),
     ("head's output is all zeros", &["output=0,0,0"]),
