@@ -55,7 +55,7 @@ pub struct Question {
     p_stability: Option<f64>,
     p_tail: Option<f64>,
     /// What may have got worse although the typical time did not, so that more blocks are wanted before a green.
-    doubt: Option<Reason>,
+    in_question: Option<Reason>,
     /// Why a green can't be shown, whatever the interval says.
     unshown: Option<String>,
     /// Why a slowdown of earlier sessions may not be over.
@@ -140,7 +140,7 @@ impl Question {
             green_share: 1.0,
             p_stability: None,
             p_tail: None,
-            doubt: None,
+            in_question: None,
             unshown: None,
             unsettled: None,
             quickest: None,
@@ -164,7 +164,7 @@ impl Question {
             // The row's own lopsided blocks must say it by their coins alone, whatever neighbors are like.
             p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
             p_tail: last.then_some(paired.tail.p),
-            doubt: doubt(paired, log_tolerance(rule, floor), last),
+            in_question: in_question(paired, log_tolerance(rule, floor), last),
             unshown: unshown(paired),
             quickest: Some(paired.quickest),
             ..Self::new(paired.shift.clone(), (paired.p_above_floor, paired.p_below_floor), rule, floor)
@@ -238,7 +238,7 @@ impl Question {
         {
             return (Verdict::Regressed, reason, red_level);
         }
-        if self.p_better() <= better_level && below && self.doubt.is_none() {
+        if self.p_better() <= better_level && below && self.in_question.is_none() {
             let level = better_level * self.red_share;
             return match self.quickest.filter(|quickest| contradicts(quickest, quickest.p_head_slower)) {
                 None => (Verdict::Improved, Reason::BelowFloor, level),
@@ -253,7 +253,7 @@ impl Question {
         if let Some(why) = &self.unsettled {
             return (Verdict::Inconclusive, Reason::TooLittle(why.clone()), red_level);
         }
-        if within && self.doubt.is_none() && self.unshown.is_none() {
+        if within && self.in_question.is_none() && self.unshown.is_none() {
             // The interval that shows it is no worse may show more: wholly below the floor is better.
             // An improvement fails no gate, so it needs no share of the budget for false reds.
             let better = self.classical.is_none() && self.p_below_floor <= level;
@@ -263,8 +263,8 @@ impl Question {
                 (Verdict::Pass, Reason::WithinTolerance, level)
             };
         }
-        let reason = match (&self.doubt, &self.unshown) {
-            (Some(doubt), _) if within => doubt.clone(),
+        let reason = match (&self.in_question, &self.unshown) {
+            (Some(reason), _) if within => reason.clone(),
             (None, Some(why)) if within => Reason::TooLittle(why.clone()),
             _ => Reason::Open,
         };
@@ -274,7 +274,7 @@ impl Question {
 
 /// What keeps a row with a good interval from being green. Where every repetition of head beats every one of base, there
 /// is nothing that could be slower.
-fn doubt(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
+fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     if paired.outruns {
         return None;
     }

@@ -7,7 +7,7 @@ use crate::stats::robust::{Fit, ScalePrior, fit};
 use crate::stats::scores::BlockCosts;
 use crate::stats::shift::{Blur, Shift};
 use crate::stats::stability::{Counts, RatePrior, count, p_value};
-use crate::stats::tail::Tail;
+use crate::stats::tail::StallTail;
 use crate::stats::{Effect, Inference, describe, sign_test};
 
 use super::threads;
@@ -29,7 +29,7 @@ pub struct Paired {
     /// p of "head has no larger share of repetitions far above or far below", by the coins: a mode doesn't see
     /// them.
     pub p_far_share: f64,
-    pub tail: Tail,
+    pub tail: StallTail,
     /// Every repetition of head took less than every one of base.
     pub outruns: bool,
     /// What keeps the repetitions from showing that nothing changed.
@@ -122,7 +122,7 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
                 blur: shift.blur(),
                 quickest: Quickest::new(row.blocks, shift.estimate()),
                 p_far_share: far_share(row, &shift),
-                tail: Tail::new(row.blocks, shift.estimate(), row.floor),
+                tail: StallTail::new(row.blocks, shift.estimate(), row.floor),
                 outruns: outruns(row.blocks),
                 shift: Inference::Randomised(Arc::new(shift)),
                 counts: *counts,

@@ -9,14 +9,14 @@ use super::scores::{BlockCosts, ProcessCosts, Scored};
 
 /// What blocks say about the tails of head and base.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tail {
+pub struct StallTail {
     /// How much more head's tail adds to its mean than base's to its own, as a log ratio.
     pub excess: f64,
     /// One-sided p of "head's tail adds no more than the floor to its mean", by the coins.
     pub p: f64,
 }
 
-impl Tail {
+impl StallTail {
     /// `shift` is head's location effect. A head that is faster keeps its lead, as it does where slow processes are
     /// counted: what its stalls take back of that is no slowdown. Less is held against head then, so the test stays
     /// on the safe side.
@@ -73,19 +73,19 @@ mod tests {
 
     #[test]
     fn stalls_of_head_alone_are_as_surprising_as_their_coins() {
-        let tail = Tail::new(&blocks(&[], &[1, 4, 9, 13, 20]), 0.0, 0.0);
+        let tail = StallTail::new(&blocks(&[], &[1, 4, 9, 13, 20]), 0.0, 0.0);
         assert!((tail.p * 32.0 - 1.0).abs() < 1e-3, "{tail:?}");
         assert!((tail.excess - (1.0 + 5.0 / 24.0 * 6.0_f64).ln()).abs() < 1e-12, "{tail:?}");
     }
 
     #[test]
     fn a_single_stall_is_one_coin() {
-        assert!((Tail::new(&blocks(&[], &[5]), 0.0, 0.01).p - 0.5).abs() < 1e-3);
+        assert!((StallTail::new(&blocks(&[], &[5]), 0.0, 0.01).p - 0.5).abs() < 1e-3);
     }
 
     #[test]
     fn stalls_of_both_sides_say_nothing_against_head() {
-        let tail = Tail::new(&blocks(&[0, 3, 7], &[2, 5, 8]), 0.0, 0.0);
+        let tail = StallTail::new(&blocks(&[0, 3, 7], &[2, 5, 8]), 0.0, 0.0);
         assert!(tail.excess.abs() < 1e-12 && tail.p >= 0.5, "{tail:?}");
     }
 
@@ -93,16 +93,16 @@ mod tests {
     fn a_tail_below_the_floor_is_no_evidence() {
         let mut blocks = blocks(&[], &[]);
         blocks.iter_mut().flatten().filter(|process| process.head).for_each(|process| process.mean = 0.008);
-        assert!(Tail::new(&blocks, 0.0, 0.0).p < 1e-6);
-        assert_eq!(Tail::new(&blocks, 0.0, 0.01).p, 1.0);
+        assert!(StallTail::new(&blocks, 0.0, 0.0).p < 1e-6);
+        assert_eq!(StallTail::new(&blocks, 0.0, 0.01).p, 1.0);
     }
 
     #[test]
     fn a_head_whose_stalls_take_back_less_than_it_gained_has_no_excess() {
         let stalled = blocks(&[], &[1, 4, 9, 13, 20]);
-        assert!(Tail::new(&stalled, -2.0, 0.0).excess < 0.0);
-        assert!(Tail::new(&stalled, -0.05, 0.0).excess > 0.5);
-        assert!(Tail::new(&stalled, -2.0, 0.0).p > 0.9);
+        assert!(StallTail::new(&stalled, -2.0, 0.0).excess < 0.0);
+        assert!(StallTail::new(&stalled, -0.05, 0.0).excess > 0.5);
+        assert!(StallTail::new(&stalled, -2.0, 0.0).p > 0.9);
     }
 
     #[test]
