@@ -52,7 +52,7 @@ struct Costs<'a> {
     metric: &'a Metric,
     /// Stored sessions by number, oldest first, with the row's cost in each.
     stored: Vec<(usize, f64)>,
-    /// The same of sessions that are excluded because they were slow.
+    /// Sessions that are excluded because they were slow, likewise.
     slow: Vec<(usize, f64)>,
     now: Option<f64>,
     /// A stored session has a value that no ratio can be taken of.

@@ -16,7 +16,7 @@ use super::similar::{self, SimilarTestbed};
 use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored};
 
 /// Files opened per wanted session before the search stops, so that a baseline with a thousand quarantined runs is not
-/// read completely. A slowdown that nobody accepts is searched to its beginning.
+/// read completely. A slowdown that no one accepts is searched to its beginning.
 const MAX_OPENED_PER_SESSION: usize = 5;
 
 /// How a stored commit is related to the compared commit.
@@ -141,7 +141,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
     let ended: Vec<AcceptanceFile> = ended.into_iter().map(|(_, acceptance)| acceptance).collect();
     let mut skipped = Skipped::default();
     let mut faults = Vec::new();
-    let Search { kept, slow, red, still_red, .. } =
+    let SessionSearch { kept, slow, red, still_red, .. } =
         newest(files, &baseline, &ended, query, &mut skipped, &mut faults)?;
     let still_red = still_red.into_iter().filter(|name| !kept.iter().any(|kept| kept.has(name))).collect();
     let mut notes = skipped.notes();
@@ -177,7 +177,7 @@ struct UsableSession {
 
 /// The search for usable sessions, from the newest to the oldest.
 #[derive(Default)]
-struct Search {
+struct SessionSearch {
     kept: Vec<UsableSession>,
     slow: Vec<Run>,
     red: BTreeSet<Option<String>>,
@@ -190,7 +190,7 @@ struct Search {
     wanted: BTreeSet<String>,
 }
 
-impl Search {
+impl SessionSearch {
     fn good(&self, name: &str) -> usize {
         self.good.get(&Some(name.to_owned())).copied().unwrap_or_default()
     }
@@ -303,13 +303,13 @@ fn newest(
     query: &HistoryQuery<'_>,
     skipped: &mut Skipped,
     faults: &mut Vec<Fault>,
-) -> Result<Search, StoreError> {
+) -> Result<SessionSearch, StoreError> {
     // Runs before the last acceptance of all benchmarks are never used, so they are not opened.
     let horizon =
         baseline.acceptances.iter().filter(|(_, a)| a.benchmark.is_none()).map(|(_, a)| &a.from).max();
     let mut names = baseline.newest_at(files, query.now);
     let mut opened = 0;
-    let mut search = Search::default();
+    let mut search = SessionSearch::default();
     let most = query.sessions.saturating_mul(MAX_OPENED_PER_SESSION);
     while (search.kept.len() < query.sessions || !search.wanted.is_empty())
         && (opened < most || search.wants_red())
