@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::config::{self, Config, GitHub};
+use crate::config::{self, Config, ConfigChanges, GitHub};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::Repository;
@@ -327,7 +327,7 @@ pub fn against_merge_base(
     let mut notices: Vec<String> = checkout.notices.iter().map(ToString::to_string).collect();
     // The merge base's policy judges: what a change does to thresholds, tolerances and waivers counts
     // once it is merged.
-    notices.extend(policy_notice(&base_config, &head_config, &merge_base));
+    notices.extend(configuration_notices(&base_config, &head_config, &merge_base));
     head_config.judge_by(&base_config);
 
     let mut base = required(side(SideName::Head, &base_config)?)?;
@@ -339,17 +339,22 @@ pub fn against_merge_base(
     Ok((vec![base, head], notices))
 }
 
-/// Says that a change touches the policy, and what of it.
-fn policy_notice(base: &Config, head: &Config, merge_base: &str) -> Option<String> {
-    let changes = config::policy_changes(&base.policy_part(), &head.policy_part());
+/// Says which keys of the configuration a change touches.
+fn configuration_notices(base: &Config, head: &Config, merge_base: &str) -> Vec<String> {
+    let policy = config::policy_changes(&base.policy_part(), &head.policy_part());
+    let ConfigChanges { ignored, chosen } = head.changes(base);
     // Twelve digits are what git shows for a commit in a large repository.
     let short = merge_base.get(..12).unwrap_or(merge_base);
-    (!changes.is_empty()).then(|| {
-        format!(
-            "this change edits the policy that judges changes; it was judged by the policy of {short}, without: {}",
-            changes.join("; ")
-        )
-    })
+    [
+        ("edits the policy that judges changes; it was judged by the policy of", policy),
+        ("edits settings that the base chooses; it was measured with those of", ignored),
+    ]
+    .map(|(edits, changes)| (format!("this change {edits} {short}, without"), changes))
+    .into_iter()
+    .chain([("this change sets".to_owned(), chosen)])
+    .filter(|(_, changes)| !changes.is_empty())
+    .map(|(text, changes)| format!("{text}: {}", changes.join("; ")))
+    .collect()
 }
 
 fn required(side: Option<SideInput>) -> Result<SideInput, CliError> {

@@ -1,11 +1,100 @@
-//! `[[backend]]`: the same models on other backends, for context.
+//! `[[backend]]`: the same models on other backends, for context. An empty axis is the model's own.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use strum::VariantNames;
+
+use super::Model;
+use super::fields::{COUNT, KeyPresence, NAMES, ValueKind};
 use super::names::among;
 use super::problems::{Collector, shown};
+use super::table::{DeclaredTable, minutes, table};
 use super::view::ConfigView;
-use super::{Backend, BackendKind, BackendTest, Model, sections};
+
+/// What runs a torch model instead of IREE.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum BackendKind {
+    Eager,
+    #[strum(serialize = "torchscript")]
+    TorchScript,
+    Inductor,
+    #[strum(serialize = "onnxruntime")]
+    OnnxRuntime,
+    XlaLazy,
+    XlaDynamo,
+    #[strum(serialize = "tensorrt")]
+    TensorRt,
+}
+
+/// What one iteration does.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum BackendTest {
+    Eval,
+    Train,
+}
+
+table! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Backend, BACKEND: "[[backend]]",
+        "The same models on another backend than IREE, for context: never judged, and a backend that fails or is not \
+          installed is a row with its reason. The axes are multiplied out; `--axis NAME=VALUE` keeps some of them. \
+          They run after everything that is judged, one process at a time, on the same processors.";
+    "name": KeyPresence::Required => kind: BackendKind = BackendKind::Eager, ValueKind::Choice(BackendKind::VARIANTS),
+        "Which backend. Several tables may have the same one if their experiments differ.";
+    "models" => models: Vec<String>, NAMES, "Names of the models it runs; all of them when empty.";
+    "test": KeyPresence::Text("\"eval\"") => tests: Vec<BackendTest> = vec![BackendTest::Eval],
+        ValueKind::OneOrMore(&ValueKind::Choice(BackendTest::VARIANTS)),
+        "Axis: a forward without gradients, or forward, loss and backward (no optimiser).";
+    "batch-size" => batch_sizes: Vec<u32>, ValueKind::List(&COUNT),
+        "Axis: given to the constructor as `batch_size` or `batch`; the model's own when empty.";
+    "dtype": KeyPresence::Optional => dtypes: Vec<String> = Vec::new(),
+        ValueKind::OneOrMore(&ValueKind::Choice(&["f64", "f32", "f16", "bf16", "amp"])),
+        "Axis: what weights and floating-point inputs are cast to, or `amp` for automatic mixed precision (bf16 on a \
+             CPU, f16 on a GPU); the model's own by default.";
+    "matmul-precision": KeyPresence::Optional => matmul_precisions: Vec<String> = Vec::new(),
+        ValueKind::OneOrMore(&ValueKind::Choice(&["highest", "high", "medium"])),
+        "Axis: `torch.set_float32_matmul_precision`; torch's own by default.";
+    "processes" => processes: u32 = 3, COUNT, "Fresh processes of each experiment.";
+    "repetitions" => repetitions: Option<u32>, COUNT,
+        "Repetitions inside one process; those of `[measure]` by default.";
+    "iterations-per-run" => iterations: Option<u32>, COUNT,
+        "Iterations of one repetition; by default as many as fill `min-time` of `[measure]`.";
+    "timeout" => timeout: Duration = minutes(10), ValueKind::Duration, "Of one process, its compiler included.";
+    "python" => python: Option<PathBuf>, ValueKind::AnyPath,
+        "An interpreter of your own with torch and the backend, instead of benchgate's environment: for \
+             example TensorRT in a vendor's container. Relative paths start at this file.";
+    "env" => env: BTreeMap<String, String>, ValueKind::Texts, "Environment variables of its processes.";
+}
 
 impl Backend {
     /// Whether both have an experiment of the same name.
@@ -27,14 +116,14 @@ impl Backend {
 
     /// The backend as a configuration has it that only names it.
     pub fn new(kind: BackendKind) -> Self {
-        one(kind, ConfigView::empty(&sections::BACKEND), Path::new(""), &mut Collector::default())
+        one(kind, ConfigView::ABSENT, Path::new(""), &mut Collector::default())
     }
 }
 
 pub(super) fn backends(
     root: ConfigView<'_, '_>,
     models: &[Model],
-    file: &Path,
+    folder: &Path,
     problems: &mut Collector,
 ) -> Vec<Backend> {
     let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
@@ -42,7 +131,7 @@ pub(super) fn backends(
     for view in root.get("backend").items() {
         among(view.get("models"), "model", &names, problems);
         let Some(kind) = view.get("name").word() else { continue };
-        let backend = one(kind, view, file, problems);
+        let backend = one(kind, view, folder, problems);
         if all.iter().any(|other| other.overlaps(&backend)) {
             let name = kind.into_str();
             problems
@@ -53,7 +142,7 @@ pub(super) fn backends(
     all
 }
 
-fn one(kind: BackendKind, view: ConfigView<'_, '_>, file: &Path, problems: &mut Collector) -> Backend {
+fn one(kind: BackendKind, view: ConfigView<'_, '_>, folder: &Path, problems: &mut Collector) -> Backend {
     for key in ["test", "batch-size", "dtype", "matmul-precision"] {
         let mut values = Vec::new();
         for item in view.get(key).items() {
@@ -72,22 +161,12 @@ fn one(kind: BackendKind, view: ConfigView<'_, '_>, file: &Path, problems: &mut 
     let texts = |key: &str| -> Vec<String> {
         view.get(key).one_or_more().into_iter().filter_map(ConfigView::text).map(str::to_owned).collect()
     };
-    let mut tests: Vec<BackendTest> =
-        view.get("test").one_or_more().into_iter().filter_map(ConfigView::word).collect();
-    tests.sort_unstable();
-    Backend {
-        models: view.get("models").texts(),
-        tests,
-        batch_sizes: view.get("batch-size").items().filter_map(ConfigView::integer).collect(),
-        dtypes: texts("dtype"),
-        matmul_precisions: texts("matmul-precision"),
-        processes: view.get("processes").integer_or_default(),
-        repetitions: view.get("repetitions").integer(),
-        iterations: view.get("iterations-per-run").integer(),
-        timeout: view.get("timeout").duration().unwrap_or_default(),
-        // The interpreter runs in other folders.
-        python: view.get("python").text().map(|path| file.parent().unwrap_or(Path::new("")).join(path)),
-        env: view.get("env").scalars(),
-        kind,
+    let mut backend = Backend::read(view);
+    if view.get("test").is_present() {
+        backend.tests = view.get("test").one_or_more().into_iter().filter_map(ConfigView::word).collect();
+        backend.tests.sort_unstable();
     }
+    // The interpreter runs in other folders.
+    let python = backend.python.map(|path| folder.join(path));
+    Backend { kind, dtypes: texts("dtype"), matmul_precisions: texts("matmul-precision"), python, ..backend }
 }

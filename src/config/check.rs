@@ -27,7 +27,7 @@ pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems
             problems.add(key.span.start, message);
         }
     }
-    for field in section.fields.iter().filter(|field| field.required) {
+    for field in section.fields.iter().filter(|field| field.is_required()) {
         if !table.contains_key(field.key) {
             let message = match field.kind {
                 ValueKind::Tables(_) => format!("no [[{}]]: a suite needs at least one", field.key),

@@ -1,11 +1,14 @@
 //! The grammar that describes a configuration: what a key holds, and what a table contains.
 //!
-//! [`super::sections`] is written in it once; unknown keys, wrong types, the JSON Schema and the
+//! Every table is declared in it once (see [`super::table`]); unknown keys, wrong types, the JSON Schema and the
 //! reference page all come from there.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use crate::gate::Policy;
+
+use super::problems::shown;
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy)]
@@ -74,21 +77,65 @@ impl ValueKind {
     }
 }
 
+pub(super) const COUNT: ValueKind = ValueKind::Integer { min: 1, max: 100_000 };
+pub(super) const LINES: ValueKind = ValueKind::List(&ValueKind::Line);
+pub(super) const NAMES: ValueKind = ValueKind::List(&ValueKind::Name);
+
+/// Who chooses a key on a pull request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChosenBy {
+    /// The base: the default.
+    Base,
+    /// The head, and the report shows its choice.
+    Head,
+    /// The keys of the table that it holds say so each.
+    Each,
+}
+
+impl ChosenBy {
+    pub(super) fn take<T: Clone>(self, own: &mut T, base: &T) {
+        if self == Self::Base {
+            own.clone_from(base);
+        }
+    }
+
+    /// A key that differs: `timeout: 300s → 1s`.
+    pub(super) fn change<T: PartialEq + fmt::Debug>(
+        self,
+        key: &str,
+        base: &T,
+        head: &T,
+    ) -> Option<(Self, String)> {
+        let text = |value: &T| match format!("{value:?}") {
+            none if none == "None" => "not set".to_owned(),
+            some => {
+                shown(some.strip_prefix("Some(").and_then(|some| some.strip_suffix(')')).unwrap_or(&some))
+            }
+        };
+        (base != head).then(|| (self, format!("{key}: {} → {}", text(base), text(head))))
+    }
+}
+
 /// One key.
 #[derive(Debug)]
 pub(super) struct Field {
     pub key: &'static str,
     pub kind: ValueKind,
-    pub required: bool,
-    default: Option<FieldDefault>,
+    pub by: ChosenBy,
+    pub presence: KeyPresence,
     /// Sentences for the reference page and the editor.
     pub doc: &'static str,
 }
 
-/// A default, as TOML.
+/// Whether a key must be there, and what holds without it.
 #[derive(Debug, Clone, Copy)]
-enum FieldDefault {
+pub(super) enum KeyPresence {
+    Required,
+    Optional,
+    /// A default, as TOML.
     Text(&'static str),
+    /// The same, made of a value.
+    Made(fn() -> String),
     /// What holds where nothing else is configured.
     Policy(fn(&Policy) -> String),
 }
@@ -99,11 +146,22 @@ impl Field {
         self.key.starts_with('<')
     }
 
+    /// Chosen on a pull request by someone else than the base.
+    pub(super) const fn by(self, by: ChosenBy) -> Self {
+        Self { by, ..self }
+    }
+
+    pub(super) fn is_required(&self) -> bool {
+        matches!(self.presence, KeyPresence::Required)
+    }
+
     /// The default as TOML, where it is one value.
     pub(super) fn default(&self) -> Option<Cow<'static, str>> {
-        Some(match self.default? {
-            FieldDefault::Text(text) => Cow::Borrowed(text),
-            FieldDefault::Policy(read) => Cow::Owned(read(&Policy::default())),
+        Some(match self.presence {
+            KeyPresence::Required | KeyPresence::Optional => return None,
+            KeyPresence::Text(text) => Cow::Borrowed(text),
+            KeyPresence::Made(make) => Cow::Owned(make()),
+            KeyPresence::Policy(read) => Cow::Owned(read(&Policy::default())),
         })
     }
 }
@@ -127,7 +185,7 @@ impl Section {
 
 /// An optional key.
 pub(super) const fn optional(key: &'static str, kind: ValueKind, doc: &'static str) -> Field {
-    Field { key, kind, required: false, default: None, doc }
+    Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Optional, doc }
 }
 
 /// An optional key with one default.
@@ -137,7 +195,7 @@ pub(super) const fn defaulted(
     default: &'static str,
     doc: &'static str,
 ) -> Field {
-    Field { key, kind, required: false, default: Some(FieldDefault::Text(default)), doc }
+    Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Text(default), doc }
 }
 
 /// An optional key whose default is that of the policy.
@@ -147,10 +205,10 @@ pub(super) const fn of_policy(
     default: fn(&Policy) -> String,
     doc: &'static str,
 ) -> Field {
-    Field { key, kind, required: false, default: Some(FieldDefault::Policy(default)), doc }
+    Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Policy(default), doc }
 }
 
 /// A key that must be there.
 pub(super) const fn required(key: &'static str, kind: ValueKind, doc: &'static str) -> Field {
-    Field { key, kind, required: true, default: None, doc }
+    Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Required, doc }
 }

@@ -1,8 +1,9 @@
 //! L3: raw (toml) → validated [`Config`]. Every problem is reported at once, with its place.
 //!
-//! [`sections`], [`judging`] (policy) and [`services`] (`[store]`, `[github]`) describe every table once. The first pass (`check`) reports what does not fit that
-//! description, the second (`build` and the files that it calls) makes values and checks the rules between
-//! them, and `load` looks at the files that are named. Only a [`Config`] without problems leaves.
+//! [`table`] declares every key once, in the file of its table; [`sections`] is the top level, [`judging`] the policy.
+//! The first pass (`check`) reports what does not fit a declaration, the second (`build` and the files that it calls)
+//! makes values and checks the rules between them, and `load` looks at the files that are named. Only a [`Config`]
+//! without problems leaves.
 
 mod backend;
 mod build;
@@ -13,6 +14,7 @@ mod fraction;
 mod functions;
 mod judging;
 mod load;
+mod measure;
 mod model;
 mod names;
 mod parse;
@@ -24,6 +26,8 @@ mod schema;
 mod sections;
 mod services;
 mod side;
+mod table;
+mod target;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -31,19 +35,22 @@ mod values;
 mod view;
 mod zoo;
 
+pub use backend::{Backend, BackendKind, BackendTest};
 pub use flags::refused_flag;
 pub use fraction::{alpha, fraction, spread};
 pub use load::{
     load, load_judging, load_judging_within, load_policy, load_policy_within, load_toolchains, load_within,
 };
+pub use measure::{Measure, Profiling};
 pub use model::is_python_name;
+pub use model::{Exporter, Model, ModelInput, ModelSource, OutputType, Parameters};
 pub use parse::parse;
 pub use policy_changes::policy_changes;
 pub use problems::{ConfigError, ConfigProblems, Problem};
-pub use reference::{EXAMPLE, reference};
+pub use reference::{EXAMPLE, head_keys, reference};
 pub use schema::json_schema;
-pub use types::{
-    Backend, BackendKind, BackendTest, CommentWhen, Config, Exporter, GitHub, Measure, Model, ModelInput,
-    ModelSource, OutputType, Parameters, Pin, PolicyPart, Profiling, Side, Store, Target, ToolSource,
-};
+pub use services::{CommentWhen, GitHub, Store};
+pub use side::{Pin, Side, ToolSource};
+pub use target::Target;
+pub use types::{Config, ConfigChanges, PolicyPart};
 pub use values::duration as parse_duration;

@@ -3,12 +3,151 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use strum::VariantNames;
+
 use crate::numerics::TensorFile;
 
+use super::fields::{COUNT, KeyPresence, LINES, NAMES, Section, ValueKind, defaulted};
 use super::names::{NamedFile, among, unique};
 use super::problems::{Collector, did_you_mean, shown};
+use super::table::{DeclaredTable, table};
 use super::view::ConfigView;
-use super::{Exporter, Model, ModelInput, ModelSource, OutputType, Parameters, Target, values, zoo};
+use super::{Target, values, zoo};
+
+/// Where a model comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum ModelSource {
+    /// MLIR text or bytecode; passes through export untouched. Relative to the side's `sources`.
+    Mlir(PathBuf),
+    /// `file.py:symbol`, exported. Relative to the side's `sources`.
+    Python { file: PathBuf, symbol: String },
+    /// `zoo:bert`, a model that benchgate brings along; exported.
+    Zoo(String),
+    /// `torchbench:resnet18`, a model of a checkout of torchbench; exported.
+    Torchbench { name: String, checkout: PathBuf },
+    /// A saved ONNX model; imported. Relative to the side's `sources`.
+    Onnx(PathBuf),
+    /// A program that `torch.export` saved; exported. Relative to the side's `sources`.
+    Pt2(PathBuf),
+}
+
+/// What turns a torch model into MLIR.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    Serialize,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum Exporter {
+    TorchMlir,
+    TorchXla,
+    IreeTurbine,
+    Onnx,
+}
+
+/// What torch-mlir lowers to before iree-compile takes over.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    Serialize,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum OutputType {
+    LinalgOnTensors,
+    Stablehlo,
+    Torch,
+}
+
+/// One input of a function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum ModelInput {
+    /// Relative to the side's `sources`.
+    File(TensorFile),
+    /// IREE's own notation, `1x3x224x224xf32=1`.
+    Literal(String),
+}
+
+/// An `.irpa` parameter archive and its scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Parameters {
+    /// Empty for the default scope.
+    pub scope: String,
+    pub path: PathBuf,
+}
+
+table! {
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+    pub struct Model, MODEL: "[[model]]",
+        "A model is a file of MLIR with its inputs, or torch code that is exported.";
+    head "name" => name: String, ValueKind::Name, "Names the model; unique in the suite.";
+    head "source": KeyPresence::Required => source: ModelSource = ModelSource::Mlir(PathBuf::new()), ValueKind::Line,
+        "`models/a.mlir` or `models/a.mlirbc`, `models.py:make_a` for a function that returns a torch module \
+             and its inputs, `models/a.onnx`, `models/a.pt2` as `torch.export.save` writes it, `zoo:bert` for a model \
+             that benchgate brings along, or `torchbench:resnet18`.";
+    head "function" => function: String = "main".to_owned(), ValueKind::Name, "The function to run.";
+    head "functions": KeyPresence::Optional, ValueKind::Named(&FUNCTION),
+        "Several functions of one MLIR module instead of `function`: one benchmark each.";
+    head "inputs": KeyPresence::Text("[]") => inputs: Vec<ModelInput> = Vec::new(), LINES,
+        "One per argument: an `.npy` file, a raw one with its type (`1x3xbf16=@x.bin`), or values (`1x3xf32=1`). \
+             Exported models bring theirs. For `.onnx` and `.pt2` they replace seeded random inputs or the saved ones.";
+    head "expected": KeyPresence::Text("[]") => expected: Vec<TensorFile> = Vec::new(), LINES,
+        "One `.npy` file, or raw one (`4x8xbf16=@y.bin`), per result. Exported models bring theirs; without any, \
+             outputs are not verified.";
+    head "expected-f64": KeyPresence::Text("[]") => expected_f64: Vec<TensorFile> = Vec::new(), LINES,
+        "The same results computed in double precision, one `.npy` file for each of `expected`: what the error of \
+             base and head is measured against. Exported models bring theirs.";
+    head "parameters": KeyPresence::Text("[]") => parameters: Vec<Parameters> = Vec::new(), LINES,
+        "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope.";
+    head "input-type" => input_type: String = "auto".to_owned(),
+        ValueKind::Name, "`--iree-input-type` of the compiler.";
+    head "exporter": KeyPresence::Text("\"torch-mlir\"") => exporter: Option<Exporter> = None,
+        ValueKind::OneOrMore(&ValueKind::Choice(Exporter::VARIANTS)),
+        "What exports a Python model. A list makes one benchmark for each, named `model@exporter`.";
+    head "output-type": KeyPresence::Optional => output_types: Vec<OutputType> = Vec::new(),
+        ValueKind::OneOrMore(&ValueKind::Choice(OutputType::VARIANTS)),
+        "What torch-mlir lowers to; of several, the first that works, and the benchmark's label `lowering` says \
+             which. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.";
+    head "dtype" => dtype: Option<String>, ValueKind::Choice(&["f64", "f32", "f16", "bf16"]),
+        "What an exported model's weights and floating-point inputs are cast to before it runs and is exported; its \
+             own by default. Backends use it where they have no `dtype` of their own.";
+    head "preset" => preset: Option<String>, ValueKind::Name, "Passed to the Python model's constructor as `preset`.";
+    head "options" => options: BTreeMap<String, String>, ValueKind::Scalars,
+        "Keyword arguments of the Python model's constructor. For `.onnx`, sizes of the dimensions that the model \
+             leaves open: `{ batch = 1 }`.";
+    head "flags" => flags: Vec<String>, LINES, "Compile flags added after the target's.";
+    "dispatch-repeats" => dispatch_repeats: u32 = 1, COUNT,
+        "Compiles every dispatch this many times in a row and divides the time by it, so that a kernel too short \
+             to be timed alone can be. For modules that are one chain of dispatches; what updates a buffer in place \
+             computes something else when repeated, and verification says so.";
+    head "targets" => targets: Vec<String>, NAMES, "Names of the targets it runs on; all of them when empty.";
+}
+
+static FUNCTION: Section = Section {
+    title: "[model.functions.<name>]",
+    doc: "One function of a module of several, with its own data.",
+    fields: &[
+        defaulted("inputs", LINES, "[]", "As `inputs` of the model."),
+        defaulted("expected", LINES, "[]", "As `expected` of the model."),
+        defaulted("expected-f64", LINES, "[]", "As `expected-f64` of the model."),
+    ],
+};
 
 /// Keys that only an exported model can have.
 const EXPORTED_ONLY: [&str; 5] = ["exporter", "output-type", "preset", "options", "dtype"];
@@ -66,7 +205,7 @@ fn each_exporter(model: Model, view: ConfigView<'_, '_>, problems: &mut Collecto
         all.push(Model { name, exporter: Some(exporter), ..model.clone() });
     }
     if all.is_empty() {
-        all.push(Model { exporter: view.word(), ..model });
+        all.push(Model { exporter: Some(view.word().unwrap_or(Exporter::TorchMlir)), ..model });
     }
     all
 }
@@ -108,21 +247,12 @@ fn one(
     let FunctionData { inputs, expected, expected_f64 } = data(view, &name, files, problems);
     Model {
         source: source.unwrap_or_else(|| ModelSource::Mlir(PathBuf::new())),
-        exporter: None,
-        function: view.get("function").owned(),
-        dispatch_repeats: view.get("dispatch-repeats").integer_or_default(),
         inputs,
         expected,
         expected_f64,
         parameters,
-        input_type: view.get("input-type").owned(),
-        flags: view.get("flags").texts(),
-        targets: view.get("targets").texts(),
         output_types: output_types(view.get("output-type"), problems),
-        preset: view.get("preset").text().map(str::to_owned),
-        options: view.get("options").scalars(),
-        dtype: view.get("dtype").text().map(str::to_owned),
-        name,
+        ..Model::read(view)
     }
 }
 
@@ -243,6 +373,13 @@ fn source(
         ),
     );
     None
+}
+
+impl Model {
+    /// Whether both are the same function of a model of one name.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        (&self.name, &self.function) == (&other.name, &other.function)
+    }
 }
 
 /// Whether Python would accept the text as a name.

@@ -30,14 +30,14 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigProblems> {
 pub(super) fn collect(text: &str, file: &Path, problems: &mut Collector) -> Option<Built> {
     let document = document(text, problems)?;
     check_table(&document, &sections::ROOT, problems);
-    Some(build::build(ConfigView::new(&document, &sections::ROOT), file, problems))
+    Some(build::build(ConfigView::new(&document), file, problems))
 }
 
 /// Parses a file that holds policy only.
 pub(super) fn collect_policy(text: &str, problems: &mut Collector) -> Option<PolicyPart> {
     let document = document(text, problems)?;
     check_table(&document, &judging::POLICY, problems);
-    let root = ConfigView::new(&document, &judging::POLICY);
+    let root = ConfigView::new(&document);
     // Block counts stay with `[measure]`; a policy file has none.
     Some(policy::part(root, root.get("measure"), problems))
 }
@@ -48,7 +48,7 @@ pub(super) fn collect_policy_of_config(
     problems: &mut Collector,
 ) -> Option<(PolicyPart, Option<String>)> {
     let document = document(text, problems)?;
-    let root = ConfigView::new(&document, &sections::ROOT);
+    let root = ConfigView::new(&document);
     for key in judging::POLICY_KEYS.into_iter().chain(["policy"]) {
         if let (Some(field), Some(value)) =
             (sections::ROOT.field(key), document.as_table().and_then(|table| table.get(key)))
@@ -63,14 +63,8 @@ pub(super) fn collect_policy_of_config(
 /// The pins of a list of toolchains.
 pub(super) fn collect_toolchains(text: &str, problems: &mut Collector) -> Option<Vec<Pin>> {
     let document = document(text, problems)?;
-    check_table(&document, &sections::TOOLCHAINS, problems);
-    Some(
-        ConfigView::new(&document, &sections::TOOLCHAINS)
-            .get("toolchain")
-            .items()
-            .map(|item| side::pin(item, problems))
-            .collect(),
-    )
+    check_table(&document, &side::TOOLCHAINS, problems);
+    Some(ConfigView::new(&document).get("toolchain").items().map(|item| side::pin(item, problems)).collect())
 }
 
 fn document<'a>(text: &'a str, problems: &mut Collector) -> Option<Value<'a>> {

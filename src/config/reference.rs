@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::gate::{NumericsTolerance, Policy};
 
-use super::fields::{Section, ValueKind};
+use super::fields::{ChosenBy, Section, ValueKind};
 use super::policy::percent;
 use super::sections;
 
@@ -14,7 +14,7 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 const INTRODUCTION: &str = "\
 # Configuration: `benchgate.toml`
 
-<!-- Written by the tests from src/config/sections.rs: UPDATE_SCHEMAS=1 cargo test schemas -->
+<!-- Written by the tests from the tables of src/config: UPDATE_SCHEMAS=1 cargo test schemas -->
 
 One file describes a suite: models, targets, the tools they are measured with, how measuring is done, and
 what counts as a regression. Unknown keys are errors, and every problem of the file is reported at once with
@@ -36,18 +36,34 @@ resolved.
 change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the three into a file of their
 own, which CODEOWNERS can guard.
 
-## Example
-
 ";
 
 /// The page.
 pub fn reference() -> String {
-    let mut page = format!("{INTRODUCTION}```toml\n{EXAMPLE}```\n");
+    let (head, of_each) = head_keys();
+    let of_each =
+        of_each.iter().map(|(table, keys)| format!(", and in `[[{table}]]` {keys}")).collect::<String>();
+    let mut page = format!(
+        "{INTRODUCTION}**On a pull request** (`gate --base`) every other key is read from the base commit too, except {head}{of_each}.\n\
+         What the change sets in them is part of the report, and so is what it sets elsewhere, without effect.\n\n\
+         ## Example\n\n```toml\n{EXAMPLE}```\n"
+    );
     let mut done = Vec::new();
     section(&sections::ROOT, "Top level", &mut done, &mut page);
     metric_defaults(&mut page);
     numerics_defaults(&mut page);
     page
+}
+
+/// The keys that a pull request chooses: whole tables, and keys of other tables.
+pub fn head_keys() -> (String, Vec<(&'static str, String)>) {
+    fn of_table(table: &'static Section) -> String {
+        let own = table.fields.iter().filter(|field| field.by == ChosenBy::Head);
+        own.map(|field| format!("`{}`", field.key)).collect::<Vec<_>>().join(", ")
+    }
+    let mixed = sections::ROOT.fields.iter().filter(|field| field.by == ChosenBy::Each);
+    let of_each = mixed.filter_map(|field| Some((field.key, of_table(field.kind.section()?))));
+    (of_table(&sections::ROOT), of_each.collect())
 }
 
 fn metric_defaults(page: &mut String) {
@@ -113,10 +129,10 @@ fn section(
     }
     page.push_str("| key | value | default | |\n|---|---|---|---|\n");
     for field in section_of.fields {
-        let default = match (field.default(), field.required) {
-            (Some(default), _) => format!("`{default}`"),
-            (None, true) => "required".to_owned(),
-            (None, false) => String::new(),
+        let default = match field.default() {
+            Some(default) => format!("`{default}`"),
+            None if field.is_required() => "required".to_owned(),
+            None => String::new(),
         };
         let doc = field.doc.replace('|', "\\|");
         put(page, format_args!("| `{}` | {} | {default} | {doc} |\n", field.key, kind(&field.kind)));

@@ -29,7 +29,7 @@ fn table(section: &Section) -> Value {
     for field in own {
         properties.insert(field.key.to_owned(), property(field));
     }
-    let required: Vec<_> = section.fields.iter().filter(|f| f.required).map(|f| f.key).collect();
+    let required: Vec<_> = section.fields.iter().filter(|f| f.is_required()).map(|f| f.key).collect();
     let mut object = json!({ "type": "object", "additionalProperties": false });
     if !section.doc.is_empty() {
         object["description"] = json!(section.doc);

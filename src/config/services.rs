@@ -1,89 +1,99 @@
 //! The tables of what a suite talks to: where its baselines are stored, and GitHub.
 
+use std::path::PathBuf;
+
 use strum::VariantNames;
 
-use super::fields::{Section, ValueKind, defaulted, optional};
-use super::types::CommentWhen;
+use crate::model::StoreUrl;
 
-pub(super) static STORE: Section = Section {
-    title: "[store]",
-    doc: "In a pull request this is read from the base. `--store`, `--branch` and `--remote` win over it, and \
-          so do `BENCHGATE_STORE` and `BENCHGATE_STORE_BRANCH`.",
-    fields: &[
-        defaulted(
-            "folder",
-            ValueKind::Inside,
-            "\"baselines\"",
-            "The folder of the baseline, relative to this file.",
-        ),
-        optional(
-            "url",
-            ValueKind::StoreUrl,
-            "An object store instead of a folder: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or \
-             `file:///folder`. Credentials and endpoints come from the environment only.",
-        ),
-        optional(
-            "branch",
-            ValueKind::Line,
-            "A branch of the remote that holds nothing else, instead of a folder: `benchgate-baselines`.",
-        ),
-        defaulted(
-            "remote",
-            ValueKind::Line,
-            "\"origin\"",
-            "The remote of that branch: a name, or an address without credentials.",
-        ),
-        defaulted(
-            "sessions",
-            ValueKind::Integer { min: 1, max: 1000 },
-            "20",
-            "Most sessions that a gate reads, newest first.",
-        ),
-        defaulted(
-            "stale-days",
-            ValueKind::Integer { min: 1, max: 3650 },
-            "14",
-            "Age of the newest session, in days, from which the baseline is called stale.",
-        ),
-    ],
-};
+use super::fields::ValueKind;
+use super::problems::Collector;
+use super::table::{DeclaredTable, key_values, table};
+use super::view::ConfigView;
 
-pub(super) static GITHUB: Section = Section {
-    title: "[github]",
-    doc: "What `benchgate publish` does. In a pull request this is read from the base. docs/github.md tells \
-          the whole story.",
-    fields: &[
-        defaulted(
-            "comment",
-            ValueKind::Choice(CommentWhen::VARIANTS),
-            "\"on-change\"",
-            "When the pull request gets its comment. One that is there is kept up to date whatever this says, \
-             unless it says `never`.",
-        ),
-        defaulted(
-            "check-run",
-            ValueKind::Bool,
-            "false",
-            "Also post a check run. An inconclusive result fails it; where `fail-on` leaves `inconclusive` out, it is \
-             neutral.",
-        ),
-        defaulted(
-            "annotations",
-            ValueKind::Bool,
-            "true",
-            "Print a workflow annotation for each row that fails.",
-        ),
-        defaulted(
-            "workflow",
-            ValueKind::Line,
-            "\".github/workflows/benchgate.yml\"",
-            "Path of the workflow that measures: after a `workflow_run` event nothing else's results are published.",
-        ),
-        defaulted(
-            "author",
-            ValueKind::Line,
-            "\"github-actions[bot]\"",
-            "Who comments, where the token can't say it: an app's `name[bot]`.",
-        ),
-    ],
-};
+table! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Store, STORE: "[store]",
+        "In a pull request this is read from the base. `--store`, `--branch` and `--remote` win over it, and \
+          so do `BENCHGATE_STORE` and `BENCHGATE_STORE_BRANCH`.";
+    "folder" => folder: PathBuf = PathBuf::from("baselines"),
+        ValueKind::Inside, "The folder of the baseline, relative to this file.";
+    "url" => url: Option<StoreUrl>, ValueKind::StoreUrl,
+        "An object store instead of a folder: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or \
+             `file:///folder`. Credentials and endpoints come from the environment only.";
+    "branch" => branch: Option<String>, ValueKind::Line,
+        "A branch of the remote that holds nothing else, instead of a folder: `benchgate-baselines`.";
+    "remote" => remote: String = "origin".to_owned(), ValueKind::Line,
+        "The remote of that branch: a name, or an address without credentials.";
+    "sessions" => sessions: usize = 20,
+        ValueKind::Integer { min: 1, max: 1000 }, "Most sessions that a gate reads, newest first.";
+    "stale-days" => stale_days: u32 = 14, ValueKind::Integer { min: 1, max: 3650 },
+        "Age of the newest session, in days, from which the baseline is called stale.";
+}
+
+/// The table and the rule for its values.
+pub(super) fn store(view: ConfigView<'_, '_>, problems: &mut Collector) -> Store {
+    let places = ["folder", "url", "branch"].into_iter().filter(|key| view.get(key).is_present());
+    if let [_, second, ..] = places.collect::<Vec<_>>().as_slice() {
+        let what = format!("`{second}`: a baseline is in a `folder`, at a `url` or on a `branch`; name one");
+        problems.add(view.get(second).at(), what);
+    }
+    Store::read(view)
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self::read(ConfigView::ABSENT)
+    }
+}
+
+table! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct GitHub, GITHUB: "[github]",
+        "What `benchgate publish` does. In a pull request this is read from the base. docs/github.md tells \
+          the whole story.";
+    "comment" => comment: CommentWhen = CommentWhen::OnChange, ValueKind::Choice(CommentWhen::VARIANTS),
+        "When the pull request gets its comment. One that is there is kept up to date whatever this says, \
+             unless it says `never`.";
+    "check-run" => check_run: bool = false, ValueKind::Bool,
+        "Also post a check run. An inconclusive result fails it; where `fail-on` leaves `inconclusive` out, it is \
+             neutral.";
+    "annotations" => annotations: bool = true,
+        ValueKind::Bool, "Print a workflow annotation for each row that fails.";
+    "workflow" => workflow: String = ".github/workflows/benchgate.yml".to_owned(), ValueKind::Line,
+        "Path of the workflow that measures: after a `workflow_run` event nothing else's results are published.";
+    "author" => author: String = "github-actions[bot]".to_owned(), ValueKind::Line,
+        "Who comments, where the token can't say it: an app's `name[bot]`.";
+}
+
+impl Default for GitHub {
+    fn default() -> Self {
+        Self::read(ConfigView::ABSENT)
+    }
+}
+
+/// When a pull request gets a comment.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum CommentWhen {
+    Always,
+    /// Where there is anything but an unchanged suite.
+    OnChange,
+    /// Where the verdict is neither pass nor improved.
+    OnFailure,
+    Never,
+}
+
+key_values! {
+    CommentWhen: ConfigView::word, |word: &Self| format!("{:?}", word.into_str());
+}

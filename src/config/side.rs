@@ -2,9 +2,91 @@
 
 use std::path::PathBuf;
 
+use super::fields::{KeyPresence, LINES, Section, ValueKind, optional, required};
 use super::problems::Collector;
+use super::table::{DeclaredTable, table};
 use super::view::ConfigView;
-use super::{Pin, Side, ToolSource};
+
+/// Which tools: a version for people, a commit for truth.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pin {
+    pub version: String,
+    pub commit: String,
+    pub source: ToolSource,
+}
+
+/// Where tools come from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ToolSource {
+    /// `iree-base-compiler` and `iree-base-runtime` of this version; hashes are in `benchgate.lock`.
+    #[default]
+    Pypi,
+    /// Wheels by URL with their SHA-256.
+    Url { compiler: (String, String), runtime: (String, String) },
+    /// A local build or install tree that holds `iree-compile` and the runtime tools.
+    Path(PathBuf),
+}
+
+pub(super) static TOOLCHAIN: Section = Section {
+    title: "[toolchain]",
+    doc: "The IREE compiler and runtime, by version for people and by commit for truth: both tools must \
+          print this commit, or nothing is measured. `benchgate.lock` holds the SHA-256 of every wheel. \
+          Without `path` and `compiler`, wheels of this version come from PyPI.",
+    fields: &[
+        required("version", ValueKind::Version, "Release, for example `3.13.0`."),
+        required(
+            "commit",
+            ValueKind::Commit,
+            "The commit that `iree-compile --version` prints, all 40 digits.",
+        ),
+        optional(
+            "path",
+            ValueKind::AnyPath,
+            "A local build or install tree instead; relative paths start at this file.",
+        ),
+        optional(
+            "compiler",
+            ValueKind::Table(&WHEEL),
+            "The compiler's wheel by address instead; needs `runtime`.",
+        ),
+        optional(
+            "runtime",
+            ValueKind::Table(&WHEEL),
+            "The runtime's wheel by address instead; needs `compiler`.",
+        ),
+    ],
+};
+
+/// The file that `benchgate bisect --toolchains` names.
+pub(super) static TOOLCHAINS: Section = Section {
+    title: "a list of toolchains",
+    doc: "",
+    fields: &[required(
+        "toolchain",
+        ValueKind::Tables(&TOOLCHAIN),
+        "The toolchains in order, the good end first.",
+    )],
+};
+
+static WHEEL: Section = Section {
+    title: "[toolchain.compiler] and [toolchain.runtime]",
+    doc: "",
+    fields: &[
+        required("url", ValueKind::Url, "Address of the wheel, without credentials."),
+        required("sha256", ValueKind::Sha256, "SHA-256 of the wheel, 64 digits."),
+    ],
+};
+
+table! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Side, SIDE: "[side.base] and [side.head]", "";
+    head "toolchain": KeyPresence::Optional => pin: Pin = Pin::default(),
+        ValueKind::Table(&TOOLCHAIN), "Tools of this side, instead of `[toolchain]`.";
+    head "flags" => flags: Vec<String>, LINES, "Compile flags added after the target's and the model's.";
+    head "run-flags" => run_flags: Vec<String>, LINES, "Flags of the runtime tools, added last.";
+    head "sources" => sources: PathBuf = PathBuf::from("."), ValueKind::Relative,
+        "The folder that model paths start at, relative to this file. It must stay inside the repository.";
+}
 
 /// Base, where there is one, and head.
 pub(super) fn sides(root: ConfigView<'_, '_>, problems: &mut Collector) -> (Option<Side>, Side) {
@@ -25,16 +107,7 @@ fn side(name: &str, view: ConfigView<'_, '_>, shared: Option<&Pin>, problems: &m
             format!("no tools for side {name}: add [toolchain], or `toolchain` in [side.{name}]"),
         );
     }
-    Side {
-        pin: own.or_else(|| shared.cloned()).unwrap_or_else(|| Pin {
-            version: String::new(),
-            commit: String::new(),
-            source: ToolSource::Pypi,
-        }),
-        flags: view.get("flags").texts(),
-        run_flags: view.get("run-flags").texts(),
-        sources: PathBuf::from(view.get("sources").owned()),
-    }
+    Side { pin: own.or_else(|| shared.cloned()).unwrap_or_default(), ..Side::read(view) }
 }
 
 pub(super) fn pin(view: ConfigView<'_, '_>, problems: &mut Collector) -> Pin {

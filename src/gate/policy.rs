@@ -4,16 +4,8 @@ use serde::Serialize;
 
 use crate::model::{Metric, Verdict};
 
+pub use crate::model::{Floor, Override, Waiver};
 pub use crate::numerics::NumericsTolerance;
-
-/// The smallest change worth a red. A change must exceed both parts.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Floor {
-    /// As a fraction of base: 0.01 is 1 %.
-    pub relative: f64,
-    /// In the metric's unit.
-    pub absolute: f64,
-}
 
 /// How one metric is judged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,38 +21,6 @@ impl MetricPolicy {
     /// For metrics the policy doesn't name: judged like a time, reported, never fatal.
     pub const UNNAMED: Self =
         Self { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false };
-}
-
-/// Replaces parts of a [`MetricPolicy`] for benchmarks whose name matches a glob.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Override {
-    /// Glob over benchmark names, for example `vit*/cpu/*`.
-    pub benchmark: String,
-    /// Metric name; `None` is every metric.
-    pub metric: Option<String>,
-    pub floor_relative: Option<f64>,
-    pub floor_absolute: Option<f64>,
-    pub tolerance: Option<f64>,
-    pub fatal: Option<bool>,
-    /// Declared standard deviation between processes (as a fraction), where nothing measured it.
-    pub between_cv: Option<f64>,
-}
-
-/// A reviewed exception with an expiry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiver {
-    /// Glob over benchmark names.
-    pub benchmark: String,
-    pub metric: Option<String>,
-    pub owner: String,
-    pub reason: String,
-    /// Last day it holds, `YYYY-MM-DD`.
-    pub expires: String,
-}
-
-impl Waiver {
-    /// Longest time that one may hold from today on: one that outlives its reason hides what comes after it.
-    pub const LONGEST_DAYS: i64 = 366;
 }
 
 /// The verdicts that make the exit code non-zero.

@@ -1,11 +1,7 @@
 //! The policy inside a run file: written when the run is made, read when it is judged in a second step.
 
-use crate::gate::{
-    ChangedReference, FailOn, Floor, MetricPolicy, Override, Policy, SequentialPolicy, TestKind, Waiver,
-};
-use crate::record::{
-    FloorRecord, GateMetricRecord, GateRecord, GateWaiverRecord, Number, OverrideRecord, PlanFile, RunFile,
-};
+use crate::gate::{ChangedReference, FailOn, MetricPolicy, Policy, SequentialPolicy, TestKind};
+use crate::record::{GateMetricRecord, GateRecord, Number, PlanFile, RunFile};
 
 /// The policy as a run file and a plan hold it.
 pub fn record(policy: &Policy) -> GateRecord {
@@ -21,38 +17,13 @@ pub fn record(policy: &Policy) -> GateRecord {
             .iter()
             .map(|(name, metric)| GateMetricRecord {
                 name: name.clone(),
-                floor: FloorRecord {
-                    relative: Number(metric.floor.relative),
-                    absolute: Number(metric.floor.absolute),
-                },
+                floor: metric.floor,
                 tolerance: Number(metric.tolerance),
                 fatal: metric.fatal,
             })
             .collect(),
-        overrides: policy
-            .overrides
-            .iter()
-            .map(|rule| OverrideRecord {
-                benchmark: rule.benchmark.clone(),
-                metric: rule.metric.clone(),
-                floor_relative: rule.floor_relative.map(Number),
-                floor_absolute: rule.floor_absolute.map(Number),
-                tolerance: rule.tolerance.map(Number),
-                fatal: rule.fatal,
-                between_cv: rule.between_cv.map(Number),
-            })
-            .collect(),
-        waivers: policy
-            .waivers
-            .iter()
-            .map(|waiver| GateWaiverRecord {
-                benchmark: waiver.benchmark.clone(),
-                metric: waiver.metric.clone(),
-                owner: waiver.owner.clone(),
-                reason: waiver.reason.clone(),
-                expires: waiver.expires.clone(),
-            })
-            .collect(),
+        overrides: policy.overrides.clone(),
+        waivers: policy.waivers.clone(),
     }
 }
 
@@ -82,48 +53,24 @@ fn of_record(record: &GateRecord, sequential: SequentialPolicy) -> Result<Policy
         Some(word) => ChangedReference::parse(word)
             .ok_or_else(|| format!("unknown value of `changed-reference`: `{word}`"))?,
     };
-    let number = |value: &Option<Number>| value.map(|Number(value)| value);
     Ok(Policy {
         metrics: record
             .metrics
             .iter()
             .map(|metric| {
-                let floor = Floor { relative: metric.floor.relative.0, absolute: metric.floor.absolute.0 };
                 (
                     metric.name.clone(),
-                    MetricPolicy { floor, tolerance: metric.tolerance.0, fatal: metric.fatal },
+                    MetricPolicy { floor: metric.floor, tolerance: metric.tolerance.0, fatal: metric.fatal },
                 )
             })
             .collect(),
-        overrides: record
-            .overrides
-            .iter()
-            .map(|rule| Override {
-                benchmark: rule.benchmark.clone(),
-                metric: rule.metric.clone(),
-                floor_relative: number(&rule.floor_relative),
-                floor_absolute: number(&rule.floor_absolute),
-                tolerance: number(&rule.tolerance),
-                fatal: rule.fatal,
-                between_cv: number(&rule.between_cv),
-            })
-            .collect(),
-        waivers: record
-            .waivers
-            .iter()
-            .map(|waiver| Waiver {
-                benchmark: waiver.benchmark.clone(),
-                metric: waiver.metric.clone(),
-                owner: waiver.owner.clone(),
-                reason: waiver.reason.clone(),
-                expires: waiver.expires.clone(),
-            })
-            .collect(),
+        overrides: record.overrides.clone(),
+        waivers: record.waivers.clone(),
         alpha: record.alpha.0,
         sequential,
         fail_on: FailOn(record.fail_on.to_vec()),
         test,
-        between_cv: number(&record.between_cv),
+        between_cv: record.between_cv.map(f64::from),
         changed_reference,
     })
 }

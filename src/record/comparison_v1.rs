@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::{Context, Lint, Metric, SideName, Testbed, Toolchain, Verdict, Verification};
+use crate::model::{Context, Floor, Lint, Metric, SideName, Testbed, Toolchain, Verdict, Verification};
 
 use super::{ComparisonSchema, Number, RecordError, schema, write};
 
@@ -86,7 +86,7 @@ pub struct RowRecord {
     /// The values that reports show; head/base is the estimate's ratio.
     pub typical: Option<TypicalRecord>,
     /// The floor that applied: a change must exceed both parts.
-    pub floor: Option<FloorRecord>,
+    pub floor: Option<Floor>,
     /// The tolerance that applied, as a fraction of base.
     pub tolerance: Option<Number>,
     pub base_verification: Option<Verification>,
@@ -219,16 +219,6 @@ pub struct SideStatsRecord {
 pub struct TypicalRecord {
     pub base: Option<Number>,
     pub head: Option<Number>,
-}
-
-/// The smallest change worth a red.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FloorRecord {
-    /// As a fraction of base.
-    pub relative: Number,
-    /// In the metric's unit.
-    pub absolute: Number,
 }
 
 /// A waiver that matched the row.

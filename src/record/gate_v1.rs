@@ -4,9 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::Verdict;
-
-use super::{FloorRecord, Number};
+use crate::model::{Floor, Number, Override, Verdict, Waiver};
 
 /// Judges the run where no other policy is given, so that judging in a second step gives the verdict of doing it
 /// in one. A published verdict never comes from it: the base's own configuration judges there.
@@ -25,9 +23,9 @@ pub struct GateRecord {
     pub changed_reference: Option<String>,
     pub metrics: Vec<GateMetricRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub overrides: Vec<OverrideRecord>,
+    pub overrides: Vec<Override>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waivers: Vec<GateWaiverRecord>,
+    pub waivers: Vec<Waiver>,
 }
 
 /// How one metric is judged.
@@ -35,37 +33,8 @@ pub struct GateRecord {
 #[serde(deny_unknown_fields)]
 pub struct GateMetricRecord {
     pub name: String,
-    pub floor: FloorRecord,
+    pub floor: Floor,
     /// As a fraction of base.
     pub tolerance: Number,
     pub fatal: bool,
-}
-
-/// An exception by benchmark.
-#[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OverrideRecord {
-    /// Glob over benchmark names.
-    pub benchmark: String,
-    pub metric: Option<String>,
-    pub floor_relative: Option<Number>,
-    pub floor_absolute: Option<Number>,
-    pub tolerance: Option<Number>,
-    pub fatal: Option<bool>,
-    pub between_cv: Option<Number>,
-}
-
-/// A reviewed exception with an expiry.
-#[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GateWaiverRecord {
-    /// Glob over benchmark names.
-    pub benchmark: String,
-    pub metric: Option<String>,
-    pub owner: String,
-    pub reason: String,
-    /// Last day it holds, `YYYY-MM-DD`.
-    pub expires: String,
 }

@@ -54,12 +54,11 @@ pub use bundle_v1::{
     ReferenceProblem, is_plain_path,
 };
 pub use comparison_v1::{
-    ComparisonFile, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode, MovedCode,
-    PolicyRecord, ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, TypicalRecord,
-    WaiverRecord,
+    ComparisonFile, EstimateRecord, GeomeanRecord, IntervalRecord, MethodCode, MovedCode, PolicyRecord,
+    ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, TypicalRecord, WaiverRecord,
 };
 pub use error::RecordError;
-pub use gate_v1::{GateMetricRecord, GateRecord, GateWaiverRecord, OverrideRecord};
+pub use gate_v1::{GateMetricRecord, GateRecord};
 pub use plan_v1::{PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord};
 pub use run_v1::{
     BenchmarkRecord, BundleOrigin, CalibrationRecord, Design, MeasureRecord, MergedShardRecord,

@@ -3,8 +3,8 @@
 use crate::gate::{Comparison, Estimate, Interval, Method, Reason, Row, RunSummary, SideStats, Typical};
 use crate::model::SideName;
 use crate::record::{
-    ComparisonFile, ComparisonSchema, EstimateRecord, FloorRecord, GeomeanRecord, IntervalRecord, MethodCode,
-    MovedCode, Number, PolicyRecord, ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord,
+    ComparisonFile, ComparisonSchema, EstimateRecord, GeomeanRecord, IntervalRecord, MethodCode, MovedCode,
+    Number, PolicyRecord, ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord,
     TypicalRecord, WaiverRecord,
 };
 
@@ -79,10 +79,7 @@ fn row(row: &Row) -> RowRecord {
         base: row.base.as_ref().map(side_stats),
         head: row.head.as_ref().map(side_stats),
         typical: typical(row.typical),
-        floor: row.policy.as_ref().map(|policy| FloorRecord {
-            relative: Number(policy.floor.relative),
-            absolute: Number(policy.floor.absolute),
-        }),
+        floor: row.policy.as_ref().map(|policy| policy.floor),
         tolerance: row.policy.as_ref().map(|policy| Number(policy.tolerance)),
         base_verification: row.base_verification.clone(),
         head_verification: row.head_verification.clone(),

@@ -524,7 +524,7 @@ fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
     let mut run = paired(1.2);
     let metric = benchgate::record::GateMetricRecord {
         name: "latency".to_owned(),
-        floor: benchgate::record::FloorRecord { relative: Number(0.3), absolute: Number(0.0) },
+        floor: benchgate::model::Floor { relative: 0.3, absolute: 0.0 },
         tolerance: Number(0.4),
         fatal: true,
     };

@@ -87,7 +87,6 @@ impl Candidates {
                 let mut config = config::load_within(&file, &checkout.folder)
                     .map_err(|error| Unusable::Skipped(format!("failed to {error}")))?;
                 config.judge_by(&self.config);
-                config.measure.clone_from(&self.config.measure);
                 config.backends.clear();
                 let side = head(&config)?;
                 let commit = Some(candidate.id.clone());

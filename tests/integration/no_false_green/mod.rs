@@ -11,6 +11,7 @@ mod conversions;
 mod exchanged;
 mod files;
 mod head_choices;
+mod head_configuration;
 mod history;
 mod keys;
 mod left_out;

@@ -1,0 +1,195 @@
+//! The declaration of a table: one line for each key gives its field, default, reading, schema and documentation, and
+//! says who chooses it on a pull request.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::model::StoreUrl;
+
+use super::fields::{ChosenBy, KeyPresence};
+use super::view::ConfigView;
+
+/// A declared table.
+pub(super) trait DeclaredTable: Sized {
+    /// Reads every key that needs no more than its type.
+    fn read(view: ConfigView<'_, '_>) -> Self;
+
+    /// Takes from the base every key that the base chooses.
+    fn judge_by(&mut self, base: &Self);
+
+    /// The keys in which this table differs from the base's.
+    fn changes(&self, base: &Self) -> Vec<(ChosenBy, String)>;
+}
+
+/// A type that a key can have.
+pub(super) trait KeyValue: Sized {
+    /// Whether the key may be absent without a default of its own.
+    const OPTIONAL: bool = false;
+    /// The value of an absent key, as TOML.
+    const EMPTY: Option<&'static str> = None;
+
+    /// The value that the document gives; `None` where it gives none, or one that was reported.
+    fn read(view: ConfigView<'_, '_>) -> Option<Self>;
+
+    /// The value as TOML, for defaults.
+    fn written(&self) -> String {
+        String::new()
+    }
+}
+
+impl<T: KeyValue> KeyValue for Option<T> {
+    const OPTIONAL: bool = true;
+
+    fn read(view: ConfigView<'_, '_>) -> Option<Self> {
+        T::read(view).map(Some)
+    }
+}
+
+impl<T: KeyValue> KeyValue for Vec<T> {
+    const OPTIONAL: bool = true;
+    const EMPTY: Option<&'static str> = Some("[]");
+
+    fn read(view: ConfigView<'_, '_>) -> Option<Self> {
+        view.is_present().then(|| view.items().filter_map(T::read).collect())
+    }
+}
+
+impl KeyValue for BTreeMap<String, String> {
+    const OPTIONAL: bool = true;
+    const EMPTY: Option<&'static str> = Some("{}");
+
+    fn read(view: ConfigView<'_, '_>) -> Option<Self> {
+        Some(view.scalars())
+    }
+}
+
+/// Types with how each is read, and how its default is written.
+macro_rules! key_values {
+    ($($type:ty: $read:expr, $written:expr;)+) => {
+        $(impl $crate::config::table::KeyValue for $type {
+            fn read(view: $crate::config::view::ConfigView<'_, '_>) -> Option<Self> {
+                $read(view)
+            }
+
+            fn written(&self) -> String {
+                $written(self)
+            }
+        })+
+    };
+}
+pub(super) use key_values;
+
+key_values! {
+    u32: ConfigView::integer, Self::to_string;
+    u64: ConfigView::integer, Self::to_string;
+    usize: ConfigView::integer, Self::to_string;
+    bool: ConfigView::bool, Self::to_string;
+    String: |view: ConfigView<'_, '_>| view.text().map(str::to_owned), |text: &Self| format!("{text:?}");
+    PathBuf: |view: ConfigView<'_, '_>| view.text().map(Self::from), |path: &Self| format!("{path:?}");
+    Duration: ConfigView::duration, |duration: &Self| format!("\"{}m\"", duration.as_secs() / 60);
+    StoreUrl: ConfigView::word, |url: &Self| format!("\"{url}\"");
+}
+
+/// What a type says about the presence of its key.
+pub(super) const fn presence<T: KeyValue>() -> KeyPresence {
+    match T::EMPTY {
+        Some(text) => KeyPresence::Text(text),
+        None if T::OPTIONAL => KeyPresence::Optional,
+        None => KeyPresence::Required,
+    }
+}
+
+/// Defaults of timeouts.
+pub(super) const fn minutes(count: u64) -> Duration {
+    Duration::from_secs(60 * count)
+}
+
+/// Declares a table. A line is one of
+/// - `"key" => field: Type, KIND, "doc";`, with `= default` after the type where it has one: read as it stands;
+/// - `"key": presence => field: Type = initial, KIND, "doc";`: read by the file that declares it;
+/// - `"key": presence, KIND, "doc";`: a key that another struct holds.
+///
+/// On a pull request the base chooses, unless the line begins with `head`.
+macro_rules! table {
+    ($(#[$meta:meta])* pub struct $name:ident, $section:ident: $title:literal, $doc:expr; $($lines:tt)+) => {
+        table!(@line [$(#[$meta])* $name $section $title $doc] [] [] [] [] $($lines)+);
+    };
+    (@line $table:tt $keys:tt $fields:tt $read:tt $made:tt head $($lines:tt)+) => {
+        table!(@key Head $table $keys $fields $read $made $($lines)+);
+    };
+    (@line $table:tt $keys:tt $fields:tt $read:tt $made:tt $key:literal $($lines:tt)+) => {
+        table!(@key Base $table $keys $fields $read $made $key $($lines)+);
+    };
+    (@key $by:ident $table:tt [$($keys:tt)*] [$($fields:tt)*] [$($read:tt)*] $made:tt
+        $key:literal => $field:ident: $type:ty = $default:expr, $kind:expr, $doc:expr; $($lines:tt)*) => {
+        table!(@line $table
+            [$($keys)* {$key $by ($crate::config::fields::KeyPresence::Made(
+                || <$type as $crate::config::table::KeyValue>::written(&$default)
+            )) ($kind) ($doc)}]
+            [$($fields)* {$key $field ($type) $by}]
+            [$($read)* {$key $field ($type) (unwrap_or_else(|| $default))}]
+            $made $($lines)*);
+    };
+    (@key $by:ident $table:tt [$($keys:tt)*] [$($fields:tt)*] [$($read:tt)*] $made:tt
+        $key:literal => $field:ident: $type:ty, $kind:expr, $doc:expr; $($lines:tt)*) => {
+        table!(@line $table
+            [$($keys)* {$key $by ($crate::config::table::presence::<$type>()) ($kind) ($doc)}]
+            [$($fields)* {$key $field ($type) $by}]
+            [$($read)* {$key $field ($type) (unwrap_or_default())}]
+            $made $($lines)*);
+    };
+    (@key $by:ident $table:tt [$($keys:tt)*] [$($fields:tt)*] $read:tt [$($made:tt)*]
+        $key:literal: $presence:expr => $field:ident: $type:ty = $initial:expr, $kind:expr, $doc:expr; $($lines:tt)*) => {
+        table!(@line $table
+            [$($keys)* {$key $by ($presence) ($kind) ($doc)}]
+            [$($fields)* {$key $field ($type) $by}]
+            $read
+            [$($made)* {$field ($initial)}] $($lines)*);
+    };
+    (@key $by:ident $table:tt [$($keys:tt)*] $fields:tt $read:tt $made:tt
+        $key:literal: $presence:expr, $kind:expr, $doc:expr; $($lines:tt)*) => {
+        table!(@line $table [$($keys)* {$key $by ($presence) ($kind) ($doc)}] $fields $read $made $($lines)*);
+    };
+    (@line [$(#[$meta:meta])* $name:ident $section:ident $title:literal $doc:expr]
+        [$({$key:literal $key_by:ident ($presence:expr) ($kind:expr) ($text:expr)})*]
+        [$({$field_key:literal $field:ident ($type:ty) $by:ident})*]
+        [$({$read_key:literal $read:ident ($read_type:ty) ($($absent:tt)+)})*]
+        [$({$made:ident ($initial:expr)})*]) => {
+        $(#[$meta])*
+        pub struct $name {
+            $(pub $field: $type,)*
+        }
+
+        pub(super) static $section: $crate::config::fields::Section = $crate::config::fields::Section {
+            title: $title,
+            doc: $doc,
+            fields: &[$($crate::config::fields::Field {
+                key: $key,
+                kind: $kind,
+                by: $crate::config::fields::ChosenBy::$key_by,
+                presence: $presence,
+                doc: $text,
+            }),*],
+        };
+
+        impl $crate::config::table::DeclaredTable for $name {
+            fn read(view: $crate::config::view::ConfigView<'_, '_>) -> Self {
+                Self {
+                    $($read: <$read_type as $crate::config::table::KeyValue>::read(view.get($read_key)).$($absent)+,)*
+                    $($made: $initial,)*
+                }
+            }
+
+            fn judge_by(&mut self, base: &Self) {
+                $($crate::config::fields::ChosenBy::$by.take(&mut self.$field, &base.$field);)*
+            }
+
+            fn changes(&self, base: &Self) -> Vec<($crate::config::fields::ChosenBy, String)> {
+                let all = [$($crate::config::fields::ChosenBy::$by.change($field_key, &base.$field, &self.$field)),*];
+                all.into_iter().flatten().collect()
+            }
+        }
+    };
+}
+pub(super) use table;
