@@ -8,6 +8,7 @@
 mod bounded;
 mod digest;
 mod draft;
+mod exposure;
 mod lfs;
 mod lock;
 mod owner;
@@ -17,6 +18,7 @@ mod stamp;
 pub use bounded::{open_bounded, read_bounded};
 pub use digest::{sha256_of, sha256_unless};
 pub use draft::{FileDraft, replace, sweep_drafts, write};
+pub use exposure::exposure;
 pub use lfs::{LONGEST_LFS_POINTER, has_lfs_pointer, is_lfs_pointer};
 pub use lock::{LockAttempt, LockFile};
 pub use owner::Owner;

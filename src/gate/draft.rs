@@ -284,6 +284,17 @@ fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
     })
 }
 
+/// Why more than one block of programs that look identical does not show them to be equally fast: the sides differ by
+/// more than a green may hide. Then their times decide as those of any other row.
+fn disagreement(base: &Readings, head: &Readings, tolerance: f64) -> Option<String> {
+    const OF_ONE_BLOCK: usize = 2;
+    let checked = [base, head].iter().all(|side| side.has_ratio() && side.clean.len() > OF_ONE_BLOCK);
+    let apart = (head.stats.location / base.stats.location).ln().abs();
+    (checked && apart > tolerance.ln_1p()).then(|| {
+        format!("both sides ran programs that look identical, and their times are {:.2} × apart", apart.exp())
+    })
+}
+
 /// One metric that both sides have. `identical`: everything executed is the same; `gpu`: it ran on one.
 fn metric_draft(
     mut row: Row,
@@ -332,7 +343,12 @@ fn metric_draft(
     // Equal modules say nothing about how long it took to make them.
     let identical = identical && metric.name != Metric::COMPILE_TIME.name;
     if identical && other_work.is_none() {
-        match contradiction(&base_readings, &head_readings) {
+        let tolerance = row.policy.as_ref().map_or(0.0, |rule| rule.tolerance);
+        let contradiction = contradiction(&base_readings, &head_readings);
+        let doubt = contradiction.or_else(|| {
+            session.measured_here.then(|| disagreement(&base_readings, &head_readings, tolerance)).flatten()
+        });
+        match doubt {
             None => {
                 // What differs between two runs of one program is noise, and isn't an effect.
                 row.estimate = Some(Estimate::unjudged(Method::Identical, 1.0));

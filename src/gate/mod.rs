@@ -54,7 +54,9 @@ pub use policy::{
     TestKind, Waiver,
 };
 pub use rules::decides;
-pub use sequential::{IDENTICAL_BLOCKS, OpenRows, open_in, open_in_shard, open_rows};
+pub use sequential::{
+    CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, open_in, open_in_shard, open_rows,
+};
 pub use series::{described, location};
 pub use tolerances::NumericsPolicy;
 pub use typical::Latency;

@@ -9,6 +9,10 @@ use super::{CompareOptions, Comparison, Method, Policy, Reason, compare};
 /// of the machine's noise.
 pub const IDENTICAL_BLOCKS: u32 = 1;
 
+/// The same where the sides differ in their sources or tools: what was not observed may differ too, so their times
+/// are looked at.
+pub const CHECKED_IDENTICAL_BLOCKS: u32 = 4;
+
 /// The answer after a look.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenRows {

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use crate::device::{self, Choice, Gpus};
 use crate::files;
-use crate::gate::IDENTICAL_BLOCKS;
+use crate::gate::{CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS};
 use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed, counted};
 use crate::process::{self, Cancel};
 use crate::record::{RunFile, ShardRecord};
@@ -281,7 +281,7 @@ impl<'a> PreparedRun<'a> {
             calibration: calibration.as_ref(),
         };
         let candidates = candidates(&sides, &self.names);
-        let identical_blocks = options.identical_blocks.unwrap_or(IDENTICAL_BLOCKS);
+        let identical_blocks = options.identical_blocks.unwrap_or_else(|| identical_blocks(&sides));
         let sessions = options.work.join("sessions");
         let plan = plan_digest(&frame, identical_blocks, shard)?;
         let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel).await?;
@@ -426,6 +426,13 @@ impl<'a> PreparedRun<'a> {
             choices,
         }
     }
+}
+
+/// Blocks of rows whose sides execute the same bytes.
+fn identical_blocks(sides: &[PreparedSide<'_>]) -> u32 {
+    let places = |side: &PreparedSide<'_>| (side.input.side.sources.clone(), side.tools.root.clone());
+    let alike = sides.windows(2).all(|pair| places(&pair[0]) == places(&pair[1]));
+    if alike { IDENTICAL_BLOCKS } else { CHECKED_IDENTICAL_BLOCKS }
 }
 
 fn processors() -> usize {

@@ -28,6 +28,8 @@ pub enum ToolchainError {
     MissingTool { tool: String, root: PathBuf },
     #[error("trust {}: expected sha256 {expected}, found {found}", path.display())]
     Tampered { path: PathBuf, expected: String, found: String },
+    #[error("trust {}: {why}", path.display())]
+    Exposed { path: PathBuf, why: String },
     #[error("use {what}: it is not installed")]
     NotInstalled { what: String },
     #[error("install into {}: no space is left on the disk", path.display())]
@@ -87,6 +89,10 @@ impl ToolchainError {
             Self::Tampered { .. } => {
                 "the installation was changed: remove its folder (`benchgate tools list` names it), and `benchgate tools \
                  install` makes it anew"
+            }
+            Self::Exposed { .. } => {
+                "other users of this machine can change the installed tools: take the rights away (`chown`, `chmod go-w`), or \
+                 name a cache of your own (--cache-dir, BENCHGATE_CACHE)"
             }
             Self::NotInstalled { .. } => "run `benchgate tools install`",
             Self::DiskFull { .. } => {

@@ -156,6 +156,7 @@ async fn check(pin: &Pin, wanted: &Wanted, place: &ToolPlace) -> Result<Installe
         let manifest = ToolManifest::read(&root)?
             .ok_or_else(|| ToolchainError::MissingTool { tool: "a manifest".into(), root: root.clone() })?;
         manifest.check(&root, Look::Closely, Scope::Binaries)?;
+        manifest.check_records(&root)?;
         Ok::<_, ToolchainError>(manifest)
     };
     let manifest = blocking(&place.root, look).await?;

@@ -1,8 +1,8 @@
 //! What was installed, file by file, so that a change is noticed before the files are used again.
 //!
 //! The manifest is next to the files, so it protects against decay, half-finished repairs and a tool
-//! that overwrites another, not against someone who may write to the cache and wishes to deceive: such a
-//! person owns the cache, and that is why untrusted runs have a cache of their own.
+//! that overwrites another, not against someone who may write to the cache and wishes to deceive. So a tree that other
+//! users can change is refused, and untrusted runs have a cache of their own.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::ToolchainError;
 use super::hash::{sha256_of, sha256_of_all};
-use crate::files::Stamp;
+use super::{ToolchainError, wheel_record};
+use crate::files::{self, Stamp};
 
 const FILE: &str = "benchgate-manifest.json";
 const FORMAT: u32 = 1;
@@ -56,10 +56,16 @@ pub(super) enum Scope {
 }
 
 impl ToolManifest {
-    /// Hashes the files below `root`.
+    /// Hashes the files below `root`, which only the owner can write to from now on.
     pub(super) fn take(root: &Path, what: String, scope: Scope) -> Result<Self, ToolchainError> {
         let mut met = Vec::new();
         walk(root, &mut met)?;
+        for folder in folders(root, &met) {
+            close_to_others(&folder)?;
+        }
+        for (path, _) in met.iter().filter(|(_, metadata)| metadata.is_file()) {
+            close_to_others(path)?;
+        }
         let counts = |path: &Path, metadata: &Metadata| {
             metadata.is_file() && (scope == Scope::Everything || is_binary(path, metadata))
         };
@@ -130,6 +136,13 @@ impl ToolManifest {
         let known: BTreeSet<&Path> = self.files.iter().map(|entry| entry.path.as_path()).collect();
         let mut found = Vec::new();
         walk(root, &mut found)?;
+        for (path, metadata) in &found {
+            refuse_exposed(path, metadata)?;
+        }
+        for folder in folders(root, &found) {
+            let metadata = fs::metadata(&folder).map_err(ToolchainError::io("look at", &folder))?;
+            refuse_exposed(&folder, &metadata)?;
+        }
         for (path, metadata) in found {
             let is_code = match scope {
                 Scope::Binaries => is_binary(&path, &metadata),
@@ -145,9 +158,62 @@ impl ToolManifest {
         Ok(())
     }
 
+    /// Compares the programs and libraries that were installed with the records of their wheels, because the manifest is
+    /// the cache's own word. The starters in `bin` and the notes about a package are pip's.
+    pub(super) fn check_records(&self, root: &Path) -> Result<(), ToolchainError> {
+        let mut found = Vec::new();
+        walk(root, &mut found)?;
+        let listed = wheel_record::read(found.iter().map(|(path, _)| path))?;
+        let is_pips = |path: &Path| {
+            let folder = path.parent();
+            folder.is_some_and(|it| {
+                it.ends_with("bin") || it.extension().is_some_and(|kind| kind == "dist-info")
+            })
+        };
+        for entry in self.files.iter().filter(|entry| !is_pips(&entry.path)) {
+            let path = root.join(&entry.path);
+            let installed = wheel_record::as_recorded(&entry.sha256);
+            let recorded = listed.get(&path).map_or("none", String::as_str);
+            if recorded != installed {
+                let (expected, found) = (format!("{recorded} of the wheel's record"), installed);
+                return Err(ToolchainError::Tampered { path, expected, found });
+            }
+        }
+        Ok(())
+    }
+
     /// Bytes of all files that count.
     pub(super) fn size(&self) -> u64 {
         self.files.iter().map(|entry| entry.stamp.size).sum()
+    }
+}
+
+/// The folders that hold what [`walk`] found.
+fn folders(root: &Path, found: &[(PathBuf, Metadata)]) -> BTreeSet<PathBuf> {
+    let inside = |path: &'_ Path| -> Vec<PathBuf> {
+        path.ancestors().skip(1).take_while(|folder| *folder != root).map(Path::to_owned).collect()
+    };
+    found.iter().flat_map(|(path, _)| inside(path)).chain([root.to_owned()]).collect()
+}
+
+/// Takes the right to write away from all but the owner, whatever the umask left.
+fn close_to_others(path: &Path) -> Result<(), ToolchainError> {
+    let change = || {
+        let mode = fs::metadata(path)?.permissions().mode();
+        if mode & 0o022 == 0 {
+            Ok(())
+        } else {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode & !0o022))
+        }
+    };
+    change().map_err(ToolchainError::io("change the mode of", path))
+}
+
+/// Refuses what other users of the machine can change.
+fn refuse_exposed(path: &Path, metadata: &Metadata) -> Result<(), ToolchainError> {
+    match files::exposure(metadata) {
+        Some(why) => Err(ToolchainError::Exposed { path: path.to_owned(), why }),
+        None => Ok(()),
     }
 }
 

@@ -24,6 +24,7 @@ mod pin;
 mod pip;
 mod python_env;
 mod wheel;
+mod wheel_record;
 
 pub use error::ToolchainError;
 pub use install::InstalledTree;

@@ -65,9 +65,11 @@ impl Suite {
         let mut all = vec![
             (format!("{info}/METADATA"), metadata),
             (format!("{info}/WHEEL"), "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: x\n".to_owned()),
-            (format!("{info}/RECORD"), String::new()),
         ];
         all.extend(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
+        let lines =
+            all.iter().map(|(name, text)| format!("{name},sha256={},{}\n", recorded(text), text.len()));
+        all.push((format!("{info}/RECORD"), lines.chain([format!("{info}/RECORD,,\n")]).collect()));
         std::fs::create_dir_all(self.wheels()).unwrap();
         std::fs::write(self.wheel_path(project), zip(&all)).unwrap();
     }
@@ -197,8 +199,36 @@ fn what_is_pinned_is_installed_verified_and_listed() {
     for what in ["verify", "install"] {
         suite.refuse(what, &["iree-run-module: expected sha256", "remove its folder"]);
     }
+    // The line about it in the cache's own list proves nothing.
+    let manifest = suite.installed().join("benchgate-manifest.json");
+    let mut listed: serde_json::Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
+    for entry in listed["files"].as_array_mut().unwrap() {
+        if suite.installed().join(entry["path"].as_str().unwrap()) == tool {
+            entry["sha256"] = sha256(&tool).into();
+        }
+    }
+    std::fs::write(&manifest, listed.to_string()).unwrap();
+    suite.refuse("verify", &["iree-run-module: expected sha256", "of the wheel's record"]);
     std::fs::remove_dir_all(suite.installed()).unwrap();
     suite.succeed("install");
+}
+
+#[test]
+fn installed_tools_that_other_users_can_change_are_refused() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    suite.succeed("pin");
+    suite.succeed("install");
+    let set_mode = |path: &Path, mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(path, mode).unwrap();
+    };
+    let folder = suite.installed().join("runtime/iree/_runtime_libs");
+    for path in [folder.join("iree-run-module"), folder, suite.installed()] {
+        set_mode(&path, 0o757);
+        suite.refuse("verify", &["every user can write to it"]);
+        set_mode(&path, 0o755);
+        suite.succeed("verify");
+    }
 }
 
 #[test]
@@ -317,6 +347,19 @@ fn serve(folder: PathBuf) -> String {
         }
     });
     address
+}
+
+/// The digest of a text as a wheel's record has it: base64 for URLs, without padding.
+fn recorded(text: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let letters: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(['-', '_']).collect();
+    let digest = Sha256::digest(text);
+    let bits: String = digest.iter().map(|byte| format!("{byte:08b}")).collect();
+    let letter = |at: usize| {
+        let six = bits.get(at..(at + 6).min(bits.len())).unwrap();
+        letters[usize::from_str_radix(&format!("{six:0<6}"), 2).unwrap()]
+    };
+    (0..bits.len()).step_by(6).map(letter).collect()
 }
 
 fn sha256(path: &Path) -> String {

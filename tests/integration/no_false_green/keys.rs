@@ -70,3 +70,12 @@ fn a_library_in_a_folder_that_the_environment_names_is_in_what_is_executed() {
     let files = [("base/lib/libruntime.so", ""), ("head/lib/libruntime.so", "")];
     is_noticed(&sides, &files, ("head/lib/libruntime.so", "// fake slower-by=45\n"));
 }
+
+#[test]
+fn what_only_timed_processes_read_shows_in_their_times() {
+    let sides = same_sources("", "");
+    for side in ["base", "head"] {
+        sides.model(side, "a", &[BASE, &["day-file=DAY"]].concat());
+    }
+    is_noticed(&sides, &[("base/DAY", "1"), ("head/DAY", "1")], ("head/DAY", "1.45"));
+}
