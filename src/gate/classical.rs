@@ -32,6 +32,7 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question>
     };
     if let Some(estimate) = &mut row.estimate {
         estimate.method = method;
+        estimate.ratio = (effect.center * open.worse).exp();
     }
     let smallest = smallest_p(open);
     if policy.test == TestKind::MannWhitney && smallest > policy.alpha {

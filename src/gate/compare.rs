@@ -7,13 +7,15 @@ use crate::stats::Effect;
 
 use super::decide::{Question, decide, log_tolerance};
 use super::draft::{ComparedSession, Draft, Open, drafts};
-use super::estimate::{HistoryRow, PairedRow, histories, paired, steadied};
+use super::estimate::{HistoryRow, PairedRow, histories, paired};
 use super::evidence::Evidence;
 use super::history::StoredSessions;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
-use super::{classical, common_row, context, diagnosis, explain, history, overall, repeated, threads};
+use super::{
+    classical, common_row, context, diagnosis, explain, history, overall, repeated, separate, threads,
+};
 
 /// Settings of a comparison in addition to the runs and the policy.
 #[derive(Debug, Clone, Default)]
@@ -179,7 +181,7 @@ fn judge(drafts: &mut [Draft], policy: &Policy, suite_rows: u32, storing: bool) 
     }
     for indices in by_metric.values() {
         ask_paired(drafts, indices, &mut questions, policy);
-        ask_unpaired(drafts, indices, &mut questions);
+        separate::ask(drafts, indices, &mut questions);
         ask_history(drafts, indices, &mut questions, storing);
     }
     decide_all(drafts, &questions, policy, suite_rows)
@@ -192,31 +194,6 @@ fn picked<'a, T>(
     of: impl Fn(&'a Open) -> Option<T>,
 ) -> (Vec<usize>, Vec<T>) {
     indices.iter().filter_map(|&i| Some((i, of(drafts[i].open.as_deref()?)?))).unzip()
-}
-
-/// The questions of rows with independent processes, of one metric.
-fn ask_unpaired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
-    for wanted in [true, false] {
-        let (rows, effects) = picked(drafts, indices, |open| match &open.evidence {
-            Evidence::Known { effect, assumed, .. } if *assumed == wanted => Some(*effect),
-            _ => None,
-        });
-        let effects = if wanted { steadied(&effects) } else { effects };
-        for (index, effect) in rows.into_iter().zip(effects) {
-            let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
-            let Evidence::Known { method, declared, head_processes, .. } = &open.evidence else { continue };
-            if let Some(estimate) = &mut row.estimate {
-                estimate.method = method.clone();
-            }
-            let question = Question::unpaired(effect, &open.rule, open.floor);
-            // A compiler that is slow now and then harms no user of its modules.
-            let of_compiler =
-                row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
-            // A declared spread says that no process is slow now and then, so few of them need not show it.
-            let is_shown = *declared || (of_compiler && *head_processes > 1);
-            questions[index] = Some(if is_shown { question } else { question.shown_by(*head_processes) });
-        }
-    }
 }
 
 /// The questions of rows with stored sessions, of one metric.
@@ -302,6 +279,7 @@ fn decide_all(
             Some(lint) => (Verdict::Inconclusive, Reason::Unusable(lint.clone())),
             None => (decision.verdict, decision.reason),
         };
+        separate::withhold(row);
     }
     effects
 }

@@ -100,10 +100,11 @@ fn is_timed(series: &MetricSeries) -> bool {
 }
 
 fn records(series: &MetricSeries) -> Vec<Record> {
-    let of_summary = |Summary { n: _, mean, median, stddev, q1, q3, min, max }: &Summary| {
-        let stated = [mean, median, stddev, q1, q3, min, max].into_iter().flatten();
-        Record { bits: stated.map(|value| value.to_bits()).collect(), block: None }
-    };
+    let of_summary =
+        |Summary { mean, median, stddev, q1, q3, min, max, interval: _, n: _, session: _ }: &Summary| {
+            let stated = [mean, median, stddev, q1, q3, min, max].into_iter().flatten();
+            Record { bits: stated.map(|value| value.to_bits()).collect(), block: None }
+        };
     let of_process = |process: &Process| Record {
         bits: process.samples.iter().map(|sample| sample.to_bits()).collect(),
         block: process.slot.map(|slot| slot.block),

@@ -49,7 +49,8 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
         lints.push(Lint::new(LintCode::AggregatesOnly, format!("{side}: only summaries were kept")));
     }
     if let Some(cv) = readings.within_cv.filter(|cv| *cv > HIGH_CV) {
-        let detail = format!("{side}: repetitions vary by {:.0} %", cv * 100.0);
+        // A few values far away make it as large as one likes.
+        let detail = format!("{side}: repetitions vary by {:.0} %", (cv * 100.0).min(1000.0));
         lints.push(Lint::new(LintCode::HighCv, detail));
     }
     // Repetitions of a single process show its own modes; several processes show theirs.
@@ -109,7 +110,7 @@ pub fn of_session<'a>(rows: impl Iterator<Item = &'a Evidence>) -> Option<Lint> 
                 let effects: Vec<f64> = blocks.iter().filter_map(order_effect).collect();
                 fit(&effects, ScalePrior::NONE).map(|fit| fit.center)
             }
-            Evidence::Known { .. } | Evidence::History { .. } => None,
+            Evidence::Unpaired { .. } | Evidence::History { .. } => None,
         })
         .collect();
     let effect = fit(&describe::sorted(&effects), ScalePrior::NONE)?.effect();

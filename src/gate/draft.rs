@@ -8,7 +8,7 @@ use crate::model::{
 };
 
 use super::decide::{decide_exact, log_floor};
-use super::evidence::{Evidence, gather, prior_spread};
+use super::evidence::{self, Evidence, gather, prior_spread};
 use super::history;
 use super::matching::Matched;
 use super::rules::Rules;
@@ -111,6 +111,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     }
     let identical = status::identical(base, head);
     let gpu = context::on_gpu(head) || context::on_gpu(base);
+    let waiting = evidence::waiting(base).max(evidence::waiting(head));
     let unverified = unverified(head);
     let unusable = unusable(base).or_else(|| unusable(head));
     let accuracy = accuracy::lints(base, head);
@@ -144,7 +145,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
                 row.fatal = fatal && row.verdict == Verdict::Error;
                 Draft::settled(row)
             }
-            Some(partner) => metric_draft(row, partner, series, (identical, gpu), session, rules),
+            Some(partner) => metric_draft(row, partner, series, (identical, gpu, waiting), session, rules),
         });
     }
     let of_base = base.metrics.iter().filter(|series| !is_untimed(series));
@@ -212,7 +213,7 @@ fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules
             let mut row = blank(&head.name, pair, Verdict::Inconclusive, Reason::Open, rule.fatal);
             row.metric = Some(series.metric.clone());
             row.policy = Some(rule);
-            metric_draft(row, partner, series, (status::identical(base, head), gpu), session, rules)
+            metric_draft(row, partner, series, (status::identical(base, head), gpu, 0.0), session, rules)
         })
         .chain(untimed)
         .collect()
@@ -295,12 +296,13 @@ fn disagreement(base: &Readings, head: &Readings, tolerance: f64) -> Option<Stri
     })
 }
 
-/// One metric that both sides have. `identical`: everything executed is the same; `gpu`: it ran on one.
+/// One metric that both sides have. `identical`: everything executed is the same; `gpu`: it ran on one; `waiting`: how much
+/// the time on the wall says of other programs.
 fn metric_draft(
     mut row: Row,
     base_series: &MetricSeries,
     head_series: &MetricSeries,
-    (identical, gpu): (bool, bool),
+    (identical, gpu, waiting): (bool, bool, f64),
     session: &ComparedSession<'_>,
     rules: &Rules<'_>,
 ) -> Draft {
@@ -386,7 +388,8 @@ fn metric_draft(
     let evidence = match &session.history {
         Some(sessions) => history::gather(sessions, &row.benchmark, metric, calibrated, declared, gpu),
         None => {
-            gather(&base_readings, &head_readings, session.together, prior_spread(calibrated, declared, gpu))
+            let prior = prior_spread(calibrated, declared);
+            gather(&base_readings, &head_readings, session.together, prior, waiting)
         }
     };
     let other_anchor = session.history.as_ref().and_then(|it| it.other_anchor(&row.benchmark, metric));
@@ -404,6 +407,14 @@ fn metric_draft(
         }
         Ok(mut evidence) => {
             row.lints.extend(evidence.take_lints());
+            if let Evidence::Unpaired { .. } = &evidence {
+                // The medians that are compared, which is what the tools print.
+                for (stats, readings) in [(&mut row.base, &base_readings), (&mut row.head, &head_readings)] {
+                    if let Some((stats, location)) = stats.as_mut().zip(evidence::location(readings, worse)) {
+                        stats.location = location;
+                    }
+                }
+            }
             row.lints = context::deduplicate(row.lints);
             row.estimate = Some(Estimate::unjudged(Method::Paired, ratio));
             let rule = rules.metric(&row.benchmark, metric);

@@ -187,27 +187,6 @@ fn slow_counts(row: &PairedRow<'_>, shift: Option<&Shift>) -> Counts {
     count(&blocks, shift.estimate(), row.tolerance.max(SLOW_SCALES * scale))
 }
 
-/// Effects of rows with one process a side and a default spread: how much the rows of one comparison
-/// differ among themselves says how much processes differ on this machine, and corrects a default
-/// that is too small or too large. A change of many rows by different amounts widens the spread, and
-/// then two files can't tell; a change of all rows by the same amount doesn't.
-pub fn steadied(effects: &[Effect]) -> Vec<Effect> {
-    let mut centers: Vec<f64> = effects.iter().map(|effect| effect.center).collect();
-    centers.sort_by(f64::total_cmp);
-    let Some(fit) = fit(&centers, ScalePrior::NONE).filter(|_| centers.len() >= LEAST_NEIGHBOURS) else {
-        return effects.to_vec();
-    };
-    let rows = centers.len() as f64;
-    let steady = |effect: &Effect| {
-        let variance = ASSUMED_DF * effect.se * effect.se + rows * fit.scale * fit.scale;
-        Effect { se: (variance / (ASSUMED_DF + rows)).sqrt(), ..*effect }
-    };
-    effects.iter().map(steady).collect()
-}
-
-/// Rows from which their differences say something about the machine.
-const LEAST_NEIGHBOURS: usize = 5;
-
 /// One row of a comparison with stored sessions.
 pub struct HistoryRow<'a> {
     pub stored: &'a [f64],

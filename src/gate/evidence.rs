@@ -1,32 +1,32 @@
 //! What two series of one metric are evidence of: paired blocks where they pair up, else independent
-//! processes.
+//! sessions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::model::{BlockSlot, Lint, LintCode, Spread};
-use crate::stats::robust::NU;
+use crate::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread};
+use crate::stats::classical::{UMethod, mann_whitney};
 use crate::stats::scores::{BlockCosts, ProcessCosts};
-use crate::stats::unpaired::Processes;
-use crate::stats::{Effect, unpaired};
+use crate::stats::unpaired::{Side, UnpairedRow};
+use crate::stats::{describe, unpaired};
 
 use super::Method;
-use super::series::Readings;
+use super::series::{self, Readings};
 
 /// Evidence about one row, as costs: larger is worse, whatever the metric's direction.
 #[derive(Debug, Clone)]
 pub enum Evidence {
     /// Blocks of pairs; their effect is estimated together with the neighbouring rows'.
     Paired(Arc<[BlockCosts]>),
-    /// Independent processes. `assumed` where the spread between them is a default, so that
-    /// neighbouring rows may refute it; `declared` where the policy says what it is.
-    Known {
-        effect: Effect,
+    /// Independent sessions, or processes whose spread is known; their effect is estimated together with the neighboring
+    /// rows'.
+    Unpaired {
+        row: UnpairedRow,
         method: Method,
-        assumed: bool,
-        declared: bool,
-        head_processes: usize,
-        lints: Vec<Lint>,
+        source: SpreadSource,
+        counts: [UnitCounts; 2],
+        /// p of "these two runs do not differ", by Mann and Whitney's test on the repetitions; where they were kept.
+        p_runs: Option<f64>,
     },
     /// Head's session against stored ones; sessions of neighbouring rows steady the spread.
     /// `slow`: sessions after the stored ones that are excluded because they were slow.
@@ -37,8 +37,26 @@ impl Evidence {
     /// What it is based on in addition to what was measured, for the row.
     pub fn take_lints(&mut self) -> Vec<Lint> {
         match self {
-            Self::Paired(_) => Vec::new(),
-            Self::Known { lints, .. } | Self::History { lints, .. } => std::mem::take(lints),
+            Self::Paired(_) | Self::Unpaired { .. } => Vec::new(),
+            Self::History { lints, .. } => std::mem::take(lints),
+        }
+    }
+}
+
+/// What one side of a row has of each level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnitCounts {
+    pub sessions: usize,
+    pub processes: usize,
+    pub repetitions: u64,
+}
+
+impl UnitCounts {
+    fn of(readings: &Readings) -> Self {
+        Self {
+            sessions: readings.sessions.len(),
+            processes: readings.clean.len(),
+            repetitions: readings.stats.samples,
         }
     }
 }
@@ -68,27 +86,20 @@ impl SpreadSource {
     }
 }
 
-/// Printed default where nothing measured or declared the spread between processes of a GPU target.
-/// A GPU's processes differ by clock and placement; 2 % is the upper end of what pinned ones show.
-pub const DEFAULT_GPU_BETWEEN_CV: f64 = 0.02;
-/// The same for processors: 5 % is the middle of what unpinned, otherwise idle machines show.
-pub const DEFAULT_CPU_BETWEEN_CV: f64 = 0.05;
-
 /// A spread that was measured or declared by people who may have meant nothing by zero.
 pub fn usable(value: &f64) -> bool {
     value.is_finite() && *value > 0.0
 }
 
-/// Declaration first, then calibration, then the default for the kind of device.
-pub fn prior_spread(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> PriorSpread {
+/// Declaration first, then calibration, then the model's own default.
+pub fn prior_spread(calibrated: Option<&Spread>, declared: Option<f64>) -> PriorSpread {
     if let Some(between) = declared.filter(usable) {
         return PriorSpread { between, source: SpreadSource::Declared };
     }
     if let Some(between) = calibrated.and_then(|spread| spread.between_processes).filter(usable) {
         return PriorSpread { between, source: SpreadSource::Calibrated };
     }
-    let between = if gpu { DEFAULT_GPU_BETWEEN_CV } else { DEFAULT_CPU_BETWEEN_CV };
-    PriorSpread { between, source: SpreadSource::Default }
+    PriorSpread { between: 0.0, source: SpreadSource::Default }
 }
 
 /// Blocks that hold at least one process of each side, in order. `None` where a process has no slot.
@@ -115,6 +126,7 @@ pub fn gather(
     head: &Readings,
     same_session: bool,
     prior: PriorSpread,
+    waiting: f64,
 ) -> Result<Evidence, String> {
     if same_session && let Some(blocks) = blocks(base, head) {
         return match blocks.len() {
@@ -122,45 +134,62 @@ pub fn gather(
             _ => Ok(Evidence::Paired(blocks.into())),
         };
     }
-    let mut lints = Vec::new();
-    // A file with samples and one with summaries only meet at the median.
-    let summaries = base.summaries_only || head.summaries_only;
-    let prior = PriorSpread { between: floor_of_spread(base, head, prior), ..prior };
-    let single = base.clean.len() == 1 || head.clean.len() == 1;
-    if prior.source != SpreadSource::Calibrated {
-        let mut detail =
-            format!("{} spread between processes of {:.1} %", prior.source.as_str(), prior.between * 100.0);
-        if !single {
-            let (base, head) = (base.clean.len(), head.clean.len());
-            detail.push_str(&format!(", weighed against {base} and {head} measured processes"));
-        }
-        lints.push(Lint::new(LintCode::AssumedSpread, detail));
+    let sides = [base, head].map(|readings| side(readings, prior.source, waiting));
+    if sides.iter().any(|side| side.locations.is_empty()) {
+        return Err("a side has no process".to_owned());
     }
-    let side = |readings: &Readings| {
-        let within = readings.within_cv.unwrap_or(0.0);
-        Processes {
-            log_locations: if summaries { readings.middle.clone() } else { readings.clean.clone() },
-            within: within * within / readings.repetitions.max(1.0),
-            between_sd: prior.between,
-        }
-    };
-    let mut effect = unpaired::effect(&side(base), &side(head)).ok_or("a side has no process")?;
-    let method = if summaries { Method::Summaries } else { Method::Unpaired };
-    let assumed = single && prior.source == SpreadSource::Default;
-    if assumed {
-        // One process may be in any tail, and the tails were not measured here.
-        effect.df = effect.df.min(NU);
-    }
-    let declared = prior.source == SpreadSource::Declared;
-    Ok(Evidence::Known { effect, method, assumed, declared, head_processes: head.clean.len(), lints })
+    let [base_side, head_side] = sides;
+    let known = (prior.source != SpreadSource::Default).then_some(prior.between);
+    Ok(Evidence::Unpaired {
+        row: UnpairedRow { base: base_side, head: head_side, known },
+        // A file with samples and one with summaries only meet at the median.
+        method: if base.summaries_only || head.summaries_only { Method::Summaries } else { Method::Unpaired },
+        source: prior.source,
+        counts: [base, head].map(UnitCounts::of),
+        p_runs: mann_whitney(&head.samples, &base.samples, UMethod::Auto).map(|test| test.two_sided),
+    })
 }
 
-/// A default is a guess, and repetitions can refute it: processes differ at least as much as the
-/// repetitions inside one do.
-fn floor_of_spread(base: &Readings, head: &Readings, prior: PriorSpread) -> f64 {
-    let within = [base.within_cv, head.within_cv].into_iter().flatten().fold(0.0, f64::max);
-    match prior.source {
-        SpreadSource::Default => prior.between.max(within),
-        SpreadSource::Calibrated | SpreadSource::Declared => prior.between,
+/// One side as the model reads it. Where the spread between processes is known, each process is a unit.
+fn side(readings: &Readings, source: SpreadSource, waiting: f64) -> Side {
+    let sessions = &readings.sessions;
+    let disturbances: Vec<f64> = sessions.iter().filter_map(|session| session.disturbance).collect();
+    let disturbance = describe::median(&disturbances);
+    let processes = sessions.iter().map(|session| session.processes).min().unwrap_or(0);
+    let repetitions = readings.stats.samples as f64 / readings.stats.processes.max(1) as f64;
+    Side {
+        within: unpaired::within(disturbance, repetitions),
+        disturbance: disturbance.map(|disturbance| disturbance.max(waiting)),
+        locations: match source {
+            SpreadSource::Default => sessions.iter().map(|session| session.location).collect(),
+            SpreadSource::Calibrated | SpreadSource::Declared => readings.middle.clone(),
+        },
+        processes,
     }
+}
+
+/// Share of the time on the wall that a program may spend without its processor before other programs are suspected:
+/// reading a file, starting a process.
+const OWN_WAITING: f64 = 0.02;
+/// How much of the logarithm of that share counts as disturbance. A program may wait for itself, so not all of it.
+const SUSPECTED: f64 = 0.5;
+
+/// How far the time on the wall lies above the processor's time, as a disturbance: another session waits more or less.
+pub fn waiting(benchmark: &Benchmark) -> f64 {
+    let typical = |metric: &Metric| {
+        let series = benchmark.metric(&metric.name)?;
+        match &series.series {
+            Series::Summaries(summaries) => summaries.first()?.mean.or(summaries.first()?.median),
+            Series::Processes(_) | Series::Exact(_) => series::described(series).map(|stats| stats.mean),
+        }
+    };
+    let share = typical(&Metric::CPU_TIME).zip(typical(&Metric::LATENCY)).map(|(busy, wall)| busy / wall);
+    let share = share.filter(|share| share.is_finite() && *share > 0.0).unwrap_or(1.0);
+    SUSPECTED * (-share.ln() - OWN_WAITING).max(0.0)
+}
+
+/// The median over sessions, in the metric's unit; `worse` is +1 where a larger value is worse.
+pub fn location(readings: &Readings, worse: f64) -> Option<f64> {
+    let costs: Vec<f64> = readings.sessions.iter().map(|session| session.location).collect();
+    describe::median(&costs).map(|cost| (cost * worse).exp())
 }

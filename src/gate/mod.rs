@@ -28,6 +28,7 @@ mod overall;
 mod policy;
 mod repeated;
 mod rules;
+mod separate;
 mod sequential;
 mod series;
 mod status;

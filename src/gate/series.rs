@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 use std::slice;
 
 use crate::model::{
-    Better, BlockSlot, Lint, LintCode, Metric, MetricKind, MetricSeries, Series, Summary, Unit,
+    Better, BlockSlot, Lint, LintCode, Metric, MetricKind, MetricSeries, Process, Series, Summary, Unit,
 };
-use crate::stats::describe;
 use crate::stats::tail::log_mean_exp;
+use crate::stats::{describe, unpaired};
 
 use super::SideStats;
 
@@ -32,8 +32,8 @@ pub struct Readings {
     pub costs: Vec<Vec<f64>>,
     /// Coefficient of variation of repetitions inside a process, the median over processes.
     pub within_cv: Option<f64>,
-    /// Repetitions of a typical process.
-    pub repetitions: f64,
+    /// The sessions that the processes were started in, in order.
+    pub sessions: Vec<Session>,
     /// All repetitions of all processes; empty where only summaries were kept.
     pub samples: Vec<f64>,
     /// A deterministic value, the same wherever it was read.
@@ -46,6 +46,16 @@ impl Readings {
     pub fn has_ratio(&self) -> bool {
         self.stats.min > 0.0
     }
+}
+
+/// One session: what a file carries, unless it says otherwise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// The median over its processes of the median of each one's repetitions, as a cost.
+    pub location: f64,
+    pub processes: usize,
+    /// How much it was disturbed, as a standard deviation; `None` where the data cannot say.
+    pub disturbance: Option<f64>,
 }
 
 /// Whether zero can be a value of this metric. A time or a rate of zero was not measured; a count, a size or
@@ -90,6 +100,7 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
         return Err(lint);
     }
     let mut readings = from_processes(&groups, series.metric.better);
+    readings.sessions = sessions(&series.series, series.metric.better);
     let first = readings.samples[0];
     let constant = readings.samples.iter().all(|&v| v == first);
     let may_be_exact = series.metric.kind == MetricKind::Exact || first == 0.0;
@@ -139,7 +150,6 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
         .filter_map(|(samples, _)| Some(describe::stddev(samples)? / describe::mean(samples)?))
         .filter(|cv| cv.is_finite())
         .collect();
-    let counts: Vec<f64> = groups.iter().map(|(samples, _)| samples.len() as f64).collect();
     let location = describe::median(&locations).unwrap_or_default();
     let mean = describe::mean(&samples).unwrap_or(location);
     let stddev = describe::stddev(&samples);
@@ -171,10 +181,69 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
         slots: groups.iter().map(|(_, slot)| *slot).collect(),
         costs: groups.iter().filter(|_| scheduled).map(|(samples, _)| costs(samples)).collect(),
         within_cv: describe::median(&cvs),
-        repetitions: describe::median(&counts).unwrap_or(1.0),
+        sessions: Vec::new(),
         samples,
         exact: None,
         summaries_only: false,
+    }
+}
+
+/// What the repetitions of each session say.
+fn sessions(series: &Series, better: Better) -> Vec<Session> {
+    let Series::Processes(processes) = series else { return Vec::new() };
+    let kept: Vec<&Process> = processes.iter().filter(|process| !process.samples.is_empty()).collect();
+    let of_session = |processes: &[&Process]| {
+        let in_order: Vec<f64> =
+            processes.iter().flat_map(|process| &process.samples).map(|&value| cost(value, better)).collect();
+        let middles: Vec<f64> =
+            processes.iter().filter_map(|process| describe::median(&process.samples)).collect();
+        Some(Session {
+            location: cost(describe::median(&middles)?, better),
+            processes: processes.len(),
+            disturbance: unpaired::disturbance_of(&in_order),
+        })
+    };
+    kept.chunk_by(|a, b| a.session == b.session).filter_map(of_session).collect()
+}
+
+/// What the summaries of each session say, one for each of its processes.
+fn sessions_of_summaries(summaries: &[Summary], better: Better) -> Vec<Session> {
+    let of_session = |summaries: &[Summary]| {
+        let stated = summaries.iter().filter_map(|summary| summary.median.or(summary.mean));
+        let costs: Vec<f64> = stated.map(|value| cost(value, better)).collect();
+        let inside: Vec<f64> = summaries.iter().filter_map(stated_disturbance).collect();
+        let among = unpaired::disturbance_of(&costs);
+        Some(Session {
+            location: describe::median(&costs)?,
+            processes: costs.len(),
+            disturbance: among.into_iter().chain(describe::median(&inside)).reduce(f64::max),
+        })
+    };
+    summaries.chunk_by(|a, b| a.session == b.session).filter_map(of_session).collect()
+}
+
+/// How much a session was disturbed of which a summary was kept: by its quartiles and the interval of its median where it
+/// has them. Its deviation, which a few values far away can make large, counts only without them.
+fn stated_disturbance(summary: &Summary) -> Option<f64> {
+    /// Quartiles of normal values are so many standard deviations apart, and 99 % of them lie in so many.
+    const QUARTILES: f64 = 1.349;
+    const INTERVAL: f64 = 5.152;
+    /// Standard error of a median of normal values, times the root of their number.
+    const OF_MEDIAN: f64 = 1.2533;
+    let apart = |(low, high): (f64, f64)| {
+        let apart = (high / low).ln();
+        (apart.is_finite() && apart >= 0.0).then_some(apart)
+    };
+    let n = summary.n.unwrap_or(1).clamp(1, 10) as f64;
+    let by_quartiles = summary.q1.zip(summary.q3).and_then(apart).map(|apart| apart / QUARTILES);
+    let by_interval = summary.interval.and_then(apart).map(|apart| apart / INTERVAL * n.sqrt() / OF_MEDIAN);
+    let by_deviation = || {
+        let relative = summary.stddev? / summary.mean.or(summary.median)?;
+        (relative.is_finite() && relative >= 0.0 && summary.n != Some(1)).then(|| relative.ln_1p())
+    };
+    match (by_quartiles, by_interval) {
+        (None, None) => by_deviation(),
+        (one, two) => Some(one.unwrap_or_default().max(two.unwrap_or_default())),
     }
 }
 
@@ -221,11 +290,11 @@ fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Li
         },
         slots: vec![None; locations.len()],
         costs: Vec::new(),
-        repetitions: count as f64 / locations.len() as f64,
         clean: locations.iter().map(|&v| cost(v, better)).collect(),
         middle: locations.iter().map(|&v| cost(v, better)).collect(),
         mean: locations.iter().map(|&v| cost(v, better)).collect(),
         within_cv: describe::median(&cvs),
+        sessions: sessions_of_summaries(summaries, better),
         samples: Vec::new(),
         exact: (min == 0.0 && max == 0.0).then_some(0.0),
         summaries_only: true,

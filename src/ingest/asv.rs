@@ -135,6 +135,10 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark
     let [repeats, lower, upper] = ["stats_repeat", "stats_q_25", "stats_q_75"]
         .map(|column| columns.of_combinations(column, results.len()));
     let (repeats, lower, upper) = (repeats?, lower?, upper?);
+    let interval =
+        ["stats_ci_99_a", "stats_ci_99_b"].map(|column| columns.of_combinations(column, results.len()));
+    let [least, most] = interval;
+    let interval = [least?, most?];
     let (metric, scale) = metric(name);
     for (at, result) in results.iter().enumerate() {
         let full = combination(name, &parameters, at);
@@ -166,7 +170,9 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark
             (Stated::Number(median), _) if metric.name == Metric::LATENCY.name => {
                 let quartile = |column: Option<&[Value]>| column.and_then(|values| values[at].as_f64());
                 let (q1, q3) = (quartile(lower), quartile(upper));
-                let stated = Summary { n: repeats, median: Some(median), q1, q3, ..Summary::default() };
+                let interval = quartile(interval[0]).zip(quartile(interval[1]));
+                let stated =
+                    Summary { n: repeats, median: Some(median), q1, q3, interval, ..Summary::default() };
                 summary(&mut benchmark, metric.clone(), scale, stated);
             }
             (Stated::Number(value), _) => processes(&mut benchmark, metric.clone(), scale, vec![vec![value]]),

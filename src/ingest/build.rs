@@ -99,6 +99,8 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
         q3: scaled(summary.q3),
         min: scaled(summary.min),
         max: scaled(summary.max),
+        interval: summary.interval.map(|(low, high)| (low * scale, high * scale)),
+        session: summary.session,
     };
     let centre = [summary.mean, summary.median];
     let spread = [summary.stddev, summary.q1, summary.q3, summary.min, summary.max];

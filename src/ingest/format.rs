@@ -68,7 +68,28 @@ pub enum Format {
     BencherJson,
 }
 
+/// What one file has several of. A verdict on the program asks how the next higher level differs, and that the file does
+/// not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum Level {
+    /// Repetitions of one process.
+    Repetitions,
+    /// Processes of one session.
+    Processes,
+}
+
 impl Format {
+    /// What one file of this format has several of.
+    pub const fn level(self) -> Level {
+        match self {
+            Self::RunJson | Self::HyperfineJson | Self::JmhJson | Self::LatencyCsv | Self::ResultsJsonl => {
+                Level::Processes
+            }
+            _ => Level::Repetitions,
+        }
+    }
+
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// A description, for `--help`.

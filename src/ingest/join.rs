@@ -30,6 +30,11 @@ impl Joiner {
     /// More benchmarks than a result may have.
     pub fn push(&mut self, run: Run) -> Result<(), IngestError> {
         self.files += 1;
+        let mut run = run;
+        let session = u32::try_from(self.files - 1).unwrap_or(u32::MAX);
+        for series in run.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
+            of_session(&mut series.series, session);
+        }
         let label = run.origin.label.clone();
         let Some(joined) = &mut self.joined else {
             let names = run.benchmarks.iter().enumerate();
@@ -233,6 +238,15 @@ fn merge_series(kept: &mut Benchmark, next: MetricSeries) {
     }
 }
 
+/// Says which session was measured: the number of its file.
+fn of_session(series: &mut Series, session: u32) {
+    match series {
+        Series::Processes(processes) => processes.iter_mut().for_each(|process| process.session = session),
+        Series::Summaries(summaries) => summaries.iter_mut().for_each(|summary| summary.session = session),
+        Series::Exact(_) => {}
+    }
+}
+
 /// A process among summaries, in their words.
 fn summarise(process: &Process) -> Summary {
     let n = process.samples.len();
@@ -248,5 +262,7 @@ fn summarise(process: &Process) -> Summary {
         q3: quantile::quantile_sorted(&sorted, 0.75),
         min: sorted.first().copied(),
         max: sorted.last().copied(),
+        interval: None,
+        session: process.session,
     }
 }

@@ -128,6 +128,7 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
                 q3: stats.q3,
                 min: stats.min,
                 max: stats.max,
+                ..Summary::default()
             };
             summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
         }

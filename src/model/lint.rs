@@ -151,8 +151,8 @@ lint_codes! {
         "Stored sessions have this benchmark, and none of them is part of the baseline: they are quarantined, or older than what was accepted.",
         "`benchgate baseline show` says why. Accept a session that measured it (`benchgate baseline accept --since SESSION --why REASON`), or store a good one.";
     AssumedSpread "assumed-spread" Note,
-        "The spread between processes was not measured; a declared or default value was used.",
-        "Measure at least 21 processes a side (files, runs of hyperfine, forks of JMH), or declare how much they differ: `--between-cv 1%`. In a suite, run `benchgate noise`.";
+        "How much sessions or processes differ was not measured, or hardly; a declared or assumed value was used.",
+        "Run the tool 21 times on each side, in turns, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`. In a suite, run `benchgate noise`.";
     TruncatedInput "truncated-input" Inconclusive,
         "The result is not complete: the file ends in the middle of a line, so its last number may be cut, or the program that wrote it crashed, failed or was interrupted.",
         "Read the tool's log for a crash or a failed test and measure again; where nothing is missing, end the last line with a newline.";

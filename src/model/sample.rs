@@ -22,6 +22,8 @@ pub struct Process {
     pub samples: Vec<f64>,
     /// Place in the paired schedule; absent for unpaired runs and foreign files.
     pub slot: Option<BlockSlot>,
+    /// Number of the session that the process was started in, where a side has several: each file is one.
+    pub session: u32,
     /// Iterations of one repetition; `None` where they are unknown or differ.
     pub iterations: Option<u64>,
     /// Start of the process, RFC 3339, where known.
@@ -42,6 +44,10 @@ pub struct Summary {
     pub q3: Option<f64>,
     pub min: Option<f64>,
     pub max: Option<f64>,
+    /// The 99 % confidence interval of the median.
+    pub interval: Option<(f64, f64)>,
+    /// Number of the session, as of a process.
+    pub session: u32,
 }
 
 /// The values of one metric of one benchmark.

@@ -104,6 +104,7 @@ fn taken(record: &BenchmarkRecord, samples: impl Fn(&ProcessRecord) -> Option<Ve
         Some(Process {
             samples: samples(process)?,
             slot: process.slot,
+            session: 0,
             iterations: process.iterations,
             started: Some(Arc::from(process.started.as_str())),
         })

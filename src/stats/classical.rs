@@ -40,7 +40,8 @@ pub fn welch_error(x: Moments, y: Moments) -> (f64, f64) {
     let (vx, vy) = (x.variance / x.n, y.variance / y.n);
     let total = vx + vy;
     let df = total * total / (vx * vx / (x.n - 1.0) + vy * vy / (y.n - 1.0));
-    (total.sqrt(), df)
+    // Without any variance, as scipy: whatever the degrees of freedom, a difference is certain.
+    (total.sqrt(), if total > 0.0 { df } else { 1.0 })
 }
 
 /// Welch's t test, `scipy.stats.ttest_ind(x, y, equal_var=False)`.
@@ -164,6 +165,14 @@ mod tests {
         assert_eq!(test.statistic, 16.0);
         assert!((test.greater - 1.0 / 70.0).abs() < 1e-15);
         assert_eq!(test.less, 1.0);
+    }
+
+    #[test]
+    fn a_difference_without_any_variance_is_certain_to_welch_as_to_scipy() {
+        let constant = |value: f64| Moments::from_values(&[value; 5]).unwrap();
+        let test = welch(constant(51.0), constant(50.0));
+        assert_eq!((test.greater, test.less, test.two_sided), (0.0, 1.0, 0.0));
+        assert_eq!(welch(constant(50.0), constant(50.0)).two_sided, 1.0);
     }
 
     #[test]

@@ -26,7 +26,9 @@ fn measured(random: &mut ChaCha12Rng, processes: usize, repetitions: usize, tick
 fn side(samples: &[Vec<f64>], (is_head, in_blocks): (bool, bool)) -> Run {
     let processes = samples.iter().enumerate().map(|(at, samples)| {
         let slot = if is_head { [1, 2] } else { [0, 3] }[at % 2];
-        process(samples, in_blocks.then_some((at as u32 / 2, slot)))
+        let place = in_blocks.then_some((at as u32 / 2, slot));
+        // Files of their own: what one session says of the next is little.
+        Process { session: at as u32, ..process(samples, place) }
     });
     let benchmark = with("a", Metric::LATENCY, Series::Processes(processes.collect()));
     if in_blocks { session(vec![benchmark]) } else { run(vec![benchmark]) }
@@ -206,7 +208,8 @@ fn rows_without_slots_do_not_shift_those_of_other_benchmarks() {
         let processes = samples.iter().enumerate().map(|(at, samples)| {
             let slot = if is_head { [1, 2] } else { [0, 3] }[at % 2];
             let samples: Vec<f64> = samples.iter().map(|sample| sample * factor).collect();
-            process(&samples, has_slots.then_some((at as u32 / 2, slot)))
+            let place = has_slots.then_some((at as u32 / 2, slot));
+            Process { session: at as u32, ..process(&samples, place) }
         });
         with(name, Metric::LATENCY, Series::Processes(processes.collect()))
     };

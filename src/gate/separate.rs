@@ -1,0 +1,109 @@
+//! Sides that were measured separately: what the model of `stats::unpaired` is asked, and what the row says of its answer.
+
+use crate::model::{Lint, LintCode, Verdict, counted};
+use crate::stats::unpaired::{Estimated, UnpairedRow, effects};
+
+use super::decide::Question;
+use super::draft::{Draft, Open};
+use super::evidence::{Evidence, SpreadSource, UnitCounts};
+use super::{Interval, Method, Reason, Row};
+
+/// The questions of all rows of one metric whose sides were measured separately.
+pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
+    let of = |index: usize| match &drafts[index].open.as_deref()?.evidence {
+        Evidence::Unpaired { row, .. } => Some((index, row.clone())),
+        Evidence::Paired(_) | Evidence::History { .. } => None,
+    };
+    let (places, rows): (Vec<usize>, Vec<UnpairedRow>) =
+        indices.iter().filter_map(|&index| of(index)).unzip();
+    for (index, estimated) in places.into_iter().zip(effects(&rows)) {
+        let (Draft { row, open: Some(open) }, Some(estimated)) = (&mut drafts[index], estimated) else {
+            continue;
+        };
+        let Open { evidence: Evidence::Unpaired { method, source, counts, p_runs, .. }, rule, floor, .. } =
+            &**open
+        else {
+            continue;
+        };
+        if let Some(estimate) = &mut row.estimate {
+            estimate.method = method.clone();
+        }
+        if *source != SpreadSource::Calibrated && rule.fatal {
+            row.lints.push(assumed(*source, counts, &estimated, *p_runs));
+        }
+        let question = Question::unpaired(estimated.effect, rule, *floor);
+        // A declared spread says that no process is slow now and then, so few of them need not show it.
+        questions[index] = Some(match source {
+            SpreadSource::Declared => question,
+            SpreadSource::Calibrated | SpreadSource::Default => question.shown_by(counts[1].processes),
+        });
+    }
+}
+
+/// What an effect rests on that was not measured. The two runs may well differ where the programs need not.
+fn assumed(
+    source: SpreadSource,
+    counts: &[UnitCounts; 2],
+    estimated: &Estimated,
+    p_runs: Option<f64>,
+) -> Lint {
+    let between = 100.0 * estimated.between;
+    let [base, head] = counts;
+    let detail = match source {
+        SpreadSource::Default if [base.sessions, head.sessions] == [1, 1] => {
+            let runs = p_runs.map_or_else(String::new, runs_differ);
+            format!(
+                "{runs}one session a side: that sessions of one program differ by {between:.1} % is assumed, from how even \
+                 these two were"
+            )
+        }
+        SpreadSource::Default => format!(
+            "{} of base and {} of head, weighed against an assumed {between:.1} % between sessions",
+            counted(base.sessions, "session"),
+            head.sessions
+        ),
+        SpreadSource::Calibrated | SpreadSource::Declared => {
+            let (base, head) = (base.processes, head.processes);
+            let weighed = if base.min(head) > 1 {
+                format!(", weighed against {base} and {head} measured processes")
+            } else {
+                String::new()
+            };
+            format!("{} spread between processes of {between:.1} %{weighed}", source.as_str())
+        }
+    };
+    Lint::new(LintCode::AssumedSpread, detail)
+}
+
+/// Smaller p-values say no more.
+const LEAST_P: f64 = 1e-9;
+/// Above it, the repetitions of two runs look alike.
+const RUNS_ALIKE: f64 = 0.01;
+
+fn runs_differ(p: f64) -> String {
+    match p {
+        p if p < LEAST_P => "these two runs differ (p below 1e-9), and the program need not; ".to_owned(),
+        p if p < RUNS_ALIKE => format!("these two runs differ (p {p:.1e}), and the program need not; "),
+        p => format!("these two runs don't clearly differ (p {p:.2}); "),
+    }
+}
+
+/// A ratio so large that no sentence is made of it: the sessions were disturbed too much for any.
+const BEYOND_WORDS: f64 = 11.0;
+
+/// Takes back an interval that says nothing, and says why there is none.
+pub fn withhold(row: &mut Row) {
+    let Some(estimate) = &mut row.estimate else { return };
+    let separate = matches!(estimate.method, Method::Unpaired | Method::Summaries);
+    let says_nothing = |interval: &Interval| interval.high.max(1.0 / interval.low) > BEYOND_WORDS;
+    if separate
+        && row.verdict == Verdict::Inconclusive
+        && estimate.interval.as_ref().is_some_and(says_nothing)
+    {
+        (estimate.interval, estimate.minimum_detectable) = (None, None);
+        if row.reason == Reason::Open {
+            let why = "the sessions were so uneven that one a side says nothing of the program";
+            row.reason = Reason::TooLittle(why.to_owned());
+        }
+    }
+}
