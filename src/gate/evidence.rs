@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread};
 use crate::stats::classical::{UMethod, mann_whitney};
 use crate::stats::scores::{BlockCosts, ProcessCosts};
-use crate::stats::unpaired::{Side, UnpairedRow};
+use crate::stats::unpaired::{SeparateSide, UnpairedRow};
 use crate::stats::{describe, unpaired};
 
 use super::Method;
@@ -134,7 +134,9 @@ pub fn gather(
             _ => Ok(Evidence::Paired(blocks.into())),
         };
     }
-    let sides = [base, head].map(|readings| side(readings, prior.source, waiting));
+    // Of one session, what it did to both sides is no difference between them.
+    let by_process = same_session || prior.source != SpreadSource::Default;
+    let sides = [base, head].map(|readings| side(readings, by_process, waiting));
     if sides.iter().any(|side| side.locations.is_empty()) {
         return Err("a side has no process".to_owned());
     }
@@ -150,21 +152,22 @@ pub fn gather(
     })
 }
 
-/// One side as the model reads it. Where the spread between processes is known, each process is a unit.
-fn side(readings: &Readings, source: SpreadSource, waiting: f64) -> Side {
+/// One side as the model reads it; `by_process`: each process is a unit, and not each session.
+fn side(readings: &Readings, by_process: bool, waiting: f64) -> SeparateSide {
     let sessions = &readings.sessions;
     let disturbances: Vec<f64> = sessions.iter().filter_map(|session| session.disturbance).collect();
     let disturbance = describe::median(&disturbances);
     let processes = sessions.iter().map(|session| session.processes).min().unwrap_or(0);
     let repetitions = readings.stats.samples as f64 / readings.stats.processes.max(1) as f64;
-    Side {
+    SeparateSide {
         within: unpaired::within(disturbance, repetitions),
         disturbance: disturbance.map(|disturbance| disturbance.max(waiting)),
-        locations: match source {
-            SpreadSource::Default => sessions.iter().map(|session| session.location).collect(),
-            SpreadSource::Calibrated | SpreadSource::Declared => readings.middle.clone(),
+        locations: if by_process {
+            readings.middle.clone()
+        } else {
+            sessions.iter().map(|session| session.location).collect()
         },
-        processes,
+        processes: if by_process { 1 } else { processes },
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sides that were measured separately: what the model of `stats::unpaired` is asked, and what the row says of its answer.
 
-use crate::model::{Lint, LintCode, Verdict, counted};
+use crate::model::{Lint, LintCode, Metric, Verdict, counted};
 use crate::stats::unpaired::{Estimated, UnpairedRow, effects};
 
 use super::decide::Question;
@@ -32,11 +32,12 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
             row.lints.push(assumed(*source, counts, &estimated, *p_runs));
         }
         let question = Question::unpaired(estimated.effect, rule, *floor);
+        // A compiler that is slow now and then harms no user of its modules.
+        let of_compiler = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
+        let head_processes = counts[1].processes;
         // A declared spread says that no process is slow now and then, so few of them need not show it.
-        questions[index] = Some(match source {
-            SpreadSource::Declared => question,
-            SpreadSource::Calibrated | SpreadSource::Default => question.shown_by(counts[1].processes),
-        });
+        let is_shown = *source == SpreadSource::Declared || (of_compiler && head_processes > 1);
+        questions[index] = Some(if is_shown { question } else { question.shown_by(head_processes) });
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Readings {
     /// Coefficient of variation of repetitions inside a process, the median over processes.
     pub within_cv: Option<f64>,
     /// The sessions that the processes were started in, in order.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<SessionReading>,
     /// All repetitions of all processes; empty where only summaries were kept.
     pub samples: Vec<f64>,
     /// A deterministic value, the same wherever it was read.
@@ -50,7 +50,7 @@ impl Readings {
 
 /// One session: what a file carries, unless it says otherwise.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Session {
+pub struct SessionReading {
     /// The median over its processes of the median of each one's repetitions, as a cost.
     pub location: f64,
     pub processes: usize,
@@ -189,7 +189,7 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
 }
 
 /// What the repetitions of each session say.
-fn sessions(series: &Series, better: Better) -> Vec<Session> {
+fn sessions(series: &Series, better: Better) -> Vec<SessionReading> {
     let Series::Processes(processes) = series else { return Vec::new() };
     let kept: Vec<&Process> = processes.iter().filter(|process| !process.samples.is_empty()).collect();
     let of_session = |processes: &[&Process]| {
@@ -197,7 +197,7 @@ fn sessions(series: &Series, better: Better) -> Vec<Session> {
             processes.iter().flat_map(|process| &process.samples).map(|&value| cost(value, better)).collect();
         let middles: Vec<f64> =
             processes.iter().filter_map(|process| describe::median(&process.samples)).collect();
-        Some(Session {
+        Some(SessionReading {
             location: cost(describe::median(&middles)?, better),
             processes: processes.len(),
             disturbance: unpaired::disturbance_of(&in_order),
@@ -207,13 +207,13 @@ fn sessions(series: &Series, better: Better) -> Vec<Session> {
 }
 
 /// What the summaries of each session say, one for each of its processes.
-fn sessions_of_summaries(summaries: &[Summary], better: Better) -> Vec<Session> {
+fn sessions_of_summaries(summaries: &[Summary], better: Better) -> Vec<SessionReading> {
     let of_session = |summaries: &[Summary]| {
         let stated = summaries.iter().filter_map(|summary| summary.median.or(summary.mean));
         let costs: Vec<f64> = stated.map(|value| cost(value, better)).collect();
         let inside: Vec<f64> = summaries.iter().filter_map(stated_disturbance).collect();
         let among = unpaired::disturbance_of(&costs);
-        Some(Session {
+        Some(SessionReading {
             location: describe::median(&costs)?,
             processes: costs.len(),
             disturbance: among.into_iter().chain(describe::median(&inside)).reduce(f64::max),
@@ -231,7 +231,8 @@ fn stated_disturbance(summary: &Summary) -> Option<f64> {
     /// Standard error of a median of normal values, times the root of their number.
     const OF_MEDIAN: f64 = 1.2533;
     let apart = |(low, high): (f64, f64)| {
-        let apart = (high / low).ln();
+        // asv's interval of a very uneven time may begin below zero.
+        let apart = if low > 0.0 { (high / low).ln() } else { 1.0 };
         (apart.is_finite() && apart >= 0.0).then_some(apart)
     };
     let n = summary.n.unwrap_or(1).clamp(1, 10) as f64;

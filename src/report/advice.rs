@@ -37,6 +37,15 @@ pub(super) fn fix(code: LintCode, format: &str) -> &'static str {
         ) => {
             "Measure in several processes and give each side's files as a pattern: `'base-*.json' 'head-*.json'`."
         }
+        (LintCode::AssumedSpread, "hyperfine-json") => {
+            "Run each side 21 times, in turns (`hyperfine --export-json base-$i.json COMMAND`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`."
+        }
+        (LintCode::AssumedSpread, "benchfmt" | "go-test-json") => {
+            "Run each side 21 times, in turns (`go test -bench . > base-$i.txt`), and give all files: `benchgate compare 'base-*.txt' 'head-*.txt'`; or declare how much processes differ: `--between-cv 1%`. `-count` repeats inside one process."
+        }
+        (LintCode::AssumedSpread, "pytest-benchmark-json") => {
+            "Run each side 21 times, in turns (`pytest --benchmark-json=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`."
+        }
         _ => code.fix(),
     }
 }

@@ -13,7 +13,7 @@ use super::robust::{ScalePrior, fit};
 
 /// One side of a row, as costs: larger is worse.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Side {
+pub struct SeparateSide {
     /// One location for each independent unit: a session, or a process where the spread between processes is known.
     pub locations: Vec<f64>,
     /// Processes of a typical unit.
@@ -24,11 +24,11 @@ pub struct Side {
     pub disturbance: Option<f64>,
 }
 
-/// One row: both sides, and the standard deviation between units where somebody knows it.
+/// One row: both sides, and the standard deviation between units where it is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnpairedRow {
-    pub base: Side,
-    pub head: Side,
+    pub base: SeparateSide,
+    pub head: SeparateSide,
     pub known: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ const MOST_DF: f64 = 30.0;
 const LEVEL: f64 = 0.01;
 
 /// Prior standard deviation between units of one side.
-fn prior(side: &Side, disturbance: f64) -> f64 {
+fn prior(side: &SeparateSide, disturbance: f64) -> f64 {
     let unseen = if side.processes > 1 { SESSION } else { SESSION.hypot(PROCESS) };
     let disturbed = (LINEAR * disturbance).hypot(QUADRATIC * disturbance * disturbance) / 2f64.sqrt();
     unseen.hypot(disturbed).min(MOST_BETWEEN)
@@ -86,24 +86,26 @@ pub fn effects(rows: &[UnpairedRow]) -> Vec<Option<Estimated>> {
 }
 
 fn disturbance(row: &UnpairedRow) -> f64 {
-    let of = |side: &Side| side.disturbance.unwrap_or(UNSEEN);
+    let of = |side: &SeparateSide| side.disturbance.unwrap_or(UNSEEN);
     of(&row.base).max(of(&row.head))
 }
 
 /// One row by itself: Welch's approximation on robust locations of both sides.
 fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Estimated> {
-    let between = |side: &Side| row.known.unwrap_or_else(|| prior(side, disturbance));
+    let between = |side: &SeparateSide| row.known.unwrap_or_else(|| prior(side, disturbance));
     let (base_sd, head_sd) = (between(&row.base), between(&row.head));
     let df = if row.known.is_some() { f64::INFINITY } else { PRIOR_DF };
-    let fitted = |side: &Side, sd: f64| {
-        // What was assumed fades as sessions show what is true; what somebody knows does not.
+    let fitted = |side: &SeparateSide, sd: f64| {
+        // What was assumed fades as sessions show what is true; what is known does not.
         let measured = side.locations.len().saturating_sub(1).max(1) as f64;
         let df = if row.known.is_some() { PRIOR_DF } else { PRIOR_DF / measured };
         fit(&side.locations, ScalePrior { variance: sd * sd, df })
     };
     let (base, head) = (fitted(&row.base, base_sd), fitted(&row.head, head_sd));
     // (location, variance of it, degrees of freedom of that)
-    let of = |side: &Side, own: Option<_>, other: Option<super::robust::Fit>, sd: f64| match (own, other) {
+    let of = |side: &SeparateSide, own: Option<_>, other: Option<super::robust::Fit>, sd: f64| match (
+        own, other,
+    ) {
         (Some(own), _) => {
             let own: Effect = super::robust::Fit::effect(&own);
             Some((own.center, own.se * own.se, own.df))
@@ -209,8 +211,8 @@ pub fn within(disturbance: Option<f64>, repetitions: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn side(location: f64, disturbance: f64) -> Side {
-        Side { locations: vec![location], processes: 1, within: 0.0, disturbance: Some(disturbance) }
+    fn side(location: f64, disturbance: f64) -> SeparateSide {
+        SeparateSide { locations: vec![location], processes: 1, within: 0.0, disturbance: Some(disturbance) }
     }
 
     fn row(change: f64, disturbance: f64) -> UnpairedRow {
@@ -263,7 +265,7 @@ mod tests {
     #[test]
     fn several_sessions_outweigh_the_prior() {
         let many = |by: f64| -> Vec<f64> { (0..21).map(|at| by + 0.01 * f64::from(at % 5 - 2)).collect() };
-        let side = |by: f64| Side { locations: many(by), ..side(0.0, 0.02) };
+        let side = |by: f64| SeparateSide { locations: many(by), ..side(0.0, 0.02) };
         let found =
             effects(&[UnpairedRow { base: side(0.0), head: side(0.05), known: None }])[0].unwrap().effect;
         assert!(found.p_above(0.01) < 1e-4 && found.se < 0.007, "{found:?}");

@@ -8,6 +8,7 @@ mod compile_time;
 mod compiled_only;
 mod copied;
 mod outcomes;
+mod plain_files;
 mod recorded;
 mod worked_example;
 mod zeros;

@@ -1,0 +1,57 @@
+//! Sessions that other tools recorded of unchanged programs on a loaded machine.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use benchgate::ingest::{self, Joiner};
+use benchgate::model::{Run, Verdict};
+
+use super::build::judged;
+
+fn sessions(name: &str) -> Vec<Run> {
+    let path = format!("tests/fixtures/corpus/plain/{name}.jsonl.gz");
+    let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let text = String::from_utf8(ingest::decompressed(&bytes, name).unwrap().into_owned()).unwrap();
+    let read = |line: &str| {
+        let files: BTreeMap<String, String> = serde_json::from_str(line).unwrap();
+        let mut joiner = Joiner::new();
+        for (path, content) in files.iter().filter(|(path, _)| !path.ends_with("benchmark.json")) {
+            joiner.push(ingest::read_detected(content.as_bytes(), path).unwrap()).unwrap();
+        }
+        joiner.finish().unwrap()
+    };
+    text.lines().map(read).collect()
+}
+
+#[test]
+fn two_sessions_of_an_unchanged_program_on_a_loaded_machine_are_not_red() {
+    let tools =
+        ["hyperfine", "pytest-benchmark", "google-benchmark", "go", "asv", "criterion", "hyperfine-waiting"];
+    for tool in tools {
+        let runs = sessions(tool);
+        for apart in [1, 5] {
+            for at in 0..runs.len() - apart {
+                let (a, b) = (&runs[at], &runs[at + apart]);
+                for (base, head) in [(a, b), (b, a)] {
+                    let comparison = judged(base, head);
+                    let red = comparison.rows.iter().find(|row| row.verdict == Verdict::Regressed);
+                    assert!(red.is_none(), "{tool} {at} {apart}: {red:?}");
+                    let interval = |row: &benchgate::gate::Row| row.estimate.as_ref()?.interval;
+                    let widest =
+                        comparison.rows.iter().filter_map(interval).map(|it| it.high).fold(0.0, f64::max);
+                    assert!(widest < 11.0, "{tool} {at} {apart}: an interval up to {widest}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn files_of_two_builds_recorded_in_turns_on_an_idle_machine_say_that_nothing_changed() {
+    let runs = sessions("idle-google-benchmark");
+    let join = |runs: &[Run]| ingest::join(runs.to_vec()).unwrap().unwrap();
+    let comparison = judged(&join(&runs[..21]), &join(&runs[21..]));
+    let of = |name: &str| comparison.rows.iter().find(|row| row.benchmark.as_str() == name).unwrap().verdict;
+    assert_eq!([of("BM_xorshift"), of("BM_sum")], [Verdict::Pass; 2]);
+    assert!(comparison.rows.iter().all(|row| row.verdict != Verdict::Regressed));
+}
