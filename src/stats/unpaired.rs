@@ -98,7 +98,7 @@ fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Estimated> {
     let fitted = |side: &SeparateSide, sd: f64| {
         // What was assumed fades as sessions show what is true; what is known does not.
         let measured = side.locations.len().saturating_sub(1).max(1) as f64;
-        let df = if row.known.is_some() { PRIOR_DF } else { PRIOR_DF / measured };
+        let df = if row.known.is_some() { PRIOR_DF } else { PRIOR_DF / (measured * measured) };
         fit(&side.locations, ScalePrior { variance: sd * sd, df })
     };
     let (base, head) = (fitted(&row.base, base_sd), fitted(&row.head, head_sd));
