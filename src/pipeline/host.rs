@@ -15,7 +15,6 @@ use crate::process::{Cancel, Command, Exit, Finished, Opened};
 use super::PipelineError;
 use super::cache::{Cache, Digests};
 use super::devices;
-use super::loaded::ToolStart;
 use super::memo::Memo;
 use super::slots::{Priority, SlotTurn, Slots};
 use super::trace::Sources;
@@ -25,6 +24,9 @@ const FULL_DISK_BYTES: u64 = 1 << 20;
 
 const UNOBSERVED: &str = "the files that tools open can't be observed here (the kernel or the container allows no \
      seccomp notification): models are compiled again in every run, and no benchmark counts as identical";
+
+/// A tool, its environment and its folder.
+pub(super) type ToolStart = (PathBuf, BTreeMap<String, String>, PathBuf);
 
 /// What every stage needs.
 pub(super) struct Host<'a> {

@@ -2,9 +2,9 @@
 //! brings in, and every other file that they open. Seen where nothing is timed: the verified call, and a start of the
 //! benchmark tool that measures nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +17,6 @@ use super::host::Host;
 
 /// Loading a large driver for the first time takes seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// A tool, its environment and its folder.
-pub(super) type ToolStart = (PathBuf, BTreeMap<String, String>, PathBuf);
 
 /// The digest of what the processes of a benchmark load. `verified` is what its verified call opened. `None` where not
 /// everything could be seen.
