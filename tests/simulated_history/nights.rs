@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchgate::gate::{CompareOptions, Policy, compare_with_history};
-use benchgate::model::{SideName, Verdict};
+use benchgate::gate::{CompareOptions, Policy, Row, compare_with_history};
+use benchgate::model::{Metric, SideName, Verdict};
 use benchgate::record::RunFile;
 use benchgate::site::{
     Action, AlertPolicy, IssueTrace, KnownIssue, Timeline, name_machines, open_slowdowns, plan,
@@ -159,6 +159,11 @@ fn timelines(files: &Directory, golden: &RunFile) -> Vec<Timeline> {
     all
 }
 
+/// Whether a row is about the metric that the slowdowns are of.
+fn is_time(row: &Row) -> bool {
+    row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name)
+}
+
 /// Plays nights with these slowdowns. `between` is the standard deviation between nights, as a log ratio.
 pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown]) -> NightsYear {
     let mut golden = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
@@ -203,8 +208,10 @@ pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown
             let head = judged_side(&run, SideName::Head, "run.json", &policy).unwrap();
             let gate =
                 compare_with_history(&head, history.sessions(false), &policy, &CompareOptions::default());
-            let green =
-                gate.rows.iter().filter(|row| matches!(row.verdict, Verdict::Pass | Verdict::Improved));
+            let green = gate
+                .rows
+                .iter()
+                .filter(|row| is_time(row) && matches!(row.verdict, Verdict::Pass | Verdict::Improved));
             passes.extend(green.map(|row| row.benchmark.to_string()));
         }
         let writing = UpdateOptions {
