@@ -347,10 +347,10 @@ fn metric_draft(
     if identical && other_work.is_none() {
         let tolerance = row.policy.as_ref().map_or(0.0, |rule| rule.tolerance);
         let contradiction = contradiction(&base_readings, &head_readings);
-        let doubt = contradiction.or_else(|| {
+        let question = contradiction.or_else(|| {
             session.measured_here.then(|| disagreement(&base_readings, &head_readings, tolerance)).flatten()
         });
-        match doubt {
+        match question {
             None => {
                 // What differs between two runs of one program is noise, and isn't an effect.
                 row.estimate = Some(Estimate::unjudged(Method::Identical, 1.0));

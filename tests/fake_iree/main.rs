@@ -135,7 +135,7 @@ fn compile(args: &[String]) {
     let mut module = text;
     let mut known = known;
     let args = &with_flag_files(args);
-    let library = beside("libLLVM.so");
+    let library = next_to_tool("libLLVM.so");
     for text in named_files(args)
         .into_iter()
         .chain(read_there(&library))
@@ -231,7 +231,7 @@ fn named_files(args: &[String]) -> Vec<String> {
 }
 
 /// A file in the folder of the tool.
-fn beside(name: &str) -> PathBuf {
+fn next_to_tool(name: &str) -> PathBuf {
     std::env::current_exe().unwrap().with_file_name(name)
 }
 
@@ -243,7 +243,7 @@ fn read_there(file: &Path) -> Option<String> {
 fn runtime_library() -> BTreeMap<String, String> {
     let folders = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let listed = std::env::split_paths(&folders).map(|folder| folder.join("libruntime.so"));
-    let found = listed.chain([beside("libruntime.so")]).find_map(|file| read_there(&file));
+    let found = listed.chain([next_to_tool("libruntime.so")]).find_map(|file| read_there(&file));
     directives(&found.unwrap_or_default())
 }
 
