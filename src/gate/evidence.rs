@@ -177,16 +177,16 @@ const OWN_WAITING: f64 = 0.02;
 /// How much of the logarithm of that share counts as disturbance. A program may wait for itself, so not all of it.
 const SUSPECTED: f64 = 0.5;
 
-/// How far the time on the wall lies above the processor's time, as a disturbance: another session waits more or less.
+/// How far the time on the wall lies above the processors' time, as a disturbance: another session waits more or less.
+/// Only where a file states the time of whole processes, as hyperfine does: a thread that waits for a device or for
+/// its workers is not disturbed.
 pub fn waiting(benchmark: &Benchmark) -> f64 {
-    let typical = |metric: &Metric| {
-        let series = benchmark.metric(&metric.name)?;
-        match &series.series {
-            Series::Summaries(summaries) => summaries.first()?.mean.or(summaries.first()?.median),
-            Series::Processes(_) | Series::Exact(_) => series::described(series).map(|stats| stats.mean),
-        }
-    };
-    let share = typical(&Metric::CPU_TIME).zip(typical(&Metric::LATENCY)).map(|(busy, wall)| busy / wall);
+    let stated = benchmark.metric(&Metric::CPU_TIME.name).and_then(|series| match &series.series {
+        Series::Summaries(summaries) => summaries.first()?.mean,
+        Series::Processes(_) | Series::Exact(_) => None,
+    });
+    let wall = || Some(series::described(benchmark.metric(&Metric::LATENCY.name)?)?.mean);
+    let share = stated.and_then(|busy| Some(busy / wall()?));
     let share = share.filter(|share| share.is_finite() && *share > 0.0).unwrap_or(1.0);
     SUSPECTED * (-share.ln() - OWN_WAITING).max(0.0)
 }
