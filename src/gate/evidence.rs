@@ -52,7 +52,7 @@ pub struct UnitCounts {
 }
 
 impl UnitCounts {
-    fn of(readings: &Readings) -> Self {
+    fn counted_in(readings: &Readings) -> Self {
         Self {
             sessions: readings.sessions.len(),
             processes: readings.clean.len(),
@@ -147,7 +147,7 @@ pub fn gather(
         // A file with samples and one with summaries only meet at the median.
         method: if base.summaries_only || head.summaries_only { Method::Summaries } else { Method::Unpaired },
         source: prior.source,
-        counts: [base, head].map(UnitCounts::of),
+        counts: [base, head].map(UnitCounts::counted_in),
         p_runs: mann_whitney(&head.samples, &base.samples, UMethod::Auto).map(|test| test.two_sided),
     })
 }
