@@ -432,7 +432,7 @@ mod tests {
             "--device_allocator=caching:device_local=1gib",
             "--iree-llvmcpu-system-linker-path=ld.lld",
             "--iree-hal-dump-executable-files-to=out/ir",
-            "--iree-scheduling-dump-statistics-file=out/s.json",
+            "--iree-flow-dump-dispatch-graph-output-file=out/s.dot",
             "--iree-parameter-export=model=out/w.irpa",
             "--device_profiling_output=out/p.bin",
             "--benchmark_min_time=1.5s",
