@@ -253,7 +253,7 @@ fn many(seed: u64) {
     let mut random = ChaCha12Rng::seed_from_u64(seed);
     let mut side = |factor: f64| {
         let row = |row: usize| {
-            let factor = if row % CHANGED == 0 { factor } else { 1.0 };
+            let factor = if row.is_multiple_of(CHANGED) { factor } else { 1.0 };
             let level: f64 = 1e6 * factor * (0.004 * (random.random::<f64>() - 0.5)).exp();
             let samples = (0..20).map(|_| level * (1.0 + 0.04 * (random.random::<f64>() - 0.5))).collect();
             benchmark(&format!("row {row}"), vec![samples])

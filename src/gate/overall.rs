@@ -40,15 +40,18 @@ pub fn first_of(codes: impl Iterator<Item = ExitCode> + Clone) -> ExitCode {
     PRECEDENCE.into_iter().find(|code| codes.clone().any(|other| other == *code)).unwrap_or(ExitCode::Error)
 }
 
-/// Geometric means per target and metric over rows with an estimate, in order of first appearance. Benchmarks with
-/// wrong outputs are left out: how fast they are is no result.
+/// Geometric means per target and metric over rows whose numbers can be used, in order of first appearance. Benchmarks
+/// with wrong outputs are left out: how fast they are is no result.
 /// The interval is for these benchmarks, not for benchmarks in general: errors of rows add up, the
 /// spread between rows doesn't count.
 pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geomean> {
     let mut groups: Vec<(Option<String>, Metric, Vec<Effect>)> = Vec::new();
     let is_wrong = |row: &&Row| matches!(row.reason, Reason::WrongOutput | Reason::WrongOutputOnBase);
     let wrong: BTreeSet<&BenchmarkName> = rows.iter().filter(is_wrong).map(|row| &row.benchmark).collect();
-    for (row, effect) in rows.iter().zip(effects).filter(|(row, _)| !wrong.contains(&row.benchmark)) {
+    let usable = |row: &Row| {
+        !matches!(row.reason, Reason::Unusable(_) | Reason::TooLittle(_)) && !wrong.contains(&row.benchmark)
+    };
+    for (row, effect) in rows.iter().zip(effects).filter(|(row, _)| usable(row)) {
         let (Some(metric), Some(effect)) = (&row.metric, effect) else { continue };
         match groups.iter_mut().find(|(target, known, _)| *target == row.target && known == metric) {
             Some((_, _, effects)) => effects.push(*effect),

@@ -124,7 +124,7 @@ fn a_reference_below_the_absolute_tolerance_verifies_nothing() {
     // As MobileNet's outputs with random weights were: every element may be off by forty times its size.
     let tiny: Vec<f32> = normal(7, 16).iter().map(|x| x * 2e-10).collect();
     let reference = f32s(&[16], &tiny);
-    let found = verify(&[reference.clone()], &[reference], &[], &[]);
+    let found = verify(std::slice::from_ref(&reference), std::slice::from_ref(&reference), &[], &[]);
     assert_eq!(found.code, VerifyCode::VerifierSkipped);
     assert!(found.why.unwrap().contains("absolute tolerance"));
 }

@@ -46,6 +46,9 @@ pub(super) fn fix(code: LintCode, format: &str) -> &'static str {
         (LintCode::AssumedSpread, "pytest-benchmark-json") => {
             "Run each side 21 times, in turns (`pytest --benchmark-json=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`."
         }
+        (LintCode::HighCv, foreign) if !foreign.starts_with("benchgate/") => {
+            "Look for what else runs on the machine; repeat more often or for longer."
+        }
         _ => code.fix(),
     }
 }

@@ -98,9 +98,32 @@ impl Grid {
         self.rows.push(cells);
     }
 
+    /// The same without the columns in which no row has a text.
+    pub(super) fn without_empty_columns(mut self) -> Self {
+        let filled: Vec<bool> = (0..self.columns.len())
+            .map(|at| self.rows.iter().any(|row| row.get(at).is_some_and(|cell| !cell.text.is_empty())))
+            .collect();
+        let kept = |at: &mut usize| {
+            *at += 1;
+            filled[*at - 1]
+        };
+        let mut at = 0;
+        self.columns.retain(|_| kept(&mut at));
+        for row in &mut self.rows {
+            let mut at = 0;
+            row.retain(|_| kept(&mut at));
+        }
+        self
+    }
+
     /// The narrowest that it can be without splitting a word.
     pub(super) fn least_width(&self) -> usize {
         (0..self.columns.len()).map(|at| self.least(at)).sum::<usize>() + self.padding()
+    }
+
+    /// The width at which no line wraps.
+    pub(super) fn full_width(&self) -> usize {
+        (0..self.columns.len()).map(|at| self.full(at)).sum::<usize>() + self.padding()
     }
 
     /// Two blanks between columns: one of the column on the left, one of the style.

@@ -51,8 +51,11 @@ pub fn duration(duration: Duration) -> String {
 /// A fraction as a percentage: 0.0144 is `1.4 %`, 0.01 is `1 %`.
 pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
-    if !value.is_finite() {
+    if value.is_nan() {
         return "? %".to_owned();
+    }
+    if value > WIDEST {
+        return format!("> {WIDEST:.0} %");
     }
     format!("{} %", trim(&decimals(value)))
 }
@@ -114,15 +117,16 @@ impl Style {
     }
 }
 
-/// The end of an interval that says "could be anything" needs no digits, and takes the room of a name.
-const WIDEST: f64 = 9_999.0;
+/// A percentage or a factor beyond this says "could be anything": its digits mean nothing and take the room of a name.
+const WIDEST: f64 = 1_000.0;
 
 fn signed(percents: f64) -> String {
-    if percents.is_infinite() {
-        return if percents > 0.0 { "+∞".to_owned() } else { "−∞".to_owned() };
+    if percents > WIDEST {
+        return format!(">+{WIDEST:.0}");
     }
-    if percents.abs() > WIDEST {
-        return format!("{}>{WIDEST:.0}", if percents > 0.0 { '+' } else { '−' });
+    // Only a value that is gone altogether has lost 100 %.
+    if percents > -100.0 && percents < -99.9 {
+        return "<−99.9".to_owned();
     }
     let digits = decimals(percents.abs());
     if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
@@ -135,10 +139,10 @@ fn signed(percents: f64) -> String {
 }
 
 fn factor(value: f64) -> String {
-    if value.is_infinite() {
-        "∞".to_owned()
-    } else if value > WIDEST {
+    if value > WIDEST {
         format!(">{WIDEST:.0}")
+    } else if value < 1.0 / WIDEST {
+        format!("<{}", 1.0 / WIDEST)
     } else {
         significant(value, 3)
     }
@@ -171,6 +175,12 @@ pub(super) fn direction(ratio: f64, unit: &Unit, better: Better) -> &'static str
     }
 }
 
+/// A change whose direction is established, in words and without a sign: `37.8 % faster`, `8.76× slower`.
+pub(super) fn directed(ratio: f64, unit: &Unit, better: Better) -> String {
+    let text = change(ratio);
+    format!("{} {}", text.trim_start_matches(['+', '−']), direction(ratio, unit, better))
+}
+
 /// A unit with its prefix.
 struct UnitScale {
     divisor: f64,
@@ -189,7 +199,9 @@ impl UnitScale {
             Unit::Fraction => &[(0.01, "%")],
             Unit::Count | Unit::Other(_) => &[(1.0, "")],
         };
-        let step = steps.iter().find(|(divisor, _)| value.abs() >= *divisor).or(steps.last());
+        // 999.996 ms are printed as 1.000 s.
+        let rounded = rounded(value, 4).abs();
+        let step = steps.iter().find(|(divisor, _)| rounded >= *divisor).or(steps.last());
         let (divisor, suffix) = step.copied().unwrap_or((1.0, ""));
         let whole = matches!(unit, Unit::Count) || (matches!(unit, Unit::Bytes) && divisor == 1.0);
         let own = if let Unit::Other(name) = unit { Some(name.to_string()) } else { None };
@@ -229,12 +241,18 @@ pub(super) fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    let magnitude = value.abs().log10().floor();
+    let magnitude = rounded(value, digits).abs().log10().floor();
     if !(-4.0..=6.0).contains(&magnitude) {
         return format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
     }
     let decimals = (digits - 1 - magnitude as i32).max(0);
     format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
+}
+
+/// The value with only this many significant digits.
+fn rounded(value: f64, digits: i32) -> f64 {
+    let text = format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    text.parse().unwrap_or(value)
 }
 
 /// `1,204`.
@@ -256,8 +274,10 @@ mod tests {
 
     #[test]
     fn the_end_of_a_boundless_interval_is_short() {
-        assert_eq!(interval(0.0, 1.84e9, 1.1), "−100.0 … +>9999 %");
-        assert_eq!(interval(2.0, 3e7, 4.0), "2.00 … >9999×");
+        assert_eq!(interval(1e-7, 1.84e9, 1.1), "<−99.9 … >+1000 %");
+        assert_eq!(interval(1e-7, 3e7, 4.0), "<0.001 … >1000×");
+        assert_eq!(interval(0.99, f64::INFINITY, 1.2), "−1.0 … >+1000 %");
+        assert_eq!([4.6e57, f64::INFINITY].map(percent), ["> 1000 %", "> 1000 %"]);
     }
 
     #[test]
@@ -267,6 +287,7 @@ mod tests {
             [ns(12.0), ns(1234.5), ns(22_150_000.0), ns(4.25e9)],
             ["12.00 ns", "1.234 µs", "22.15 ms", "4.250 s"]
         );
+        assert_eq!([ns(999_999_999.0), ns(999.96), ns(99.996)], ["1.000 s", "1.000 µs", "100.0 ns"]);
     }
 
     #[test]
@@ -293,7 +314,13 @@ mod tests {
         );
         assert_eq!(interval(1.432, 1.451, 1.441), "+43.2 … +45.1 %");
         assert_eq!(interval(0.1, 0.125, 0.114), "8.00 … 10.0×");
-        assert_eq!(interval(0.99, f64::INFINITY, 1.2), "−1.0 … +∞ %");
+    }
+
+    #[test]
+    fn a_direction_in_words_needs_no_sign() {
+        let worded = |ratio| directed(ratio, &Unit::Nanoseconds, Better::Lower);
+        assert_eq!([0.622, 1.101, 3.5].map(worded), ["37.8 % faster", "10.1 % slower", "3.50× slower"]);
+        assert_eq!(directed(0.4, &Unit::PerSecond, Better::Higher), "2.50× slower");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::model::{Consequence, Verdict};
 
 use super::sparkline::silhouette;
 use super::terminal::CAUSES;
+use super::view::MORE_COLUMNS;
 use super::{RowView, View};
 use escape::{message, paragraph};
 
@@ -77,7 +78,7 @@ fn page(view: &View<'_>, rows: usize) -> String {
     page.accuracy(view);
     page.list("Failed or missing", &view.failed);
     page.waived(view);
-    page.folded("Why it is inconclusive", view.open.len(), |page| page.reasons(&view.open));
+    page.folded("Why it is inconclusive", view.open.len(), |page| page.open(view));
     page.alignments(&[&view.changed, &view.open]);
     page.folded("Not compared", view.not_compared.len(), |page| page.reasons(&view.not_compared));
     page.folded("Unchanged", view.unchanged.len(), |page| page.table(&view.unchanged, RowDetail::Brief));
@@ -197,6 +198,34 @@ impl MarkdownPage {
         self.more(rows.len());
     }
 
+    /// Why rows are open: an entry for each reason.
+    fn open(&mut self, view: &View<'_>) {
+        const NAMES: usize = 5;
+        let waived: Vec<RowView<'_>> =
+            view.open.iter().filter(|row| row.row.waiver.is_some()).copied().collect();
+        let groups = view.open_groups();
+        for group in groups.iter().take(self.rows) {
+            if let [only] = group.rows.as_slice() {
+                self.reasons(&[*only]);
+                continue;
+            }
+            let detail = group.detail.as_deref().map(|detail| format!(": {}", message(detail)));
+            let names: Vec<String> = group.rows.iter().take(NAMES).map(subject).collect();
+            let rest = group.rows.len().saturating_sub(NAMES);
+            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            self.line(&format!(
+                "- {} {} rows: {}{}: {}{more}",
+                icon(Verdict::Inconclusive),
+                group.rows.len(),
+                text(&group.sentence),
+                detail.unwrap_or_default(),
+                names.join(", ")
+            ));
+        }
+        self.more(groups.len());
+        self.reasons(&waived);
+    }
+
     /// Both sides' densities in a line each, so that a reader can check by eye what an estimate says.
     fn alignments(&mut self, sections: &[&Vec<RowView<'_>>]) {
         let rows = sections.iter().copied().flatten();
@@ -308,8 +337,8 @@ impl MarkdownPage {
 
     fn notes(&mut self, view: &View<'_>) {
         let known = |note: &&String| !view.alerts.contains(note);
-        let notes: Vec<&String> =
-            view.legend.iter().chain(view.comparison.notes.iter().filter(known)).collect();
+        let legend = view.legend.as_ref().map(|legend| format!("{legend} {MORE_COLUMNS}"));
+        let notes: Vec<&String> = legend.iter().chain(view.comparison.notes.iter().filter(known)).collect();
         self.folded("Notes", notes.len(), |page| {
             for note in notes.iter().take(page.rows) {
                 // Nothing may follow the dash that would begin a list of its own.

@@ -3,7 +3,7 @@
 use crate::gate::{Method, Reason, Row, SideStats, Typical};
 use crate::model::{LintCode, Metric, Verdict, counted};
 
-use super::human::{change, change_of, direction, interval, percent, quantity};
+use super::human::{change, change_of, directed, interval, percent, quantity};
 use super::words;
 
 /// A row and its cells, which are worded when they are asked for: most formats show some rows, and few
@@ -25,7 +25,7 @@ impl<'a> RowView<'a> {
         Self { row, name: row.benchmark.as_str(), metric, numbers: row }
     }
 
-    /// The effect: `+44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word where the
+    /// The effect: `44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word where the
     /// verdict establishes it; a percentage with a sign needs none, and an open row must not claim one.
     pub fn effect(&self) -> Option<String> {
         let row = self.numbers;
@@ -37,8 +37,7 @@ impl<'a> RowView<'a> {
             && !row.reason.is_uneven()
             && ratio != 1.0;
         if established || text.ends_with('×') {
-            let word = direction(ratio, &metric.unit, metric.better);
-            Some(format!("{text} {word}"))
+            Some(directed(ratio, &metric.unit, metric.better))
         } else {
             Some(text)
         }

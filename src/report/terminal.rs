@@ -1,18 +1,20 @@
 //! A comparison for a person at a terminal, or for a log.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::Color;
 
 use crate::exit_code::ExitCode;
-use crate::model::{Consequence, Verdict, clean, counted};
+use crate::model::{Consequence, Unit, Verdict, clean, counted};
 
-use super::grid::{Grid, GridCell, GridColumn, RULED, verdict_color};
+use super::grid::{Grid, GridCell, GridColumn, PLAIN, RULED, verdict_color};
 use super::markup::first_lines;
+use super::view::MORE_COLUMNS;
 use super::wrap::paragraph;
-use super::{LintGroup, RegressionCause, RowView, View};
+use super::{Fact, LintGroup, RegressionCause, RowView, View, quantity};
 
 /// How to lay it out.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +22,7 @@ pub struct TerminalOptions {
     /// Columns of the terminal.
     pub width: u16,
     pub color: bool,
-    /// Also rows of metrics that don't decide and did not change.
+    /// Everything: all rows and columns, what doesn't decide, each case of a finding, the machine.
     pub all: bool,
 }
 
@@ -36,6 +38,10 @@ const PROSE: usize = 100;
 const SENTENCES: usize = 20;
 /// Benchmarks whose cause stands at the top.
 pub(super) const CAUSES: usize = 3;
+/// Rows of a table before the rest is only counted, unless everything is asked for.
+const ROWS: usize = 50;
+/// Names of one group before the rest is only counted.
+const NAMES: usize = 3;
 /// Cases of one lint before the rest is only counted.
 const CASES: usize = 3;
 
@@ -45,12 +51,12 @@ pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     page.verdict(view);
     page.causes(&view.causes);
     page.tables(view);
-    page.sentences("Wrong outputs", &view.diverged);
+    page.section("Wrong outputs", &view.diverged);
     page.accuracy(&view.less_accurate);
-    page.sentences("Failed or missing", &view.failed);
-    page.sentences("Still open", &view.open);
-    page.sentences("Not compared", &view.not_compared);
-    page.sentences("Waived", &waived(view));
+    page.section("Failed or missing", &view.failed);
+    page.open(view);
+    page.section("Not compared", &view.not_compared);
+    page.section("Waived", &waived(view));
     page.lints(&view.lints);
     page.facts(view);
     page.notes(view);
@@ -141,49 +147,58 @@ impl TerminalPage {
 
     fn tables(&mut self, view: &View<'_>) {
         let deciding = view.deciding();
+        let shown = if self.options.all { deciding.len() } else { deciding.len().min(ROWS) };
         if !deciding.is_empty() {
             self.line("");
-            self.table(&deciding.iter().collect::<Vec<_>>());
+            self.table(&deciding[..shown]);
         }
-        let changed = |row: &&RowView<'_>| {
-            self.options.all || matches!(row.row.verdict, Verdict::Regressed | Verdict::Improved)
-        };
-        let (shown, silent): (Vec<&RowView<'_>>, Vec<&RowView<'_>>) = view.reported.iter().partition(changed);
-        if !shown.is_empty() {
+        if shown < deciding.len() {
+            let rest = quantity((deciding.len() - shown) as f64, &Unit::Count);
+            self.line(&format!("… and {rest} more (--all)"));
+        }
+        if self.options.all && !view.reported.is_empty() {
             self.title("Metrics that don't decide");
-            self.table(&shown);
-        }
-        if !silent.is_empty() {
-            let rows = counted(silent.len(), "more row");
-            let line = format!("{rows} of metrics that don't decide; --all shows them.");
-            self.prose(&line, "", "");
+            self.table(&view.reported);
+        } else if !view.reported.is_empty() {
+            let count = |verdict: Verdict| {
+                let rows = view.reported.iter().filter(|row| row.row.verdict == verdict).count();
+                (rows > 0).then(|| format!("{rows} {verdict}"))
+            };
+            let changed: Vec<String> =
+                [Verdict::Regressed, Verdict::Improved].into_iter().filter_map(count).collect();
+            let changed =
+                if changed.is_empty() { String::new() } else { format!(" ({})", changed.join(", ")) };
+            let rows = counted(view.reported.len(), "row");
+            self.prose(&format!("{rows} of metrics that don't decide{changed}; --all shows them."), "", "");
         }
         for geomean in view.geomeans(self.options.all) {
             let target =
                 geomean.target.as_deref().map(|name| format!(" on {}", clean(name))).unwrap_or_default();
             let metric = clean(&geomean.metric.name);
             let text = super::view::geomean(geomean);
-            self.line(&format!(
-                "Geometric mean of {}{target}: {text}",
-                counted(geomean.rows as usize, &format!("{metric} row"))
-            ));
+            let rows = counted(geomean.rows as usize, &format!("{metric} row"));
+            self.prose(&format!("Geometric mean of {rows}{target}: {text}"), "", "    ");
         }
         if let Some(legend) = &view.legend {
-            self.prose(legend, "", "");
+            let more = if self.options.all { MORE_COLUMNS } else { "" };
+            self.prose(&format!("{legend} {more}"), "", "");
         }
     }
 
     /// The roomiest layout in which no word has to be split.
-    fn table(&mut self, rows: &[&RowView<'_>]) {
-        let width = self.options.width;
-        let mut grid = wide(rows);
-        for layout in [narrow, tight] {
-            if grid.least_width() <= usize::from(width) {
-                break;
-            }
-            grid = layout(rows);
-        }
-        self.grid(&grid);
+    fn table(&mut self, rows: &[RowView<'_>]) {
+        let layouts: [fn(&[RowView<'_>]) -> Grid; 3] =
+            if self.options.all { [wide, narrow, tight] } else { [one_line, two_lines, three_lines] };
+        let width = usize::from(self.options.width);
+        let grids = layouts.map(|layout| layout(rows).without_empty_columns());
+        let unwrapped = |grid: &&Grid| !self.options.all && grid.full_width() <= width;
+        let unsplit = |grid: &&Grid| grid.least_width() <= width;
+        // A row that has to be wrapped is read more easily in a layout that was made for several lines.
+        let grid = grids
+            .iter()
+            .find(unwrapped)
+            .or_else(|| grids.iter().skip(usize::from(!self.options.all)).find(unsplit));
+        self.grid(grid.unwrap_or(&grids[2]));
     }
 
     pub(super) fn grid(&mut self, grid: &Grid) {
@@ -192,11 +207,14 @@ impl TerminalPage {
         }
     }
 
-    fn sentences(&mut self, title: &str, rows: &[RowView<'_>]) {
-        if rows.is_empty() {
-            return;
+    fn section(&mut self, title: &str, rows: &[RowView<'_>]) {
+        if !rows.is_empty() {
+            self.title(title);
+            self.sentences(rows);
         }
-        self.title(title);
+    }
+
+    fn sentences(&mut self, rows: &[RowView<'_>]) {
         for row in rows.iter().take(SENTENCES) {
             let waiver = match &row.row.waiver {
                 Some(waiver) if waiver.expired => {
@@ -215,6 +233,27 @@ impl TerminalPage {
         if rows.len() > SENTENCES {
             self.line(&format!("  … and {} more", rows.len() - SENTENCES));
         }
+    }
+
+    /// Why rows are open: a paragraph for each reason.
+    fn open(&mut self, view: &View<'_>) {
+        let groups = view.open_groups();
+        let waived: Vec<RowView<'_>> =
+            view.open.iter().filter(|row| row.row.waiver.is_some()).copied().collect();
+        if !view.open.is_empty() {
+            self.title("Still open");
+        }
+        for group in groups.iter().filter(|group| group.rows.len() > 1).take(SENTENCES) {
+            let detail = group.detail.as_deref().map(|detail| format!(": {}", first_lines(detail)));
+            let (count, detail) = (group.rows.len(), detail.unwrap_or_default());
+            self.prose(&clean(&format!("{count} rows: {}{detail}", group.sentence)), "  ", "      ");
+            let names: Vec<String> = group.rows.iter().take(NAMES).map(name).collect();
+            let rest = count.saturating_sub(NAMES);
+            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            self.prose(&format!("{}{more}", names.join(", ")), "      ", "      ");
+        }
+        let single = groups.iter().filter(|group| group.rows.len() == 1).map(|group| group.rows[0]);
+        self.sentences(&single.chain(waived).collect::<Vec<_>>());
     }
 
     fn accuracy(&mut self, rows: &[RowView<'_>]) {
@@ -244,6 +283,11 @@ impl TerminalPage {
                 Consequence::Inconclusive => "no verdict",
                 Consequence::Error => "error",
             };
+            if !self.options.all {
+                let text = format!("{} ({consequence}): {}. {}", group.code, places(group), group.fix);
+                self.prose(&clean(&text), "  ", "      ");
+                continue;
+            }
             let text = format!("{} ({consequence}): {}", group.code, group.code.description());
             self.prose(&text, "  ", "      ");
             for (benchmark, detail) in group.found.iter().take(CASES) {
@@ -258,9 +302,16 @@ impl TerminalPage {
     }
 
     fn facts(&mut self, view: &View<'_>) {
-        self.title("Machine and tools");
-        let width = view.facts.iter().map(|fact| fact.name.len()).max().unwrap_or_default();
-        for fact in &view.facts {
+        // Files have different names and times in every comparison.
+        let tells =
+            |fact: &&Fact| fact.base != fact.head && !matches!(fact.name, "input" | "measured" | "load");
+        let facts: Vec<&Fact> = view.facts.iter().filter(|fact| self.options.all || tells(fact)).collect();
+        if facts.is_empty() {
+            return;
+        }
+        self.title(if self.options.all { "Machine and tools" } else { "Machine and tools that differ" });
+        let width = facts.iter().map(|fact| fact.name.len()).max().unwrap_or_default();
+        for fact in facts {
             let text = match (&fact.base, &fact.head) {
                 (Some(base), Some(head)) if base == head => format!("{base} (both)"),
                 (base, head) => {
@@ -299,8 +350,74 @@ impl TerminalPage {
     }
 }
 
+/// Where a finding was made: its one case, or how many benchmarks have it.
+fn places(group: &LintGroup) -> String {
+    let benchmarks: BTreeSet<&str> = group.found.iter().filter_map(|(name, _)| name.as_deref()).collect();
+    match (group.found.as_slice(), benchmarks.len()) {
+        ([(place, detail)], _) => place.iter().chain([detail]).cloned().collect::<Vec<_>>().join(": "),
+        ([(_, detail), ..], 0) => format!("{detail}, and {} more", group.found.len() - 1),
+        ([(_, detail), ..], 1) => format!("{}: {detail}", benchmarks.into_iter().collect::<String>()),
+        (_, count) => counted(count, "benchmark"),
+    }
+}
+
+/// What a reader has to weigh, a row to a line.
+fn one_line(rows: &[RowView<'_>]) -> Grid {
+    let columns = vec![
+        GridColumn::text("benchmark"),
+        GridColumn::number("base → head"),
+        GridColumn::number("change"),
+        GridColumn::number("interval"),
+        GridColumn::text("verdict"),
+    ];
+    let mut grid = Grid::new(columns, PLAIN);
+    for row in rows {
+        grid.push(vec![
+            name(row).into(),
+            row.values().into(),
+            row.effect().unwrap_or_default().into(),
+            row.interval().unwrap_or_default().into(),
+            verdict_cell(row, ": "),
+        ]);
+    }
+    grid
+}
+
+/// The same, with the interval and the reason below.
+fn two_lines(rows: &[RowView<'_>]) -> Grid {
+    let columns = vec![
+        GridColumn::text("benchmark"),
+        GridColumn::number("base → head"),
+        GridColumn::number("change, interval"),
+        GridColumn::text("verdict"),
+    ];
+    let mut grid = Grid::new(columns, PLAIN);
+    for row in rows {
+        grid.push(vec![
+            name(row).into(),
+            row.values().into(),
+            two(&row.effect().unwrap_or_default(), &row.interval().unwrap_or_default()).into(),
+            verdict_cell(row, "\n"),
+        ]);
+    }
+    grid
+}
+
+/// The same, with all numbers below one another, for long names.
+fn three_lines(rows: &[RowView<'_>]) -> Grid {
+    let columns =
+        vec![GridColumn::text("benchmark"), GridColumn::number("base → head"), GridColumn::text("verdict")];
+    let mut grid = Grid::new(columns, PLAIN);
+    for row in rows {
+        let numbers = [row.values(), row.effect().unwrap_or_default(), row.interval().unwrap_or_default()];
+        let numbers: Vec<String> = numbers.into_iter().filter(|number| !number.is_empty()).collect();
+        grid.push(vec![name(row).into(), numbers.join("\n").into(), verdict_cell(row, "\n")]);
+    }
+    grid
+}
+
 /// Every number in a column of its own.
-fn wide(rows: &[&RowView<'_>]) -> Grid {
+fn wide(rows: &[RowView<'_>]) -> Grid {
     let columns = vec![
         GridColumn::text("benchmark"),
         GridColumn::number("base → head"),
@@ -325,14 +442,14 @@ fn wide(rows: &[&RowView<'_>]) -> Grid {
             two(&row.processes(), &row.method()).into(),
             row.floor().into(),
             row.smallest().into(),
-            verdict_cell(row),
+            verdict_cell(row, "\n"),
         ]);
     }
     grid
 }
 
 /// What a reader has to weigh, two numbers to a column.
-fn narrow(rows: &[&RowView<'_>]) -> Grid {
+fn narrow(rows: &[RowView<'_>]) -> Grid {
     let columns = vec![
         GridColumn::text("benchmark"),
         GridColumn::number("base → head"),
@@ -347,14 +464,14 @@ fn narrow(rows: &[&RowView<'_>]) -> Grid {
             two(&row.values(), &labelled_cv(row)).into(),
             two(&row.effect().unwrap_or_default(), &row.interval().unwrap_or_default()).into(),
             two(&row.processes(), &row.method()).into(),
-            verdict_cell(row),
+            verdict_cell(row, "\n"),
         ]);
     }
     grid
 }
 
 /// All numbers below one another, for long names.
-fn tight(rows: &[&RowView<'_>]) -> Grid {
+fn tight(rows: &[RowView<'_>]) -> Grid {
     let columns =
         vec![GridColumn::text("benchmark"), GridColumn::number("base → head"), GridColumn::text("verdict")];
     let mut grid = Grid::new(columns, RULED);
@@ -370,7 +487,7 @@ fn tight(rows: &[&RowView<'_>]) -> Grid {
         ];
         let numbers = numbers.into_iter().filter(|number| !number.is_empty());
         let numbers = numbers.collect::<Vec<_>>().join("\n");
-        grid.push(vec![subject(row).into(), numbers.into(), verdict_cell(row)]);
+        grid.push(vec![subject(row).into(), numbers.into(), verdict_cell(row, "\n")]);
     }
     grid
 }
@@ -380,10 +497,12 @@ fn labelled_cv(row: &RowView<'_>) -> String {
     if cv.is_empty() { cv } else { format!("CV {cv}") }
 }
 
-fn verdict_cell(row: &RowView<'_>) -> GridCell {
+fn verdict_cell(row: &RowView<'_>, separator: &str) -> GridCell {
     let reason = if row.waived() { "waived".to_owned() } else { row.words().short };
     // A number and its unit stay on one line.
-    let text = two(row.row.verdict.as_str(), &clean(&reason).replace(" %", "\u{a0}%"));
+    let reason = clean(&reason).replace(" %", "\u{a0}%");
+    let separator = if reason.is_empty() { "" } else { separator };
+    let text = format!("{}{separator}{reason}", row.row.verdict);
     GridCell::judged(text, row.row.verdict)
 }
 

@@ -259,6 +259,68 @@ fn an_open_row_is_never_worded_as_no_change() {
 }
 
 #[test]
+fn what_changed_most_is_first_also_among_open_rows() {
+    let rows = [("a", 1.0), ("b", 0.99), ("c", 100.0), ("d", 0.5)];
+    let rows = rows.map(|(name, ratio)| measured(name, Verdict::Inconclusive, Reason::Open, 1e6, ratio));
+    let comparison = of_rows(Verdict::Inconclusive, rows.into());
+    let view = View::new(&comparison, None);
+    let names: Vec<&str> = view.deciding().iter().map(|row| row.name).collect();
+    assert_eq!(names, ["c", "d", "b", "a"]);
+}
+
+#[test]
+fn rows_that_are_open_for_one_reason_share_one_paragraph() {
+    let single = |detail: &str| Reason::Unusable(Lint::new(LintCode::SingleRepetition, detail));
+    let mut rows: Vec<Row> = (1..=5u8)
+        .map(|n| {
+            let reason = single(&format!("case {n}"));
+            measured(&format!("single-{n}"), Verdict::Inconclusive, reason, 1e6, 1.0 + f64::from(n) / 10.0)
+        })
+        .collect();
+    rows.push(measured("wide", Verdict::Inconclusive, Reason::Open, 1e6, 1.01));
+    let comparison = of_rows(Verdict::Inconclusive, rows);
+    let view = View::new(&comparison, None);
+    let groups: Vec<usize> = view.open_groups().iter().map(|group| group.rows.len()).collect();
+    assert_eq!(groups, [5, 1]);
+    insta::assert_snapshot!("grouped-80", terminal(&view, NARROW));
+    insta::assert_snapshot!("grouped-160", terminal(&view, TerminalOptions { width: 160, ..NARROW }));
+    let markdown = markdown(&view, MarkdownOptions::default());
+    assert_eq!(markdown.matches("nothing is known about its own spread").count(), 1, "{markdown}");
+}
+
+#[test]
+fn a_terminal_shows_fifty_rows_and_counts_the_others() {
+    let rows = (0..5000).map(|at| {
+        measured(&format!("m{at}"), Verdict::Inconclusive, Reason::Open, 1e6, 1.0 + f64::from(at) / 1e5)
+    });
+    let comparison = of_rows(Verdict::Inconclusive, rows.collect());
+    let view = View::new(&comparison, None);
+    let text = terminal(&view, NARROW);
+    assert!(text.contains("… and 4,950 more (--all)"), "{text}");
+    assert!(text.lines().count() < 130, "{text}");
+    assert!(text.contains("m4999 ") && !text.contains("m4000 "), "{text}");
+    let all = terminal(&view, TerminalOptions { all: true, ..NARROW });
+    assert!(all.contains("m4000 ") && !all.contains("(--all)"));
+}
+
+#[test]
+fn a_geometric_mean_says_which_way_and_how_sure() {
+    let said = |ratio: f64, low: f64, high: f64| {
+        let metric = Metric {
+            better: crate::model::Better::Higher,
+            unit: crate::model::Unit::PerSecond,
+            ..Metric::LATENCY
+        };
+        let interval = Some(crate::gate::Interval { low, high, level: 0.99 });
+        super::view::geomean(&crate::gate::Geomean { target: None, metric, ratio, interval, rows: 2 })
+    };
+    assert_eq!(said(0.4, 0.37, 0.43), "2.50× slower (2.33 … 2.70×, 99 % confidence)");
+    assert_eq!(said(2.2, 2.0, 2.4), "2.20× faster (2.00 … 2.40×, 99 % confidence)");
+    assert_eq!(said(0.72, 0.52, 0.98), "28.0 % slower (−48.0 … −2.0 %, 99 % confidence)");
+    assert_eq!(said(1.01, 0.98, 1.03), "+1.0 % (−2.0 … +3.0 %, 99 % confidence)");
+}
+
+#[test]
 fn json_reads_back_and_names_the_exit_code() {
     for comparison in [quickstart(), every_reason(), hostile()] {
         let view = View::new(&comparison, None);

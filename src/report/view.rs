@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::gate::{Comparison, Geomean, Reason, Row, RunSummary};
+use crate::gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary};
 use crate::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
 
-use super::human::{change, interval, significant};
+use super::human::{change, directed, interval, percent, significant};
 use super::row_view::RowView;
 use super::{ResultSource, advice, words};
 
@@ -116,6 +116,7 @@ impl<'a> View<'a> {
             }
         }
         view.changed.sort_by(by_importance);
+        view.open.sort_by(by_importance);
         view.reported.sort_by(by_importance);
         view
     }
@@ -214,9 +215,9 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
         Verdict::Inconclusive => 3,
         Verdict::Pass => 4,
     };
-    // By size only among what changed: elsewhere the suite's own order is easier to follow.
+    // By size only among what changed or may have: elsewhere the suite's own order is easier to follow.
     let size = |view: &RowView<'_>| match view.row.verdict {
-        Verdict::Regressed | Verdict::Improved => {
+        Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive => {
             view.row.estimate.as_ref().map_or(0.0, |estimate| estimate.ratio.ln().abs())
         }
         _ => 0.0,
@@ -332,22 +333,76 @@ fn happened(verdict: Verdict, count: usize) -> &'static str {
 }
 
 fn legend(comparison: &Comparison) -> Option<String> {
-    let levels: Vec<f64> = comparison
-        .rows
-        .iter()
-        .filter_map(|row| Some(row.estimate.as_ref()?.interval?.level))
-        .filter(|level| level.is_finite())
-        .collect();
-    let low = levels.iter().copied().reduce(f64::min)?;
-    let high = levels.iter().copied().reduce(f64::max)?;
+    let estimated = comparison.rows.iter().filter_map(|row| row.estimate.as_ref());
+    let measured = |estimate: &&Estimate| !matches!(estimate.method, Method::Identical | Method::Exact);
+    let mut estimates = estimated.filter(measured).peekable();
+    estimates.peek()?;
+    let samples = |row: &Row| {
+        let side = row.head.as_ref().or(row.base.as_ref());
+        side.map_or((0, 0), |side| (side.samples, u64::from(side.processes)))
+    };
+    let values = if estimates.all(|estimate| estimate.method == Method::Welch) {
+        "the mean"
+    } else if comparison.rows.iter().all(|row| samples(row).0 <= 1) {
+        "the value in each file"
+    } else if comparison.rows.iter().map(samples).any(|(samples, processes)| samples > processes) {
+        "at the faster quartile of a process's repetitions, apart by the change; tools print the mean"
+    } else {
+        "at the middle process, apart by the change; tools print the mean"
+    };
+    let intervals = comparison.rows.iter().filter_map(|row| row.estimate.as_ref()?.interval);
+    let levels: Vec<f64> =
+        intervals.map(|interval| interval.level).filter(|level| level.is_finite()).collect();
     let level = |level: f64| format!("{} %", significant(level * 100.0, 4));
-    let levels =
-        if level(low) == level(high) { level(low) } else { format!("{} to {}", level(low), level(high)) };
+    let lowest = levels.iter().copied().reduce(f64::min).map(level);
+    let highest = levels.iter().copied().reduce(f64::max).map(level);
+    let levels = match lowest.zip(highest) {
+        None => return Some(format!("base → head: {values}.")),
+        Some((low, high)) if low == high => low,
+        Some((low, high)) => format!("{low} to {high}"),
+    };
     Some(format!(
-        "base → head: the typical process; the effect is the ratio of these two values. Interval: {levels} \
-         confidence, all corrections included; it decides. CV: standard deviation over mean. n: processes \
-         of base + head."
+        "base → head: {values}. Interval: {levels} confidence, all corrections included; it decides."
     ))
+}
+
+/// What the columns are that some reports add to those of the legend.
+pub(super) const MORE_COLUMNS: &str = "CV: standard deviation over mean. n: processes of base + head.";
+
+/// Rows that are open for one reason.
+#[derive(Debug, Clone)]
+pub struct OpenGroup<'a> {
+    pub rows: Vec<RowView<'a>>,
+    /// The reason in a sentence of ours.
+    pub sentence: String,
+    /// What the tool says about it; raw.
+    pub detail: Option<String>,
+}
+
+impl<'a> View<'a> {
+    /// The open rows that no waiver names, by reason; the reason of what may have changed most first.
+    pub fn open_groups(&self) -> Vec<OpenGroup<'a>> {
+        let mut groups: Vec<OpenGroup<'a>> = Vec::new();
+        for row in self.open.iter().filter(|row| row.row.waiver.is_none()) {
+            let words::Words { sentence, detail, .. } = words::open_kind(row.row);
+            match groups.iter_mut().find(|group| group.sentence == sentence && group.detail == detail) {
+                Some(group) => group.rows.push(*row),
+                None => groups.push(OpenGroup { rows: vec![*row], sentence, detail }),
+            }
+        }
+        for group in &mut groups {
+            let estimates = group.rows.iter().filter_map(|row| row.row.estimate.as_ref());
+            let known = estimates.filter_map(|estimate| estimate.minimum_detectable);
+            let (low, high) =
+                known.fold((f64::INFINITY, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)));
+            if group.rows[0].row.reason == Reason::Open && low <= high {
+                let (low, high) = (percent(low), percent(high));
+                let range = if low == high { low } else { format!("{low} to {high}") };
+                group.sentence.push_str(&format!("; this much data could have shown a change of {range}"));
+            }
+        }
+        groups
+    }
 }
 
 fn lints(comparison: &Comparison) -> Vec<LintGroup> {
@@ -443,11 +498,21 @@ fn facts(base: &RunSummary, head: &RunSummary) -> Vec<Fact> {
     facts
 }
 
-/// A mean's change and interval: `−36.0 % (−37.0 … −35.0 %)`.
+/// A mean's change and interval: `36.0 % faster (−37.0 … −35.0 %, 99 % confidence)`. Where the interval includes no
+/// change, a percentage has no direction.
 pub(super) fn geomean(geomean: &Geomean) -> String {
-    let bounds = geomean.interval.map(|bounds| interval(bounds.low, bounds.high, geomean.ratio));
-    let bounds = bounds.map(|bounds| format!(" ({bounds})")).unwrap_or_default();
-    format!("{}{bounds}", change(geomean.ratio))
+    let Geomean { ratio, metric, .. } = geomean;
+    let text = change(*ratio);
+    let includes_one = geomean.interval.is_none_or(|bounds| bounds.low <= 1.0 && bounds.high >= 1.0);
+    let shown = if includes_one && text.ends_with('%') {
+        text
+    } else {
+        directed(*ratio, &metric.unit, metric.better)
+    };
+    let bounds = geomean.interval.map(|bounds| {
+        format!(" ({}, {} confidence)", interval(bounds.low, bounds.high, *ratio), percent(bounds.level))
+    });
+    format!("{shown}{}", bounds.unwrap_or_default())
 }
 
 /// The unit of a row, for renderers that print raw numbers.

@@ -3,7 +3,7 @@
 use crate::gate::{Method, Reason, Row};
 use crate::model::{LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode};
 
-use super::human::{interval, percent, quantity, significant};
+use super::human::{change, interval, percent, quantity, significant};
 
 /// A sentence of ours, and untrusted text: a compiler's message, a tool's error. The second is
 /// kept apart because every renderer has to make it harmless.
@@ -45,18 +45,10 @@ pub(super) fn accuracy(row: &Row) -> Option<Words> {
 /// The reason of a row.
 pub(super) fn reason(row: &Row) -> Words {
     match &row.reason {
-        Reason::BeyondFloor => Words::new(
-            format!("beyond {}", floor(row)),
-            format!("the whole interval{} lies beyond the floor of {}", bounds(row), floor(row)),
-        ),
-        Reason::BelowFloor => Words::new(
-            format!("beyond {}", floor(row)),
-            format!(
-                "the whole interval{} lies beyond the floor of {}, in the good direction",
-                bounds(row),
-                floor(row)
-            ),
-        ),
+        Reason::BeyondFloor => Words::new(format!("beyond {}", floor(row)), beyond(row)),
+        Reason::BelowFloor => {
+            Words::new(format!("beyond {}", floor(row)), format!("{}, in the good direction", beyond(row)))
+        }
         Reason::WithinTolerance => Words::new(
             format!("within {}", tolerance(row)),
             format!("a change for the worse of {} or more is ruled out", tolerance(row)),
@@ -139,18 +131,49 @@ fn uneven(row: &Row, what: &str) -> String {
 /// What decides a row that was measured in blocks.
 const MORE_BLOCKS: &str = "more blocks (`max-blocks`) or a quieter machine would settle it";
 
-fn open(row: &Row) -> Words {
-    let mut sentence = format!(
-        "still open: the interval{} leaves room for a change beyond the floor of {} and is not wholly below \
-         the tolerance of {}",
-        bounds(row),
+/// A classical test decides by its p and by the effect alone, so its interval may reach below the floor.
+fn beyond(row: &Row) -> String {
+    match &row.estimate {
+        Some(estimate) if matches!(estimate.method, Method::Welch | Method::MannWhitney) => format!(
+            "the test is significant, and the effect of {}{} lies beyond the floor of {}",
+            change(estimate.ratio),
+            bounds(row),
+            floor(row)
+        ),
+        _ => format!("the whole interval{} lies beyond the floor of {}", bounds(row), floor(row)),
+    }
+}
+
+/// Why a row is open, without what only this row has: rows that agree in it are open for one reason.
+pub(super) fn open_kind(row: &Row) -> Words {
+    match &row.reason {
+        Reason::Open if is_paired(row) => {
+            Words::new("still open", format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
+        }
+        Reason::Open => Words::new("still open", room_for_both(row, "")),
+        Reason::Unusable(_) => Words { detail: None, ..reason(row) },
+        _ => reason(row),
+    }
+}
+
+fn is_paired(row: &Row) -> bool {
+    row.estimate.as_ref().is_some_and(|estimate| estimate.method == Method::Paired)
+}
+
+fn room_for_both(row: &Row, bounds: &str) -> String {
+    format!(
+        "the interval{bounds} leaves room for a change beyond the floor of {} and is not wholly below the tolerance of {}",
         floor(row),
         tolerance(row)
-    );
+    )
+}
+
+fn open(row: &Row) -> Words {
+    let mut sentence = format!("still open: {}", room_for_both(row, &bounds(row)));
     if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
         sentence.push_str(&format!("; this much data could have shown a change of {}", percent(smallest)));
     }
-    if row.estimate.as_ref().is_some_and(|estimate| estimate.method == Method::Paired) {
+    if is_paired(row) {
         sentence.push_str(&format!("; {MORE_BLOCKS}"));
     }
     Words::new("still open", sentence)

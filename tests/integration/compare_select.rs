@@ -314,6 +314,19 @@ fn the_only_metric_of_foreign_results_decides() {
 }
 
 #[test]
+fn a_geometric_mean_is_over_rows_whose_numbers_can_be_used() {
+    let world = World::new();
+    for (name, once) in [("a.csv", 100.0), ("b.csv", 100_000.0)] {
+        let rows = csv(&[("conv", 100.0, 1.0), ("mlp", 200.0, 1.0)]);
+        world.write(name, format!("{rows}\"once\",10,{once},{once},ns,1\n"));
+    }
+    let json = world.run(["compare", "a.csv", "b.csv"].into_iter().chain(SURE)).json();
+    let means = json["geomeans"].as_array().unwrap();
+    let latency = means.iter().find(|mean| mean["metric"] == "latency").unwrap();
+    assert_eq!((latency["rows"].as_u64(), latency["ratio"].as_f64()), (Some(2), Some(1.0)), "{latency}");
+}
+
+#[test]
 fn compare_without_a_result_does_not_judge_whatever_lies_here() {
     let world = World::new();
     world.write("run.json", csv(&[("conv", 100.0, 1.0)]));

@@ -182,7 +182,7 @@ pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown
     let mut recovering: BTreeMap<usize, usize> = BTreeMap::new();
     for night in 0..nights {
         // Some nights fail, and one week the machine is off.
-        if noise.0.next_u32() % 50 == 0 || (120..127).contains(&night) {
+        if noise.0.next_u32().is_multiple_of(50) || (120..127).contains(&night) {
             continue;
         }
         let all: Vec<f64> = (0..ROWS)
