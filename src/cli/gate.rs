@@ -75,6 +75,7 @@ pub struct GateArgs {
 }
 
 pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    job::leave_no_earlier_result(&args.run.run)?;
     if let Half::UntilCompile(bundle) = args.halves.half() {
         return pack(args, bundle, terminal);
     }

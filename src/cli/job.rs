@@ -1,10 +1,10 @@
 //! The job of GitHub Actions that this runs in, read from the runner's variables and the event's file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::github::{EventError, GitHubEvent, Job};
 
-use super::CliError;
+use super::{CliError, paths};
 
 /// The job, or none outside of GitHub Actions.
 pub fn current() -> Result<Option<Job>, CliError> {
@@ -19,6 +19,12 @@ pub fn current() -> Result<Option<Job>, CliError> {
     };
     let job = Job::read(&variable, &payload);
     job.map(Some).map_err(|error| not_understood(format!("failed to {error}")))
+}
+
+/// In a job the workspace is a checkout, and a result in it was committed or left by another job: it is removed before
+/// anything can be refused, so that no later step takes it for this one's. On a user's machine it is the user's.
+pub fn leave_no_earlier_result(output: &Path) -> Result<(), CliError> {
+    if variable("GITHUB_EVENT_NAME").is_some() { paths::remove_output(output) } else { Ok(()) }
 }
 
 /// Whether this is a job for a change that is not merged yet.

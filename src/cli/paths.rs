@@ -27,7 +27,7 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
 
 /// Removes the result that an earlier attempt left at `output`, or that a pull request committed there, so that only
 /// this attempt's own result is found there. It is called when the work begins: a command that is refused must not
-/// remove a result. Devices and pipes stay, and any other file is an error.
+/// remove a result of the user (`job::leave_no_earlier_result` says what holds in a job). Devices and pipes stay, and any other file is an error.
 pub fn remove_output(output: &Path) -> Result<(), CliError> {
     let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(()) };
     // `/dev/stdout` is a link, and belongs to the system.

@@ -74,7 +74,7 @@ fn by_name(run: &Run) -> BTreeMap<&BenchmarkName, &Benchmark> {
     run.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect()
 }
 
-/// A run that says nothing of what it executed: whoever wrote it could have copied the other side's digests.
+/// A run that says nothing of what it executed: its writer could have copied the other side's digests.
 fn without_identity(run: &Run) -> Run {
     let mut run = run.clone();
     for artifact in run.benchmarks.iter_mut().filter_map(|benchmark| benchmark.artifact.as_mut()) {
@@ -84,7 +84,7 @@ fn without_identity(run: &Run) -> Run {
 }
 
 /// What was left out of a metric's blocks: they are whole, follow each other from the first, and end where the
-/// schedule looks at them. Without this, whoever writes the result could leave out the blocks that were slow.
+/// schedule looks at them. Without this, the writer of the result could leave out the blocks that were slow.
 fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], looks: &Looks) -> Option<String> {
     let name = &row.metric.as_ref()?.name;
     let mut blocks: BTreeMap<u32, [BTreeSet<u8>; 2]> = BTreeMap::new();

@@ -215,7 +215,7 @@ fn a_file_is_read_as_it_was_at_a_commit() {
 fn run(command: &process::Command) -> Result<process::Finished, process::ProcessError> {
     let cancel = Cancel::default();
     let command = command.clone().env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
-    tokio::runtime::Runtime::new().unwrap().block_on(process::run(&command, &cancel))
+    process::block_on(process::run(&command, &cancel))
 }
 
 fn checkout(fixture: &Fixture, commit: &str, into: &Path) -> Result<Checkout, GitError> {
@@ -431,7 +431,7 @@ fn a_checkout_has_file_by_file_what_a_fresh_clone_has() {
     git(home.path(), &path("outer"), &["commit", "--quiet", "--message=head"]);
     let run = |command: &process::Command| {
         let command = command.clone().env("HOME", home.path()).env("GIT_CONFIG_NOSYSTEM", "1");
-        tokio::runtime::Runtime::new().unwrap().block_on(process::run(&command, &Cancel::default()))
+        process::block_on(process::run(&command, &Cancel::default()))
     };
     let cache = tempfile::tempdir().unwrap();
     let found = repository.checkout(&base, cache.path(), &run).unwrap();

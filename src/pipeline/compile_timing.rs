@@ -57,7 +57,7 @@ pub(super) async fn time(
     Ok(())
 }
 
-/// One compilation whose module nobody needs. One that fails has no time, and the row says that time is missing.
+/// One compilation whose module is thrown away. One that fails has no time, and the row says that time is missing.
 async fn once(host: &Host<'_>, job: &CompileJob<'_>) -> Result<Option<StageReport>, PipelineError> {
     let staged = host.scratch()?;
     let file = |name: &str| staged.path().join(name);

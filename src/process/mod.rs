@@ -39,3 +39,9 @@ pub use output::LOG_CUT;
 pub use run::run;
 pub use session::{ProgramSession, Reply};
 pub use usage::processor_time;
+
+/// Runs a future to its end, for tests of layers that are not asynchronous.
+#[cfg(test)]
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Runtime::new().unwrap().block_on(work)
+}

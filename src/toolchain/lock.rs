@@ -131,7 +131,7 @@ impl Lock {
             .collect();
         fitting.sort_by_key(|env| std::cmp::Reverse(minor(&env.python)));
         if fitting.is_empty() {
-            // Every Python of another environment would be a long list that helps nobody.
+            // Every Python of another environment would be a long list without use.
             let found: BTreeSet<String> = self
                 .python
                 .iter()

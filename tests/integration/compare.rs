@@ -122,12 +122,12 @@ fn a_slower_head_exits_with_10_and_an_unchanged_one_with_0() {
     };
     insta::assert_snapshot!(said("slow.json", 10), @"
     Regressed: 1 of 2 benchmarks regressed, 1 passed.
-    mlp/cpu/main    999.8 → 1200 µs    +20.0 % slower      24+24  regressed
+    mlp/cpu/main    999.8 → 1200 µs     20.0 % slower  regressed
     ");
     world.write("same.json", paired(1.0).to_json());
     insta::assert_snapshot!(said("same.json", 0), @"
     Pass: 2 of 2 benchmarks passed.
-    mlp/cpu/main   999.8 → 999.8 µs              ±0 %      24+24  pass
+    mlp/cpu/main   999.8 → 999.8 µs    ±0 %  −0.3 … +0.3 %  pass: within 3 %
     ");
     world.write("fast.json", paired(0.25).to_json());
     insta::assert_snapshot!(said("fast.json", 0), @"
