@@ -161,6 +161,7 @@ impl From<PipelineError> for CliError {
                 .hint("wait for that process or end it; --lock-timeout sets how long to wait"),
             PipelineError::Changed(_) => Self::failed(message)
                 .hint("don't build tools or replace models while they are measured; run it again"),
+            PipelineError::Setup { .. } => Self::failed(message),
             PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
                 Self::failed(message).maybe_hint(disk_full)
             }

@@ -38,6 +38,7 @@ mod job;
 mod man;
 mod merge;
 mod noise;
+mod pair;
 mod paths;
 mod plan;
 mod policy_args;
@@ -122,6 +123,7 @@ pub enum CliCommand {
     Run(run::RunArgs),
     Compare(Box<compare::CompareArgs>),
     Gate(Box<gate::GateArgs>),
+    Pair(Box<pair::CommandPairArgs>),
     Plan(plan::PlanArgs),
     Merge(merge::MergeArgs),
     Publish(Box<publish::PublishArgs>),
@@ -158,6 +160,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         CliCommand::Run(args) => run::run(args, &terminal),
         CliCommand::Compare(args) => compare::run(args, &terminal),
         CliCommand::Gate(args) => gate::run(args, &terminal),
+        CliCommand::Pair(args) => pair::run(args, &terminal),
         CliCommand::Plan(args) => plan::run(args, &terminal),
         CliCommand::Merge(args) => merge::run(args, &terminal),
         CliCommand::Publish(args) => publish::run(args, &terminal),

@@ -70,7 +70,7 @@ pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         if args.no_measure { recorded(args)? } else { measured(args, terminal)? };
     enough(&base, &head, &source)?;
     let options = NoiseOptions {
-        seed: args.measure.seed.unwrap_or(RESAMPLING_SEED),
+        seed: args.measure.schedule.seed.unwrap_or(RESAMPLING_SEED),
         resamples: args.resamples,
         source,
         ..NoiseOptions::default()

@@ -1,11 +1,12 @@
 //! What `run` and `gate` share: the options of measuring, the sides, the runtime, the interrupt.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use regex::Regex;
 
-use crate::config::{self, Config, Side};
+use crate::config::{self, Config, Measure, Side};
 use crate::device;
 use crate::gate::Policy;
 use crate::git::{GitError, Repository};
@@ -51,10 +52,19 @@ pub struct MeasureArgs {
     /// A calibration that `benchgate noise` wrote [default: the one it kept for this suite and machine]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+    #[command(flatten)]
+    pub schedule: ScheduleArgs,
+    #[command(flatten)]
+    pub shard: ShardArgs,
+}
+
+/// When processes are started, and how many.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ScheduleArgs {
     /// Longest wait for another job that measures on this machine, for example 2h [default: 30m where CI is set, no
     /// limit elsewhere]
     #[arg(long, value_name = "TIME", value_parser = duration, env = "BENCHGATE_LOCK_TIMEOUT")]
-    pub lock_timeout: Option<Duration>,
+    lock_timeout: Option<Duration>,
     /// Most blocks (two pairs of processes) of a benchmark; fewer where the answer is clear
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
@@ -65,8 +75,32 @@ pub struct MeasureArgs {
     /// Seed of all random choices [default: drawn by each session, and recorded in --run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    #[command(flatten)]
-    pub shard: ShardArgs,
+}
+
+impl ScheduleArgs {
+    /// Applies what the command line overrides.
+    pub fn adjust(&self, config: &mut Config) {
+        if self.time_budget.is_some() {
+            config.measure.time_budget = self.time_budget;
+        }
+        if self.seed.is_some() {
+            config.measure.seed = self.seed;
+        }
+    }
+
+    /// Applies `--max-blocks`: how long to measure is the caller's money.
+    pub fn limit(&self, mut policy: Policy) -> Policy {
+        if let Some(most) = self.max_blocks {
+            let sequential = &mut policy.sequential;
+            sequential.max_blocks = most;
+            sequential.min_blocks = sequential.min_blocks.min(most);
+        }
+        policy
+    }
+
+    pub fn lock_timeout(&self) -> Option<Duration> {
+        self.lock_timeout.or_else(|| is_ci().then_some(LOCK_TIMEOUT_IN_CI))
+    }
 }
 
 fn budget(text: &str) -> Result<Duration, String> {
@@ -83,7 +117,7 @@ fn at_least_one<T: std::str::FromStr + PartialEq + From<bool>>(text: &str) -> Re
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     config::parse_duration(text).ok_or_else(|| "expected a time like 90s, 30m or 2h".to_owned())
 }
 
@@ -105,22 +139,12 @@ impl MeasureArgs {
         if self.jobs.is_some() {
             config.measure.jobs = self.jobs;
         }
-        if self.time_budget.is_some() {
-            config.measure.time_budget = self.time_budget;
-        }
-        if self.seed.is_some() {
-            config.measure.seed = self.seed;
-        }
+        self.schedule.adjust(config);
     }
 
-    /// Applies `--max-blocks`: how long to measure is the caller's money.
-    pub fn limit(&self, mut policy: Policy) -> Policy {
-        if let Some(most) = self.max_blocks {
-            let sequential = &mut policy.sequential;
-            sequential.max_blocks = most;
-            sequential.min_blocks = sequential.min_blocks.min(most);
-        }
-        policy
+    /// Applies `--max-blocks`.
+    pub fn limit(&self, policy: Policy) -> Policy {
+        self.schedule.limit(policy)
     }
 
     /// Absolute, because tools that write there run in other folders.
@@ -159,20 +183,13 @@ impl MeasureArgs {
         if alike.is_some() {
             self.shard.refuse("a calibration is of one machine")?;
         }
-        check_processors(&side.config)?;
+        check_processors(&side.config.measure, &side.config.file.display())?;
         // A head that is still the anchor has a ratio like any other.
         let anchored = sides.iter().any(|side| side.anchor);
         let identical_blocks = alike.or_else(|| anchored.then_some(side.config.policy.sequential.min_blocks));
         let options = self.options(&side.config.root, output, identical_blocks, calibration, backends)?;
         let options = pipeline::Options { shard: self.shard.of_suite(sides)?, ..options };
-        super::paths::check_writable(output)?;
-        let progress = terminal.progress();
-        super::runtime::block_on(async |cancel| {
-            let run = SuiteRun::new(sides, &options, progress.as_ref(), &cancel);
-            let prepared = run.prepare(PrepareFrom::Sources).await?;
-            super::paths::remove_output(output)?;
-            Ok(prepared.measure().await?)
-        })
+        measure_sides(sides, &options, terminal)
     }
 
     /// Exports and compiles the sides into a bundle.
@@ -212,7 +229,7 @@ impl MeasureArgs {
         terminal.note(&format!("the bundle is whole, sha256 {}", open.sha256));
         for side in &mut open.sides {
             self.adjust(&mut side.config);
-            check_processors(&side.config)?;
+            check_processors(&side.config.measure, &side.config.file.display())?;
         }
         Ok(open)
     }
@@ -255,14 +272,31 @@ impl MeasureArgs {
             output: output.to_owned(),
             filter: Filter::new(&self.filter),
             shard: None,
-            lock_timeout: self.lock_timeout.or_else(|| is_ci().then_some(LOCK_TIMEOUT_IN_CI)),
+            lock_timeout: self.schedule.lock_timeout(),
             identical_blocks,
             claims_identity: !job::is_for_a_proposed_change()?,
             calibration,
+            resume_commands: false,
             dump_ir: self.dump_ir,
             keep_modules: self.keep_modules.clone(),
         })
     }
+}
+
+/// Runs the sides and writes the record.
+pub fn measure_sides(
+    sides: &[SideInput],
+    options: &pipeline::Options,
+    terminal: &Terminal,
+) -> Result<MeasuredRun, CliError> {
+    super::paths::check_writable(&options.output)?;
+    let progress = terminal.progress();
+    super::runtime::block_on(async |cancel| {
+        let run = SuiteRun::new(sides, options, progress.as_ref(), &cancel);
+        let prepared = run.prepare(PrepareFrom::Sources).await?;
+        super::paths::remove_output(&options.output)?;
+        Ok(prepared.measure().await?)
+    })
 }
 
 /// One side from a configuration, with its lock file and what git says of its folder.
@@ -301,21 +335,20 @@ pub fn with_anchor(head: SideInput) -> Vec<SideInput> {
     sides
 }
 
-/// Refuses `cpus` that are not on this machine before anything is compiled for them.
-fn check_processors(config: &Config) -> Result<(), CliError> {
-    let Some(asked) = &config.measure.cpus else { return Ok(()) };
+/// Refuses `cpus` that are not on this machine before anything is compiled for them. `named_in` is where they are named.
+pub fn check_processors(measure: &Measure, named_in: &dyn Display) -> Result<(), CliError> {
+    let Some(asked) = &measure.cpus else { return Ok(()) };
     let here = device::pinnable();
     let Some(missing) = asked.iter().find(|cpu| !here.contains(cpu)) else { return Ok(()) };
     Err(CliError::usage(format!(
-        "failed to use {}: `cpus` names processor {missing}, and this machine has {}",
-        config.file.display(),
+        "failed to use {named_in}: `cpus` names processor {missing}, and this machine has {}",
         device::ranges(&here)
     ))
-    .hint("leave `cpus` out, and benchgate chooses, leaving one processor to the host"))
+    .hint("leave it out, and benchgate chooses, leaving one processor to the host"))
 }
 
 /// The working folder ignores itself, so that a run never makes a repository dirty.
-fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
+pub fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
     // A link can be committed, and would put sessions and logs outside the repository.
     let inside = ["sessions", "bisect", "logs", "profiles", "ir", ".gitignore"].map(|name| work.join(name));
     if let Some(link) =

@@ -53,6 +53,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
             head,
             models,
             targets,
+            commands: Vec::new(),
             backends,
             measure,
             policy: part.policy,

@@ -8,6 +8,7 @@
 mod backend;
 mod build;
 mod check;
+mod command;
 mod fields;
 mod flags;
 mod fraction;
@@ -36,6 +37,7 @@ mod view;
 mod zoo;
 
 pub use backend::{Backend, BackendKind, BackendTest};
+pub use command::{CommandLine, CommandSpec, OutputReading};
 pub use flags::refused_flag;
 pub use fraction::{alpha, fraction, spread};
 pub use load::{

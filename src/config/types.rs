@@ -8,7 +8,7 @@ use crate::model::{Disclose, SideName};
 
 use super::fields::ChosenBy;
 use super::table::DeclaredTable;
-use super::{Backend, GitHub, Measure, Model, Pin, Side, Store, Target};
+use super::{Backend, CommandSpec, GitHub, Measure, Model, Pin, Side, Store, Target};
 
 /// A whole, valid `benchgate.toml`.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,7 @@ pub struct Config {
     pub head: Side,
     pub models: Vec<Model>,
     pub targets: Vec<Target>,
+    pub commands: Vec<CommandSpec>,
     /// `[[backend]]`, in the order of the file.
     pub backends: Vec<Backend>,
     pub measure: Measure,
@@ -61,6 +62,7 @@ impl Config {
             head: _,
             models,
             targets,
+            commands: _,
             backends,
             measure,
             policy,

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use crate::config::Measure;
 use crate::gate::Policy;
-use crate::model::{Lint, LintCode, Metric, Outcome, Run, SideName, Stage, Testbed};
+use crate::model::{BenchmarkName, Lint, LintCode, Metric, Outcome, Run, SideName, Stage, Testbed};
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
     RunFile, RunSchema, SideRecord, StageRecord, ValueRecord,
 };
 use crate::stats::describe;
 
+use super::commands::{self, PreparedCommand};
 use super::journal::{Journal, JournalEntry};
 use super::recorded_policy;
 use super::stage::{Prepared, PreparedSide, StageReport};
@@ -34,6 +35,7 @@ pub(super) struct Frame<'a> {
 /// The record of what the journal holds so far.
 pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> RunFile {
     let paired = frame.sides.len() == 2;
+    let metrics = described(frame, journal);
     RunFile {
         schema: RunSchema,
         benchgate: env!("CARGO_PKG_VERSION").to_owned(),
@@ -45,8 +47,8 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         seed: seed(frame, journal),
         measure: measure_record(frame),
         testbed: frame.testbed.clone(),
-        metrics: described(frame),
-        sides: frame.sides.iter().map(|side| side_record(frame, side, journal)).collect(),
+        sides: frame.sides.iter().map(|side| side_record(frame, side, journal, &metrics)).collect(),
+        metrics,
         backends: Vec::new(),
         bundle: None,
         shard: None,
@@ -95,9 +97,23 @@ fn nanoseconds(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn side_record(frame: &Frame<'_>, side: &PreparedSide<'_>, journal: &Journal) -> SideRecord {
+fn side_record(
+    frame: &Frame<'_>,
+    side: &PreparedSide<'_>,
+    journal: &Journal,
+    metrics: &[Metric],
+) -> SideRecord {
     let name = side.input.name;
-    let entries = || side.benchmarks.iter().flat_map(|prepared| journal.processes(&prepared.name(), name));
+    let entries = || {
+        let modules = side.benchmarks.iter().map(Prepared::name);
+        let commands = side.commands.iter().map(|command| BenchmarkName::new(&command.spec.name));
+        modules.chain(commands).flat_map(|benchmark| journal.processes(&benchmark, name))
+    };
+    let modules = side.benchmarks.iter().map(|prepared| benchmark(frame, name, prepared, journal));
+    let commands = side
+        .commands
+        .iter()
+        .flat_map(|command| commands::records(&command.spec.name, name, journal, metrics, frame.relative_to));
     let mut context = entries().find_map(|entry| entry.context.clone());
     if let Some(context) = &mut context {
         context.load_avg = typical_load(entries());
@@ -107,15 +123,12 @@ fn side_record(frame: &Frame<'_>, side: &PreparedSide<'_>, journal: &Journal) ->
         anchor: side.input.anchor,
         commit: side.input.commit.clone(),
         dirty: side.input.dirty,
-        toolchain: Some(side.tools.identity.clone()),
+        toolchain: side.tools.as_ref().map(|tools| tools.identity.clone()),
         flags: side.input.side.flags.clone(),
         run_flags: side.input.side.run_flags.clone(),
         context,
-        benchmarks: side
-            .benchmarks
-            .iter()
-            .map(|prepared| benchmark(frame, name, prepared, journal))
-            .collect(),
+        commands: side.commands.iter().map(PreparedCommand::record).collect(),
+        benchmarks: modules.chain(commands).collect(),
     }
 }
 
@@ -179,8 +192,15 @@ fn benchmark(
 }
 
 /// Metrics that the record holds under their names; the others it derives from stages and artifacts.
-fn described(frame: &Frame<'_>) -> Vec<Metric> {
+fn described(frame: &Frame<'_>, journal: &Journal) -> Vec<Metric> {
     let mut metrics = vec![Metric::LATENCY, Metric::CPU_TIME];
+    let printed = frame.sides.iter().flat_map(|side| {
+        let commands = side.commands.iter().map(|command| BenchmarkName::new(&command.spec.name));
+        commands.flat_map(|command| journal.processes(&command, side.input.name))
+    });
+    metrics.extend(
+        commands::metrics(printed).into_iter().filter(|metric| Metric::built_in(&metric.name).is_none()),
+    );
     let mut prepared = frame.sides.iter().flat_map(|side| &side.benchmarks);
     if prepared.any(|prepared| prepared.peak_device_memory.is_some()) {
         metrics.push(Metric::PEAK_DEVICE_MEMORY);

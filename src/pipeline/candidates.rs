@@ -7,13 +7,14 @@ use crate::model::{BenchmarkName, SideName};
 use crate::toolchain::Installed;
 
 use super::argv::Execution;
+use super::commands::{self, PreparedCommand};
 use super::stage::{Prepared, PreparedSide};
 
 /// A benchmark with the sides that can be measured.
 #[derive(Debug, Clone)]
 pub(super) struct BenchmarkCandidate<'a> {
     pub(super) name: BenchmarkName,
-    pub(super) sides: BTreeMap<SideName, Measurable<'a>>,
+    pub(super) sides: BTreeMap<SideName, TimedProgram<'a>>,
     /// Both sides execute the same bytes: there is nothing to compare.
     pub(super) identical: bool,
 }
@@ -24,13 +25,50 @@ impl BenchmarkCandidate<'_> {
     }
 }
 
-/// One side of a benchmark that is ready to be measured.
+/// What the processes of one side execute.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum TimedProgram<'a> {
+    Module(Measurable<'a>),
+    Command(&'a PreparedCommand<'a>),
+}
+
+impl TimedProgram<'_> {
+    /// The device that its processes use, and their environment.
+    pub(super) fn device(&self) -> (&str, &BTreeMap<String, String>) {
+        match self {
+            Self::Module(module) => (&module.execution.device, module.env),
+            Self::Command(command) => (commands::DEVICE, &command.spec.env),
+        }
+    }
+}
+
+/// One side of a benchmark of a module that is ready to be measured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measurable<'a> {
     pub(super) execution: &'a Execution,
     pub(super) tools: &'a Installed,
     pub(super) env: &'a BTreeMap<String, String>,
     pub(super) folder: &'a Path,
+}
+
+/// A candidate for each command. One that only one side has is described and not compared.
+pub(super) fn command_candidates<'a>(sides: &'a [PreparedSide<'a>]) -> Vec<BenchmarkCandidate<'a>> {
+    let mut found: Vec<BenchmarkCandidate<'a>> = Vec::new();
+    for side in sides.iter().rev() {
+        for command in &side.commands {
+            let name = BenchmarkName::new(&command.spec.name);
+            let program = TimedProgram::Command(command);
+            match found.iter_mut().find(|candidate| candidate.name == name) {
+                Some(candidate) => drop(candidate.sides.insert(side.input.name, program)),
+                None => found.push(BenchmarkCandidate {
+                    name,
+                    sides: BTreeMap::from([(side.input.name, program)]),
+                    identical: false,
+                }),
+            }
+        }
+    }
+    found
 }
 
 /// A candidate for each name. A benchmark that both sides have and one of them could not prepare is not measured:
@@ -50,9 +88,10 @@ fn candidate<'a>(sides: &'a [PreparedSide<'a>], name: &BenchmarkName) -> Benchma
     let measurable = declared.iter().filter_map(|(side, prepared)| {
         let execution = prepared.execution.as_ref().filter(|_| prepared.outcome.is_ok())?;
         let (env, folder) = (&prepared.planned.target.env, side.input.side.sources.as_path());
-        Some((side.input.name, Measurable { execution, tools: &side.tools, env, folder }))
+        let tools = side.tools.as_deref()?;
+        Some((side.input.name, TimedProgram::Module(Measurable { execution, tools, env, folder })))
     });
-    let mut ready: BTreeMap<SideName, Measurable<'_>> = measurable.collect();
+    let mut ready: BTreeMap<SideName, TimedProgram<'_>> = measurable.collect();
     if ready.len() < declared.len() {
         ready.clear();
     }

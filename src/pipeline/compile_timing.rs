@@ -46,7 +46,8 @@ pub(super) async fn time(
                 let Some(prepared) = benchmarks.iter_mut().find(|prepared| prepared.name() == *name) else {
                     continue;
                 };
-                if let (Some(source), Some(_)) = (&prepared.source, &prepared.artifact) {
+                if let (Some(source), Some(_), Some(tools)) = (&prepared.source, &prepared.artifact, &*tools)
+                {
                     let job = compile_job(prepared.planned, source, tools);
                     let report = once(host, &job).await?;
                     prepared.stages.extend(report);

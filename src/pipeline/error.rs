@@ -27,6 +27,8 @@ pub enum PipelineError {
     NotBundleable(String),
     #[error("failed to trust {}: it changed while it was measured", .0.display())]
     Changed(PathBuf),
+    #[error("failed to set up {command}: {why}")]
+    Setup { command: String, why: String },
     #[error("interrupted")]
     Interrupted,
 }

@@ -9,13 +9,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::files::{self, LockAttempt, LockFile, Owner};
-use crate::model::{BenchmarkName, BlockSlot, Context, Event, Progress, SideName};
+use crate::model::{BenchmarkName, BlockSlot, Context, Event, Progress, SideName, counted};
 use crate::process::Cancel;
 use crate::record::ProcessRecord;
 
 use super::PipelineError;
 use super::argv::Timing;
 use super::cache::{write_atomically, write_json};
+use super::commands::Printed;
 use super::timings::Timings;
 
 /// A process that ended, in one file.
@@ -31,11 +32,20 @@ pub(super) struct JournalEntry {
     /// Its failure came from outside and says nothing about the benchmark.
     #[serde(default)]
     pub(super) killed: bool,
+    /// What the process of a command printed; absent for a module's, and where the process failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) printed: Option<Printed>,
 }
 
 impl JournalEntry {
     pub(super) fn side(&self) -> Option<SideName> {
         SideName::BOTH.into_iter().find(|side| side.as_str() == self.side)
+    }
+
+    /// How the process of a command went, for the person who waits.
+    pub(super) fn process_note(&self) -> String {
+        let rows = self.printed.as_ref().map_or(0, |printed| printed.rows.len());
+        format!("{:.3} s, {}", self.process.seconds.0, counted(rows, "benchmark"))
     }
 }
 
@@ -86,17 +96,22 @@ const TIMINGS: &str = "timings.json";
 const KEPT_SESSIONS: usize = 8;
 
 impl Journal {
-    /// Opens the unfinished session of this plan, or begins one, once no other job is measuring it here. Jobs on
+    /// Opens the unfinished session of this plan if it may be resumed, or begins one, once no other job is measuring it here. Jobs on
     /// one machine need not share its lock (two containers do not), and this folder shows that they run.
     pub(super) async fn open(
         sessions: &Path,
         plan: &str,
         progress: &dyn Progress,
         cancel: &Cancel,
+        resume: bool,
     ) -> Result<Self, PipelineError> {
         let mut announced = false;
         loop {
             let owner = match Self::try_open(sessions, plan, &jiff::Timestamp::now().to_string())? {
+                Opening::Opened(journal) if journal.resumed && !resume => {
+                    journal.complete()?;
+                    continue;
+                }
                 Opening::Opened(journal) => return Ok(*journal),
                 Opening::Held(owner) => owner,
             };
@@ -288,6 +303,13 @@ impl Journal {
         entries
     }
 
+    /// Whether a process of this command printed the benchmark of this name.
+    pub(super) fn has_printed(&self, command: &BenchmarkName, row: &BenchmarkName) -> bool {
+        let printed = self.entries.values().filter(|entry| entry.benchmark == command.as_str());
+        let mut rows = printed.filter_map(|entry| entry.printed.as_ref()).flat_map(|printed| &printed.rows);
+        rows.any(|printed| printed.name == row.as_str())
+    }
+
     pub(super) fn has_failed(&self, benchmark: &BenchmarkName) -> bool {
         self.entries
             .values()
@@ -375,6 +397,7 @@ mod tests {
             slot,
             context: None,
             killed: false,
+            printed: None,
             process: ProcessRecord {
                 slot: None,
                 order,

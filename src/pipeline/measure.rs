@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use crate::config::Measure;
 use crate::gate;
 use crate::gate::{CompareOptions, Comparison, Outlook};
-use crate::model::{BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
+use crate::model::{BenchmarkName, BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
 use crate::stats::spending::Looks;
 
 use super::PipelineError;
 use super::argv::Timing;
 use super::budget::{self, Want};
-use super::candidates::{BenchmarkCandidate, Measurable};
+use super::candidates::{BenchmarkCandidate, TimedProgram};
 use super::design;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
@@ -102,12 +102,16 @@ impl Measuring<'_, '_> {
             {
                 continue;
             }
+            if let Some(TimedProgram::Command(_)) = candidate.sides.values().next() {
+                self.warm_up(candidate).await?;
+                continue;
+            }
             if let Some(timing) = &fixed {
                 self.journal.set_timing(name, timing)?;
                 continue;
             }
             let mut found = Vec::new();
-            for (slot, (side, ready)) in (0..).zip(&candidate.sides) {
+            for (slot, (side, program)) in (0..).zip(&candidate.sides) {
                 let what = format!("{name} {side} trial");
                 let began = Instant::now();
                 let stage = Stage::Benchmark;
@@ -115,8 +119,8 @@ impl Measuring<'_, '_> {
                 self.host.progress.on(Event::StepStarted { stage, what: &what });
                 let step = ScheduledProcess { benchmark, side: *side, slot: BlockSlot { block: 0, slot } };
                 let files = ["raw", "log"].map(|ending| self.journal.trial_file(*side, ending));
-                let entry = self.start(ready, step, trials::TIMING, files).run(self.host).await?;
-                self.unchanged.check(ready)?;
+                let entry = self.start(program, step, trials::TIMING, files).run(self.host).await?;
+                self.unchanged.check(program)?;
                 let note = match &entry.process.failure {
                     None => {
                         found.extend(trials::read(&entry.process));
@@ -134,6 +138,22 @@ impl Measuring<'_, '_> {
             self.journal.set_timing(name, &design::chosen(self.settings, &found))?;
         }
         Ok(())
+    }
+
+    /// Sets a command up on both sides. A session that goes on does so again: its caches may be gone.
+    async fn warm_up(&self, candidate: &BenchmarkCandidate<'_>) -> Result<(), PipelineError> {
+        for (side, program) in &candidate.sides {
+            let TimedProgram::Command(command) = program else { continue };
+            let [output, log] = ["raw", "log"].map(|ending| self.journal.trial_file(*side, ending));
+            command.warm_up(self.host, &log, &output).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a row is a benchmark of this candidate: a command has several.
+    fn owns(&self, index: usize, row: &BenchmarkName) -> bool {
+        let candidate = &self.candidates[index];
+        candidate.name == *row || self.journal.has_printed(&candidate.name, row)
     }
 
     fn looks(&self) -> Looks {
@@ -228,7 +248,7 @@ impl Measuring<'_, '_> {
         }
         let open = self.open_rows(&self.standings(&BTreeSet::new()).0).open;
         let doubted: Vec<usize> =
-            identical.iter().copied().filter(|&index| open.contains(&self.candidates[index].name)).collect();
+            identical.iter().copied().filter(|&index| open.iter().any(|row| self.owns(index, row))).collect();
         if !doubted.is_empty() {
             let steps = 4 * doubted.len() * (until - round) as usize;
             self.host.progress.on(Event::StepsAdded { stage: Stage::Benchmark, steps });
@@ -252,13 +272,17 @@ impl Measuring<'_, '_> {
     fn look_at(&self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
         let (comparison, _) = self.standings(open);
         let answer = self.open_rows(&comparison);
-        open.retain(|&index| answer.open.contains(&self.candidates[index].name));
+        open.retain(|&index| answer.open.iter().any(|row| self.owns(index, row)));
         // All open rows have `round` blocks, also one of which no block could be used.
         let until = self.looks().after(round).filter(|_| !open.is_empty()).unwrap_or(round);
         let outlooks = gate::outlook(&comparison);
         let needed = |index: usize| {
-            let found = outlooks.iter().find(|outlook| outlook.benchmark == self.candidates[index].name);
-            Some(found?.blocks_needed? - f64::from(round))
+            let rows = outlooks.iter().filter(|outlook| {
+                answer.open.contains(&outlook.benchmark) && self.owns(index, &outlook.benchmark)
+            });
+            // A command is measured until its last row is decided.
+            let needed: Option<Vec<f64>> = rows.map(|outlook| outlook.blocks_needed).collect();
+            Some(needed?.into_iter().reduce(f64::max)? - f64::from(round))
         };
         let rows: Vec<usize> = open.iter().copied().collect();
         let want = |&index: &usize| Want {
@@ -298,8 +322,7 @@ impl Measuring<'_, '_> {
     }
 
     fn standings_of(&self, outlooks: &[Outlook], open: &BTreeSet<usize>) -> Vec<Standing> {
-        let is_open =
-            |outlook: &Outlook| open.iter().any(|&index| self.candidates[index].name == outlook.benchmark);
+        let is_open = |outlook: &Outlook| open.iter().any(|&index| self.owns(index, &outlook.benchmark));
         outlooks
             .iter()
             .map(|outlook| Standing {
@@ -376,7 +399,7 @@ impl Measuring<'_, '_> {
         {
             return Ok(());
         }
-        let Some(ready) = candidate.sides.get(&step.side) else { return Ok(()) };
+        let Some(program) = candidate.sides.get(&step.side) else { return Ok(()) };
         let what = format!("{} {} block {}", candidate.name, step.side, step.slot.block + 1);
         self.host.progress.on(Event::StepStarted { stage: Stage::Benchmark, what: &what });
         let started = Instant::now();
@@ -384,11 +407,12 @@ impl Measuring<'_, '_> {
         let timing = chosen.unwrap_or_else(|| design::chosen(self.settings, &[]));
         let order = self.journal.next_order();
         let files = ["raw", "log"].map(|ending| self.journal.file(order, ending));
-        let entry = self.start(ready, step, timing, files).run(self.host).await?;
+        let entry = self.start(program, step, timing, files).run(self.host).await?;
         // Before the journal keeps it: a session that goes on later must not have it.
-        self.unchanged.check(ready)?;
+        self.unchanged.check(program)?;
         let note = match &entry.process.failure {
             Some(why) => format!("failed: {why}"),
+            None if entry.printed.is_some() => entry.process_note(),
             None => {
                 let samples = entry.process.samples.get(Metric::LATENCY.name.as_ref());
                 samples.and_then(latency_in_words).unwrap_or_default()
@@ -406,14 +430,14 @@ impl Measuring<'_, '_> {
 
     fn start<'s>(
         &'s self,
-        ready: &'s Measurable<'s>,
+        program: &'s TimedProgram<'s>,
         step: ScheduledProcess,
         timing: Timing,
         [raw, log]: [PathBuf; 2],
     ) -> Start<'s> {
         Start {
             candidate: &self.candidates[step.benchmark],
-            ready,
+            program: *program,
             step,
             order: self.journal.next_order(),
             timing,

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use crate::config::{Config, Model, ModelInput, ModelSource, Side, Target};
+use crate::config::{CommandSpec, Config, Model, ModelInput, ModelSource, Side, Target};
 use crate::gate::{Expected, NumericsTolerance};
 use crate::git::{Checkout, Repository};
 use crate::model::{BenchmarkName, DeviceKind, SideName};
@@ -44,6 +44,11 @@ pub struct Filter(Vec<Regex>);
 impl Filter {
     pub fn new(patterns: &[Regex]) -> Self {
         Self(patterns.to_vec())
+    }
+
+    /// The commands of a configuration that it selects.
+    pub fn commands<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = &'a CommandSpec> {
+        config.commands.iter().filter(|command| self.selects(&command.name))
     }
 
     pub fn selects(&self, name: &str) -> bool {
@@ -133,7 +138,7 @@ pub fn declared_benchmarks(
         let sides = found.map(|planned| planned.side.name).collect();
         DeclaredBenchmark { name, target, sides }
     };
-    Ok(names(&plans)?.into_iter().map(with_sides).collect())
+    Ok(names(&plans, false)?.into_iter().map(with_sides).collect())
 }
 
 /// Every selected benchmark of a side, in the order of its configuration.
@@ -146,7 +151,10 @@ pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBench
 
 /// The names of all benchmarks of a run: head's in their order, then what only base has.
 /// A selection that selects nothing is an error, because an empty suite would pass.
-pub(super) fn names(sides: &[Vec<PlannedBenchmark<'_>>]) -> Result<Vec<BenchmarkName>, PipelineError> {
+pub(super) fn names(
+    sides: &[Vec<PlannedBenchmark<'_>>],
+    has_commands: bool,
+) -> Result<Vec<BenchmarkName>, PipelineError> {
     let mut names: Vec<BenchmarkName> = Vec::new();
     let head_first = sides.iter().flatten().filter(|p| p.side.name == SideName::Head);
     let base_after = sides.iter().flatten().filter(|p| p.side.name == SideName::Base);
@@ -156,7 +164,7 @@ pub(super) fn names(sides: &[Vec<PlannedBenchmark<'_>>]) -> Result<Vec<Benchmark
             names.push(name);
         }
     }
-    if names.is_empty() {
+    if names.is_empty() && !has_commands {
         return Err(PipelineError::Selection("no benchmark of the suite matches the filter".to_owned()));
     }
     Ok(names)

@@ -14,7 +14,7 @@ use crate::process::{Command, Exit};
 use crate::record::RunFile;
 
 use super::PipelineError;
-use super::candidates::{BenchmarkCandidate, Measurable};
+use super::candidates::{BenchmarkCandidate, Measurable, TimedProgram};
 use super::compile::failure;
 use super::host::Host;
 use super::stage::{StageError, StageFailure, Staged};
@@ -67,7 +67,8 @@ impl Profiler<'_, '_> {
                 let found = run.benchmarks.iter().find(|benchmark| benchmark.name == candidate.name);
                 found.is_none_or(|benchmark| benchmark.outcome.is_ok())
             };
-            !candidate.sides.is_empty() && worked(base) && worked(head)
+            let is_module = candidate.sides.values().all(|side| matches!(side, TimedProgram::Module(_)));
+            is_module && !candidate.sides.is_empty() && worked(base) && worked(head)
         };
         let candidates = self.candidates.iter().filter(measured);
         match self.settings.profile {
@@ -99,7 +100,8 @@ impl Profiler<'_, '_> {
     ) -> Result<Vec<(SideName, Profile)>, PipelineError> {
         let order = candidate.sides.iter().chain(candidate.sides.iter().rev());
         let mut results: Vec<(SideName, Profile)> = Vec::new();
-        for (side, ready) in order {
+        for (side, program) in order {
+            let TimedProgram::Module(ready) = program else { continue };
             let folder = self.folder.join(side.as_str()).join(candidate.name.as_str());
             let known = results.iter().position(|(known, _)| known == side);
             let file = folder.join(format!("{}.ireeprof", if known.is_some() { "b" } else { "a" }));

@@ -24,7 +24,8 @@ use super::backends::{self, Axes, Experiment, Extras};
 use super::bundle::{self, OpenBundle, PackedBundle};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
-use super::candidates::candidates;
+use super::candidates::{candidates, command_candidates};
+use super::commands::PreparedCommand;
 use super::host::Host;
 use super::interpreters::{Environments, Exporters};
 use super::journal::Journal;
@@ -64,6 +65,8 @@ pub struct Options {
     pub dump_ir: bool,
     /// Where copies of the compiled modules go.
     pub keep_modules: Option<PathBuf>,
+    /// Whether an unfinished session with commands goes on. Only the caller knows that they still do the same.
+    pub resume_commands: bool,
     /// Which experiments on other backends are run; `None` is none.
     pub axes: Option<Axes>,
     /// What is taken of other backends in addition to times.
@@ -96,8 +99,8 @@ pub struct PreparedRun<'a> {
     lead: &'a SideInput,
     plans: Vec<Vec<PlannedBenchmark<'a>>>,
     names: Vec<BenchmarkName>,
-    /// Of each side.
-    tools: Vec<Arc<Installed>>,
+    /// Of each side; absent for one without a model.
+    tools: Vec<Option<Arc<Installed>>>,
     /// The tools as they were when they were verified.
     unchanged: Unchanged,
     exporters: Exporters,
@@ -147,7 +150,10 @@ impl<'a> SuiteRun<'a> {
         }
         let names = match &options.shard {
             Some(shard) => shard.select(&mut plans)?,
-            None => plan::names(&plans)?,
+            None => plan::names(
+                &plans,
+                sides.iter().any(|side| options.filter.commands(&side.config).next().is_some()),
+            )?,
         };
         let jobs = lead.config.measure.jobs.unwrap_or_else(processors);
         let mut run = PreparedRun {
@@ -164,7 +170,7 @@ impl<'a> SuiteRun<'a> {
         };
         match from {
             PrepareFrom::Bundle(bundle) => {
-                run.tools = bundle.tools.clone();
+                run.tools = bundle.tools.iter().cloned().map(Some).collect();
                 if !lead.config.backends.is_empty() {
                     let text = "other backends run in Python, so a bundle has none of them";
                     self.progress.on(Event::Note(text));
@@ -181,7 +187,11 @@ impl<'a> SuiteRun<'a> {
                 needed.extend(backends::needed(&run.experiments));
                 let steps = sides.len() + needed.len();
                 self.progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
-                run.tools = try_join_all(sides.iter().map(|side| self.tools(side))).await?;
+                let tools = async |side: &SideInput, plan: &[PlannedBenchmark<'_>]| {
+                    if plan.is_empty() { Ok(None) } else { self.tools(side).await.map(Some) }
+                };
+                run.tools =
+                    try_join_all(sides.iter().zip(&run.plans).map(|(side, plan)| tools(side, plan))).await?;
                 let mut environments = self.environments(&needed, &lead.lock).await?;
                 run.interpreters = backends::interpreters(&run.experiments, &environments);
                 environments.retain(|environment, _| models.contains_key(environment));
@@ -189,7 +199,7 @@ impl<'a> SuiteRun<'a> {
                 run.exporters = Exporters::new(environments, jobs, &models);
             }
         }
-        run.unchanged = Unchanged::tools(run.tools.iter().map(Arc::as_ref))?;
+        run.unchanged = Unchanged::tools(run.tools.iter().flatten().map(Arc::as_ref))?;
         Ok(run)
     }
 
@@ -254,6 +264,7 @@ impl<'a> PreparedRun<'a> {
         let mut unchanged = self.unchanged.clone();
         for side in &sides {
             unchanged.add_side(side, &host.digests).await?;
+            unchanged.add_commands(side, &host.digests).await?;
         }
         devices::undo_leftovers(&host.gpus, host.progress, &alone);
         let asked = config.measure.lock_clocks;
@@ -280,11 +291,14 @@ impl<'a> PreparedRun<'a> {
             relative_to: options.output.parent().unwrap_or(Path::new("")),
             calibration: calibration.as_ref(),
         };
-        let candidates = candidates(&sides, &self.names);
+        let mut candidates = candidates(&sides, &self.names);
+        candidates.extend(command_candidates(&sides));
         let identical_blocks = options.identical_blocks.unwrap_or_else(|| identical_blocks(&sides));
         let sessions = options.work.join("sessions");
         let plan = plan_digest(&frame, identical_blocks, shard)?;
-        let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel).await?;
+        // What a command executes is known in part only: it may be another program by now.
+        let resume = options.resume_commands || sides.iter().all(|side| side.commands.is_empty());
+        let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel, resume).await?;
         if journal.resumed {
             let kept = counted(journal.len(), "process");
             host.progress.on(Event::Note(&format!("resuming session {} with {kept}", journal.session)));
@@ -377,10 +391,16 @@ impl<'a> PreparedRun<'a> {
             if checked { check(host, prepared, tools, paired).await } else { Ok(prepared) }
         };
         let sides = self.run.sides.iter().zip(&self.plans).zip(&self.tools).map(|((input, plan), tools)| {
-            let benchmarks = try_join_all(plan.iter().map(|planned| one(*planned, tools)));
+            let planned = plan.iter().zip(std::iter::repeat(tools));
+            let planned = planned.filter_map(|(planned, tools)| Some((planned, tools.as_deref()?)));
+            let benchmarks = try_join_all(planned.map(|(planned, tools)| one(*planned, tools)));
             async move {
                 let benchmarks = benchmarks.await?;
-                Ok::<_, PipelineError>(PreparedSide { input, tools: Arc::clone(tools), benchmarks })
+                let mut commands = Vec::new();
+                for spec in self.run.options.filter.commands(&input.config) {
+                    commands.push(PreparedCommand::new(input, spec, &host.digests).await?);
+                }
+                Ok::<_, PipelineError>(PreparedSide { input, tools: tools.clone(), benchmarks, commands })
             }
         });
         let sides = try_join_all(sides).await?;
@@ -430,7 +450,9 @@ impl<'a> PreparedRun<'a> {
 
 /// Blocks of rows whose sides execute the same bytes.
 fn identical_blocks(sides: &[PreparedSide<'_>]) -> u32 {
-    let places = |side: &PreparedSide<'_>| (side.input.side.sources.clone(), side.tools.root.clone());
+    let places = |side: &PreparedSide<'_>| {
+        (side.input.side.sources.clone(), side.tools.as_ref().map(|tools| tools.root.clone()))
+    };
     let alike = sides.windows(2).all(|pair| places(&pair[0]) == places(&pair[1]));
     if alike { IDENTICAL_BLOCKS } else { CHECKED_IDENTICAL_BLOCKS }
 }
@@ -515,6 +537,9 @@ fn plan_digest(
             key = key
                 .text("benchmark", prepared.name().as_str())
                 .list("runs", artifact.flat_map(|it| [&it.vmfb_sha256, &it.execution_sha256]));
+        }
+        for command in &side.commands {
+            key = key.text("command", &command.spec.name).text("runs", command.digest());
         }
     }
     Ok(key.finish())

@@ -15,6 +15,7 @@ use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::{Execution, InputArg};
+use super::commands::PreparedCommand;
 use super::plan::{PlannedBenchmark, SideInput};
 
 /// What a stage made of one benchmark, or why it made nothing.
@@ -312,6 +313,8 @@ impl<'a> Prepared<'a> {
 /// A side with its tools and its benchmarks.
 pub(super) struct PreparedSide<'a> {
     pub(super) input: &'a SideInput,
-    pub(super) tools: Arc<Installed>,
+    /// Absent for a side without a model.
+    pub(super) tools: Option<Arc<Installed>>,
     pub(super) benchmarks: Vec<Prepared<'a>>,
+    pub(super) commands: Vec<PreparedCommand<'a>>,
 }

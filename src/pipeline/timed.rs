@@ -14,7 +14,8 @@ use crate::record::{MOST_RESULT_BYTES, Number, ProcessRecord, SampleMap};
 
 use super::PipelineError;
 use super::argv::Timing;
-use super::candidates::{BenchmarkCandidate, Measurable};
+use super::candidates::{BenchmarkCandidate, Measurable, TimedProgram};
+use super::commands::{self, PreparedCommand, Printed};
 use super::compile::{failure, printed_error};
 use super::devices;
 use super::diagnostics;
@@ -30,7 +31,7 @@ const TOOL: &str = "iree-benchmark-module";
 /// How the benchmark tool is started.
 pub(super) struct Start<'a> {
     pub(super) candidate: &'a BenchmarkCandidate<'a>,
-    pub(super) ready: &'a Measurable<'a>,
+    pub(super) program: TimedProgram<'a>,
     pub(super) step: ScheduledProcess,
     /// Position among all processes of the session.
     pub(super) order: u32,
@@ -48,20 +49,34 @@ impl Start<'_> {
         // A process that was cut left its file; the tool must not append to it.
         remove_if_there(&self.raw)?;
         remove_if_there(&self.log)?;
-        let ready = self.ready;
-        let command = Command::new(&ready.tools.iree_benchmark_module, self.timeout)
-            .args(ready.execution.benchmark(&self.timing, &self.raw))
-            .cwd(ready.folder)
-            .envs(ready.env)
-            .log(&self.log)
-            .cpus(host.cpus_for(&ready.execution.device));
+        let (device, env) = self.program.device();
+        let command = match self.program {
+            TimedProgram::Module(ready) => Command::new(&ready.tools.iree_benchmark_module, self.timeout)
+                .args(ready.execution.benchmark(&self.timing, &self.raw))
+                .cwd(ready.folder)
+                .envs(ready.env),
+            TimedProgram::Command(command) => command.start(&self.raw).capture_stdout(),
+        };
+        let command = command.log(&self.log).cpus(host.cpus_for(device));
+        let prepared = match self.program {
+            TimedProgram::Module(_) => None,
+            TimedProgram::Command(command) => command.prepare(host, &self.log).await?,
+        };
         let load_avg = crate::device::load_average();
-        let watch = Watch::start(host.watched(&ready.execution.device, ready.env));
+        let watch = Watch::start(host.watched(device, env));
         let started = jiff::Timestamp::now().to_string();
-        let finished = host.run(&command).await?;
+        let finished = match prepared {
+            // What was not prepared is not measured.
+            Some(failed) => failed,
+            None => host.run(&command).await?,
+        };
         let seen = watch.stop(finished.user + finished.system);
         host.fail_on_full_disk(&finished, &self.raw)?;
-        let (measured, failure) = match self.samples(&finished) {
+        let measured = match self.program {
+            TimedProgram::Module(ready) => self.samples(&ready, &finished),
+            TimedProgram::Command(command) => self.printed(command, &finished),
+        };
+        let (measured, failure) = match measured {
             Ok(measured) => (measured, None),
             Err(StageError::Benchmark(failure)) => (MeasuredProcess::default(), Some(failure.why)),
             Err(StageError::Run(error)) => return Err(error),
@@ -74,6 +89,7 @@ impl Start<'_> {
             slot: slot.slot,
             context: measured.context,
             killed: finished.ended_from_outside().is_some(),
+            printed: measured.printed,
             process: ProcessRecord {
                 slot: self.candidate.is_paired().then_some(slot),
                 order: self.order,
@@ -90,12 +106,22 @@ impl Start<'_> {
         })
     }
 
+    /// Reads what a process of a command printed.
+    fn printed(&self, command: &PreparedCommand<'_>, finished: &Finished) -> Staged<MeasuredProcess> {
+        let output = commands::read(command, finished, &self.raw).map_err(StageFailure::new)?;
+        Ok(MeasuredProcess {
+            context: output.context,
+            printed: Some(output.printed),
+            ..MeasuredProcess::default()
+        })
+    }
+
     /// Reads a process's own output. The tool may exit 0 without having measured anything, so success
     /// is what the file says, not the exit code alone. A process that measured less than it was asked for, or
     /// something else, failed.
-    fn samples(&self, finished: &Finished) -> Staged<MeasuredProcess> {
+    fn samples(&self, ready: &Measurable<'_>, finished: &Finished) -> Staged<MeasuredProcess> {
         let (raw, log) = (&self.raw, &self.log);
-        let (function, repetitions) = (&self.ready.execution.function, self.timing.repetitions);
+        let (function, repetitions) = (&ready.execution.function, self.timing.repetitions);
         let failed = |why: String| Err(StageFailure::new(why).into());
         if finished.exit != Exit::Success {
             // The file says more than stderr where the tool wrote one: the message of the failed row.
@@ -165,6 +191,7 @@ struct MeasuredProcess {
     context: Option<Context>,
     /// Of one repetition.
     iterations: Option<u64>,
+    printed: Option<Printed>,
 }
 
 /// A process's latency as reports show it, for the person who waits.

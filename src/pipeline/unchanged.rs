@@ -9,7 +9,7 @@ use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::cache::{Digests, aside, file_sha256};
-use super::candidates::Measurable;
+use super::candidates::{Measurable, TimedProgram};
 use super::stage::PreparedSide;
 
 /// Files with the stamp that each had when it was checked.
@@ -50,6 +50,18 @@ impl Unchanged {
         Ok(())
     }
 
+    /// Notes the programs of a side's commands. Other files that a command names may be its own to write.
+    pub(super) async fn add_commands(
+        &mut self,
+        side: &PreparedSide<'_>,
+        digests: &Digests,
+    ) -> Result<(), PipelineError> {
+        for program in side.commands.iter().filter_map(|command| command.program.as_ref()) {
+            self.0.insert(program.clone(), digests.stamp(program).await?);
+        }
+        Ok(())
+    }
+
     fn add(&mut self, path: &Path) -> Result<(), PipelineError> {
         if !self.0.contains_key(path) {
             let stamp = Stamp::now(path).map_err(PipelineError::io("look at", path))?;
@@ -59,9 +71,14 @@ impl Unchanged {
     }
 
     /// Fails if anything was written to what a process of this benchmark executes and reads.
-    pub(super) fn check(&self, ready: &Measurable<'_>) -> Result<(), PipelineError> {
-        let (execution, tool) = (ready.execution, &ready.tools.iree_benchmark_module);
-        let files = execution.reads().chain([execution.module.as_path(), tool]);
+    pub(super) fn check(&self, program: &TimedProgram<'_>) -> Result<(), PipelineError> {
+        let files: Vec<&Path> = match program {
+            TimedProgram::Module(Measurable { execution, tools, .. }) => {
+                let tool = tools.iree_benchmark_module.as_path();
+                execution.reads().chain([execution.module.as_path(), tool]).collect()
+            }
+            TimedProgram::Command(command) => command.program.as_deref().into_iter().collect(),
+        };
         for path in files {
             let same = Stamp::now(path).is_ok_and(|stamp| self.0.get(path) == Some(&stamp));
             if !same {

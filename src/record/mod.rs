@@ -61,8 +61,8 @@ pub use error::RecordError;
 pub use gate_v1::{GateMetricRecord, GateRecord};
 pub use plan_v1::{PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord};
 pub use run_v1::{
-    BenchmarkRecord, BundleOrigin, CalibrationRecord, Design, MeasureRecord, MergedShardRecord,
-    ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord, TimingRecord,
+    BenchmarkRecord, BundleOrigin, CalibrationRecord, CommandRecord, Design, MeasureRecord,
+    MergedShardRecord, ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord, TimingRecord,
 };
 pub use samples::SampleMap;
 pub use schema::{

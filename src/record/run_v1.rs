@@ -142,9 +142,30 @@ pub struct SideRecord {
     /// Flags of this side for the runtime tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub run_flags: Vec<String>,
+    /// The commands that were measured on this side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandRecord>,
     /// What the benchmark tool printed about the host.
     pub context: Option<Context>,
     pub benchmarks: Vec<BenchmarkRecord>,
+}
+
+/// A command whose processes were measured.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommandRecord {
+    /// The same on both sides.
+    pub name: String,
+    /// Its words, quoted for a shell, or the line that a shell executed.
+    pub command: String,
+    /// Whether a shell executed it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shell: bool,
+    /// SHA-256 of the program's file; absent where it was not found.
+    pub program_sha256: Option<String>,
+    /// Processes that ran before the measured ones.
+    pub warmup: u32,
 }
 
 /// Model × target × function on this side.

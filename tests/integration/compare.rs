@@ -73,6 +73,7 @@ fn paired(ratio: f64) -> RunFile {
             toolchain: None,
             flags: Vec::new(),
             run_flags: Vec::new(),
+            commands: Vec::new(),
             context: None,
             benchmarks: benchmarks.collect(),
         }

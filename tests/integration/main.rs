@@ -40,6 +40,7 @@ mod noise;
 mod numerics;
 mod object_stores;
 mod objects;
+mod pair;
 mod pipeline;
 mod process;
 mod profile;

@@ -47,7 +47,7 @@ impl<'a> Driver<'a> {
         terminal: &'a Terminal,
     ) -> Result<Self, CliError> {
         let policy = args.measure.limit(candidates.config.policy.clone());
-        let options = args.observe.options(&policy, args.measure.max_blocks.unwrap_or(MAX_BLOCKS));
+        let options = args.observe.options(&policy, args.measure.schedule.max_blocks.unwrap_or(MAX_BLOCKS));
         let work = args.measure.prepared_work_dir(&candidates.config.root)?;
         let journal = VisitJournal::open(&work, &identity(args, &candidates)?)?;
         let search = Search::new(candidates.list.len(), options.clone());
@@ -124,7 +124,8 @@ impl<'a> Driver<'a> {
                 )));
             }
             let spent = Duration::from_secs_f64(self.seconds());
-            if self.args.measure.time_budget.is_some_and(|budget| spent >= budget) && !self.visits.is_empty()
+            if self.args.measure.schedule.time_budget.is_some_and(|budget| spent >= budget)
+                && !self.visits.is_empty()
             {
                 unfinished = true;
                 break;

@@ -63,6 +63,7 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
             toolchain: run.toolchain.clone(),
             flags: Vec::new(),
             run_flags: Vec::new(),
+            commands: Vec::new(),
             context: Some(run.context.clone()),
             benchmarks,
         }],

@@ -134,7 +134,11 @@ impl Packing<'_, '_> {
         side: &PreparedSide<'_>,
         (config, declared): (String, SideName),
     ) -> Result<BundledSide, PipelineError> {
-        let PreparedSide { input, tools, benchmarks: prepared } = side;
+        let (input, prepared) = (side.input, &side.benchmarks);
+        let (Some(tools), []) = (&side.tools, side.commands.as_slice()) else {
+            let why = "commands run where they are measured: a bundle holds compiled models only";
+            return Err(PipelineError::NotBundleable(why.to_owned()));
+        };
         let folder = format!("{TOOLS}{}", &tools.digest[..16]);
         let mut tool = async |path: &Path, name: &str| {
             let sha256 = self.host.digests.sha256(path).await?;

@@ -6,6 +6,7 @@
 
 mod base;
 mod bundles;
+mod commands;
 mod configuration;
 mod conversions;
 mod exchanged;

@@ -1,0 +1,219 @@
+//! `benchgate pair`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::config::{CommandLine, CommandSpec, Config, OutputReading};
+use crate::exit_code::ExitCode;
+use crate::gate::{self, CompareOptions};
+use crate::ingest::Format;
+use crate::model::SideName;
+use crate::pipeline::{self, CalibrationSource, Extras, Filter, SideInput};
+use crate::toolchain::Lock;
+
+use super::policy_args::PolicyArgs;
+use super::rendering::ComparisonArgs;
+use super::result_args::format_parser;
+use super::session::{ScheduleArgs, check_processors, duration, measure_sides, prepare_work_dir};
+use super::{CliError, Terminal};
+
+/// Measure two commands in pairs, compare and judge
+///
+/// Runs BASE and HEAD in turns, each time in a fresh process and in random order, until the difference is
+/// clear. What they print is read in any format that `compare` reads, one row for each benchmark; a command
+/// that prints none is timed as a whole. The same command twice is an A/A test.
+///
+/// Commands are split into words without a shell; --shell starts one. `{output}` stands for a file that the
+/// command writes its results to.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate pair './bench_base --benchmark_format=json' './bench_head --benchmark_format=json'
+  benchgate pair 'python old.py' 'python new.py'        whole processes
+  benchgate pair --cwd-base old --cwd-head new './bench --benchmark_out={output}'
+  benchgate pair 'pytest bench.py --benchmark-json={output}' --cwd-base ../main
+  benchgate pair './bench' './bench'                    an A/A test
+
+Exit codes: 0 pass, 2 usage, 10 regressed, 11 inconclusive, 12 a benchmark is
+missing, 20 a command failed, 130 interrupted.")]
+pub struct CommandPairArgs {
+    /// Command of the base side
+    #[arg(value_name = "BASE")]
+    base: String,
+    /// Command of the head side [default: the base's, for two folders or environments]
+    #[arg(value_name = "HEAD")]
+    head: Option<String>,
+    /// Name of the benchmark where whole processes are timed, and of the comparison [default: command]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Format of the input; detected from what the commands print by default
+    #[arg(long, value_name = "FORMAT", conflicts_with = "whole", value_parser = format_parser())]
+    format_in: Option<Format>,
+    /// Time whole processes, whatever they print
+    #[arg(long)]
+    whole: bool,
+    /// Start the commands with `sh -c`
+    #[arg(long)]
+    shell: bool,
+    /// Command that runs once on each side before measuring
+    #[arg(long, value_name = "COMMAND")]
+    setup: Option<String>,
+    /// Command that runs before each measured process, untimed
+    #[arg(long, value_name = "COMMAND")]
+    prepare: Option<String>,
+    /// Processes of each side that run first and count for nothing
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    warmup: u32,
+    /// Working folder of the base's command [default: the current one]
+    #[arg(long, value_name = "FOLDER")]
+    cwd_base: Option<PathBuf>,
+    /// Working folder of the head's command [default: the current one]
+    #[arg(long, value_name = "FOLDER")]
+    cwd_head: Option<PathBuf>,
+    /// Set a variable for both commands; repeatable
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<(String, String)>,
+    /// Set a variable for the base's command; repeatable
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env_base: Vec<(String, String)>,
+    /// Set a variable for the head's command; repeatable
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env_head: Vec<(String, String)>,
+    /// Time limit of one process
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    timeout: Duration,
+    /// Processors to pin the commands to, for example 2,3 [default: all but the first core]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cpus: Option<Vec<usize>>,
+    /// File of measurements [default: pair.json in the working directory for sessions]
+    #[arg(long, value_name = "FILE")]
+    run: Option<PathBuf>,
+    /// Go on with an interrupted session of the same commands, whose programs must not have changed since
+    #[arg(long)]
+    resume: bool,
+    /// Working directory for sessions and logs
+    #[arg(long, value_name = "FOLDER", default_value = ".benchgate")]
+    work_dir: PathBuf,
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+    #[command(flatten)]
+    report: ComparisonArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+/// What the commands inherit of a job's own variables would let them write its summary and its outputs.
+const OF_THE_RUNNER: [&str; 3] = ["GITHUB_", "ACTIONS_", "RUNNER_"];
+
+pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let destination = args.report.output.open()?;
+    let policy = args.schedule.limit(args.policy.resolve()?);
+    let mut sides = Vec::new();
+    for name in SideName::BOTH {
+        let mut side = args.side(name)?;
+        side.config.policy = policy.clone();
+        sides.push(side);
+    }
+    let work = absolute(&args.work_dir)?;
+    prepare_work_dir(&work)?;
+    let options = pipeline::Options {
+        cache: work.join("cache"),
+        output: args.run.clone().unwrap_or_else(|| work.join("pair.json")),
+        work,
+        filter: Filter::default(),
+        shard: None,
+        lock_timeout: args.schedule.lock_timeout(),
+        identical_blocks: None,
+        claims_identity: false,
+        calibration: CalibrationSource::None,
+        dump_ir: false,
+        keep_modules: None,
+        resume_commands: args.resume,
+        axes: None,
+        extras: Extras::default(),
+    };
+    let session = measure_sides(&sides, &options, terminal)?;
+    let compared = CompareOptions {
+        today: super::invocation::today(),
+        measured_here: true,
+        ..CompareOptions::default()
+    };
+    let mut comparison = gate::compare(&session.base, &session.head, &policy, &compared);
+    args.policy.downgrade(&mut comparison);
+    crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
+    args.report.write(&comparison, None, destination, terminal)?;
+    Ok(comparison.exit_code)
+}
+
+impl CommandPairArgs {
+    fn side(&self, name: SideName) -> Result<SideInput, CliError> {
+        let (command, folder, own) = match name {
+            SideName::Base => (&self.base, &self.cwd_base, &self.env_base),
+            SideName::Head => (self.head.as_ref().unwrap_or(&self.base), &self.cwd_head, &self.env_head),
+        };
+        let folder = absolute(folder.as_deref().unwrap_or(Path::new(".")))?;
+        if !folder.is_dir() {
+            return Err(CliError::usage(format!("failed to use {}: not a folder", folder.display())));
+        }
+        let line = |text: &String| self.line(text);
+        let spec = CommandSpec {
+            name: self.name.clone().unwrap_or_else(|| "command".to_owned()),
+            run: self.line(command)?,
+            setup: self.setup.as_ref().map(line).transpose()?,
+            prepare: self.prepare.as_ref().map(line).transpose()?,
+            warmup: self.warmup,
+            folder: folder.clone(),
+            reading: match self.format_in {
+                Some(format) => OutputReading::Format(format),
+                None if self.whole => OutputReading::Whole,
+                None => OutputReading::Detected,
+            },
+            env: inherited().chain(self.env.iter().chain(own).cloned()).collect(),
+            timeout: self.timeout,
+        };
+        let suite = self.name.as_deref().unwrap_or("pair");
+        let mut config = Config::of_commands(suite, vec![spec]);
+        config.measure.cpus.clone_from(&self.cpus);
+        self.schedule.adjust(&mut config);
+        check_processors(&config.measure, &"--cpus")?;
+        let mut side = config.head.clone();
+        side.sources = folder;
+        let lock = Lock::default();
+        Ok(SideInput { name, anchor: false, config, side, lock, commit: None, dirty: None, checkout: None })
+    }
+
+    fn line(&self, text: &str) -> Result<CommandLine, CliError> {
+        if self.shell {
+            return Ok(CommandLine::Shell(text.to_owned()));
+        }
+        match shlex::split(text) {
+            Some(words) if !words.is_empty() => Ok(CommandLine::Words(words)),
+            found => {
+                let why = if found.is_some() { "it is empty" } else { "a quote is not closed" };
+                Err(CliError::usage(format!("failed to read the command `{text}`: {why}")))
+            }
+        }
+    }
+}
+
+/// The variables of this process, without those of the job that it is part of. Tokens were taken out when it started.
+fn inherited() -> impl Iterator<Item = (String, String)> {
+    let readable = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let own: BTreeMap<String, String> = std::env::vars_os().filter_map(readable).collect();
+    own.into_iter().filter(|(name, _)| !OF_THE_RUNNER.iter().any(|prefix| name.starts_with(prefix)))
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(folder)
+        .map_err(|error| CliError::usage(format!("failed to find the folder {}: {error}", folder.display())))
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}

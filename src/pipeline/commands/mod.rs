@@ -1,0 +1,189 @@
+//! Commands that measure themselves or are timed as a whole. The schedule, the journal and the verdict are those of
+//! modules: a command is one candidate whose processes yield the rows of several benchmarks.
+
+mod reading;
+mod records;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{CommandLine, CommandSpec};
+use crate::model::{Lint, Metric};
+use crate::process::{Command, Exit, Finished, shell_word};
+use crate::record::{CommandRecord, OutcomeRecord, SampleMap};
+
+use super::PipelineError;
+use super::cache::{Digests, KeyBuilder};
+use super::compile::failure;
+use super::host::Host;
+use super::plan::SideInput;
+
+pub(super) use reading::read;
+pub(super) use records::{metrics, records};
+
+/// What one process of a command printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Printed {
+    /// It printed no benchmark, so the process itself was timed.
+    pub(super) whole: bool,
+    /// Every metric of the rows, once.
+    pub(super) metrics: Vec<Metric>,
+    pub(super) rows: Vec<PrintedRow>,
+}
+
+/// A benchmark that a process printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct PrintedRow {
+    pub(super) name: String,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) outcome: OutcomeRecord,
+    pub(super) lints: Vec<Lint>,
+    pub(super) iterations: Option<u64>,
+    /// What each value of the latency is.
+    pub(super) statistic: PrintedStatistic,
+    pub(super) samples: SampleMap,
+}
+
+/// What a printed value stands for. Values of different kinds don't compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
+pub(super) enum PrintedStatistic {
+    /// One value for each repetition.
+    Repetitions,
+    Median,
+    Mean,
+}
+
+/// A command of one side, ready to be started.
+#[derive(Debug, Clone)]
+pub(super) struct PreparedCommand<'a> {
+    pub(super) spec: &'a CommandSpec,
+    folder: PathBuf,
+    /// The executable file, where it was found.
+    pub(super) program: Option<PathBuf>,
+    program_sha256: Option<String>,
+    /// Of everything that decides what is executed, as far as the command names it.
+    digest: String,
+}
+
+/// The device of a command, as far as pinning is concerned.
+pub(super) const DEVICE: &str = "local-task";
+
+impl<'a> PreparedCommand<'a> {
+    /// Looks at the files that the command names. What it reads otherwise is not known, so equal digests on both sides
+    /// don't make two commands identical.
+    pub(super) async fn new(
+        side: &SideInput,
+        spec: &'a CommandSpec,
+        digests: &Digests,
+    ) -> Result<Self, PipelineError> {
+        let folder = side.side.sources.join(&spec.folder);
+        let program = match &spec.run {
+            CommandLine::Words(words) => words.first().and_then(|word| executable(word, &folder, spec)),
+            CommandLine::Shell(_) => None,
+        };
+        let program_sha256 = match &program {
+            Some(program) => digests.readable(program).await,
+            None => None,
+        };
+        let mut named = Vec::new();
+        if let CommandLine::Words(words) = &spec.run {
+            for word in words {
+                named.extend(digests.readable(&folder.join(word)).await);
+            }
+        }
+        let digest = KeyBuilder::new("command/1")
+            .text("run", &format!("{:?}", (&spec.run, &spec.prepare, &spec.setup, &spec.reading)))
+            .text("folder", &folder.to_string_lossy())
+            .json("environment", &spec.env)?
+            .list("files", program_sha256.iter().chain(&named))
+            .finish();
+        Ok(Self { spec, folder, program, program_sha256, digest })
+    }
+
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// What starts one of its processes, which writes its results to `output` if it names that.
+    pub(super) fn start(&self, output: &Path) -> Command {
+        self.line(&self.spec.run, output)
+    }
+
+    fn line(&self, line: &CommandLine, output: &Path) -> Command {
+        let (program, args): (PathBuf, Vec<OsString>) = match line {
+            CommandLine::Words(words) => {
+                let output = output.to_string_lossy();
+                let mut words = words.iter().map(|word| word.replace(CommandLine::OUTPUT, &output));
+                (words.next().unwrap_or_default().into(), words.map(OsString::from).collect())
+            }
+            CommandLine::Shell(text) => {
+                let text = text.replace(CommandLine::OUTPUT, &shell_word(output));
+                ("sh".into(), vec!["-c".into(), text.into()])
+            }
+        };
+        Command::new(program, self.spec.timeout).args(args).cwd(&self.folder).envs(&self.spec.env)
+    }
+
+    /// Runs what has to run before each measured process. Returns how it failed, if it did.
+    pub(super) async fn prepare(
+        &self,
+        host: &Host<'_>,
+        log: &Path,
+    ) -> Result<Option<Finished>, PipelineError> {
+        let Some(line) = &self.spec.prepare else { return Ok(None) };
+        let finished = host.run(&self.line(line, Path::new("")).log(log)).await?;
+        Ok((finished.exit != Exit::Success).then_some(finished))
+    }
+
+    /// Runs what has to run once before measuring, and the processes that warm up. A command that fails here fails in
+    /// its first measured process too, except for `setup`, which is an error of the whole run.
+    pub(super) async fn warm_up(
+        &self,
+        host: &Host<'_>,
+        log: &Path,
+        output: &Path,
+    ) -> Result<(), PipelineError> {
+        if let Some(line) = &self.spec.setup {
+            let finished = host.run(&self.line(line, Path::new("")).log(log)).await?;
+            if finished.exit != Exit::Success {
+                let why = failure(&finished, None).why;
+                return Err(PipelineError::Setup { command: self.spec.name.clone(), why });
+            }
+        }
+        for _ in 0..self.spec.warmup {
+            self.prepare(host, log).await?;
+            host.run(&self.start(output).log(log).cpus(host.cpus_for(DEVICE))).await?;
+        }
+        Ok(())
+    }
+
+    /// How the record describes it.
+    pub(super) fn record(&self) -> CommandRecord {
+        let (command, shell) = match &self.spec.run {
+            CommandLine::Words(words) => (words.iter().map(shell_word).collect::<Vec<_>>().join(" "), false),
+            CommandLine::Shell(text) => (text.clone(), true),
+        };
+        CommandRecord {
+            name: self.spec.name.clone(),
+            command,
+            shell,
+            program_sha256: self.program_sha256.clone(),
+            warmup: self.spec.warmup,
+        }
+    }
+}
+
+/// The file that a program's name means in this folder and environment.
+fn executable(word: &str, folder: &Path, spec: &CommandSpec) -> Option<PathBuf> {
+    if word.contains('/') {
+        let path = folder.join(word);
+        return path.is_file().then_some(path);
+    }
+    let path = spec.env.get("PATH").map(OsString::from).or_else(|| std::env::var_os("PATH"))?;
+    std::env::split_paths(&path).map(|place| place.join(word)).find(|path| path.is_file())
+}

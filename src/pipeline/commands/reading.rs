@@ -1,0 +1,170 @@
+//! What one process of a command measured: the benchmarks that it printed, or its own time. Output that can't be
+//! believed fails the process or the row, never becomes a number.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::config::{CommandLine, OutputReading};
+use crate::files;
+use crate::ingest::{self, Format};
+use crate::model::{Benchmark, Consequence, Context, Lint, LintCode, Metric, Outcome, Series, Stage, Unit};
+use crate::process::{Exit, Finished};
+use crate::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
+
+use super::super::compile::failure;
+use super::{PreparedCommand, Printed, PrintedRow, PrintedStatistic};
+
+/// What a process of a command measured.
+#[derive(Debug)]
+pub(in crate::pipeline) struct CommandOutput {
+    pub(in crate::pipeline) printed: Printed,
+    pub(in crate::pipeline) context: Option<Context>,
+}
+
+/// Reads what a finished process printed, or wrote to `output`.
+///
+/// # Errors
+/// Why the process measured nothing that can be used.
+pub(in crate::pipeline) fn read(
+    command: &PreparedCommand<'_>,
+    finished: &Finished,
+    output: &Path,
+) -> Result<CommandOutput, String> {
+    if finished.exit != Exit::Success {
+        return Err(failure(finished, None).why);
+    }
+    let spec = command.spec;
+    if spec.reading == OutputReading::Whole {
+        return whole(command, finished);
+    }
+    let written;
+    let bytes: &[u8] = if spec.run.names_output() {
+        written = files::read_bounded(output, MOST_RESULT_BYTES)
+            .map_err(|error| format!("the command left no readable `{}`: {error}", CommandLine::OUTPUT))?;
+        &written
+    } else if finished.stdout_truncated {
+        return Err("the command printed more than is kept; let it write to `{output}`".to_owned());
+    } else {
+        &finished.stdout
+    };
+    let format = match spec.reading {
+        OutputReading::Format(format) => format,
+        OutputReading::Detected | OutputReading::Whole => match ingest::detect(bytes) {
+            Some(format) => format,
+            None if spec.run.names_output() => {
+                return Err(format!("`{}` is not in a known format", CommandLine::OUTPUT));
+            }
+            None => return whole(command, finished),
+        },
+    };
+    if format == Format::RunJson {
+        return Err("the command printed a run.json, which is not the output of a benchmark".to_owned());
+    }
+    let run = ingest::read(bytes, format, "its output").map_err(|error| error.to_string())?;
+    // The end of a log can say that the program crashed.
+    if let Some(lint) = run.lints.iter().find(|lint| lint.code.consequence() != Consequence::Note) {
+        return Err(lint.detail.clone());
+    }
+    let mut metrics: Vec<Metric> = Vec::new();
+    let rows = run.benchmarks.iter().map(|benchmark| row(benchmark, &mut metrics)).collect();
+    Ok(CommandOutput { printed: Printed { whole: false, metrics, rows }, context: Some(run.context) })
+}
+
+/// The process itself as one benchmark.
+fn whole(command: &PreparedCommand<'_>, finished: &Finished) -> Result<CommandOutput, String> {
+    if finished.leftovers > 0 {
+        // Its time would leave out what they did.
+        return Err(format!("the command left {} processes running when it ended", finished.leftovers));
+    }
+    let nanoseconds = |seconds: std::time::Duration| seconds.as_secs_f64() * 1e9;
+    let mut samples = SampleMap::default();
+    samples.insert(Metric::LATENCY.name.into_owned(), vec![nanoseconds(finished.wall)]);
+    let busy = nanoseconds(finished.user + finished.system);
+    if busy > 0.0 {
+        samples.insert(Metric::CPU_TIME.name.into_owned(), vec![busy]);
+    }
+    let row = PrintedRow {
+        name: command.spec.name.clone(),
+        labels: BTreeMap::new(),
+        outcome: OutcomeRecord::from(&Outcome::Ok),
+        lints: Vec::new(),
+        iterations: None,
+        statistic: PrintedStatistic::Repetitions,
+        samples,
+    };
+    let metrics = vec![Metric::LATENCY, Metric::CPU_TIME];
+    Ok(CommandOutput { printed: Printed { whole: true, metrics, rows: vec![row] }, context: None })
+}
+
+/// One benchmark of the output. `metrics` gains those that it has.
+fn row(benchmark: &Benchmark, metrics: &mut Vec<Metric>) -> PrintedRow {
+    let mut printed = PrintedRow {
+        name: benchmark.name.to_string(),
+        labels: benchmark.labels.clone(),
+        outcome: OutcomeRecord::from(&benchmark.outcome),
+        // How a process spreads within itself does not matter where processes are paired.
+        lints: benchmark
+            .lints
+            .iter()
+            .filter(|lint| !matches!(lint.code, LintCode::SingleRepetition | LintCode::AggregatesOnly))
+            .cloned()
+            .collect(),
+        iterations: None,
+        statistic: PrintedStatistic::Repetitions,
+        samples: SampleMap::default(),
+    };
+    if benchmark.outcome.is_ok()
+        && let Err(why) = measure(benchmark, metrics, &mut printed)
+    {
+        printed.samples = SampleMap::default();
+        printed.outcome = OutcomeRecord::from(&Outcome::Failed { stage: Stage::Benchmark, why });
+    }
+    printed
+}
+
+fn measure(benchmark: &Benchmark, metrics: &mut Vec<Metric>, row: &mut PrintedRow) -> Result<(), String> {
+    let faulty = |lint: &&Lint| lint.code.consequence() == Consequence::Error;
+    if let Some(lint) = benchmark.lints.iter().find(faulty) {
+        return Err(lint.detail.clone());
+    }
+    for series in &benchmark.metrics {
+        let metric = &series.metric;
+        let name = metric.name.as_ref();
+        match metrics.iter().find(|known| known.name == metric.name) {
+            Some(known) if known != metric => {
+                return Err(format!("{name} is in {} here and in {} elsewhere", metric.unit, known.unit));
+            }
+            Some(_) => {}
+            None if Metric::built_in(name).is_some_and(|known| known != *metric) => {
+                return Err(format!("{name} is in {}", metric.unit));
+            }
+            None => metrics.push(metric.clone()),
+        }
+        let mut statistic = PrintedStatistic::Repetitions;
+        let values: Vec<f64> = match &series.series {
+            Series::Exact(value) => vec![*value],
+            Series::Processes(processes) => {
+                row.iterations = row.iterations.or(processes.first().and_then(|process| process.iterations));
+                processes.iter().flat_map(|process| process.samples.iter().copied()).collect()
+            }
+            Series::Summaries(summaries) => {
+                let median = summaries.iter().all(|summary| summary.median.is_some());
+                statistic = if median { PrintedStatistic::Median } else { PrintedStatistic::Mean };
+                summaries.iter().filter_map(|it| if median { it.median } else { it.mean }).collect()
+            }
+        };
+        if metric.name == Metric::LATENCY.name {
+            row.statistic = statistic;
+        }
+        let is_time = metric.unit == Unit::Nanoseconds;
+        let unusable = |value: &&f64| !value.is_finite() || **value < 0.0 || (is_time && **value == 0.0);
+        if let Some(value) = values.iter().find(unusable) {
+            return Err(format!("{name} is {value}"));
+        }
+        if values.is_empty() {
+            return Err(format!("{name} has no value"));
+        }
+        row.samples.insert(name.to_owned(), values);
+    }
+    if row.samples.is_empty() { Err("no value was printed for it".to_owned()) } else { Ok(()) }
+}

@@ -1,0 +1,172 @@
+//! From what the processes of a command printed to one record for each benchmark. A benchmark that some processes of a
+//! side printed and others did not has failed there: whatever is left of it was not measured as scheduled.
+
+use std::path::Path;
+
+use crate::model::{BenchmarkName, Lint, LintCode, Metric, Outcome, SideName, Stage};
+use crate::record::{BenchmarkRecord, OutcomeRecord, ProcessRecord};
+
+use super::super::journal::{Journal, JournalEntry};
+use super::{PrintedRow, PrintedStatistic};
+
+/// The metrics of everything that was printed, each as the first process described it.
+pub(in crate::pipeline) fn metrics<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<Metric> {
+    let mut found: Vec<Metric> = Vec::new();
+    for metric in entries.filter_map(|entry| entry.printed.as_ref()).flat_map(|printed| &printed.metrics) {
+        if found.iter().all(|known| known.name != metric.name) {
+            found.push(metric.clone());
+        }
+    }
+    found
+}
+
+/// The benchmarks of one command on one side. `known` are the metrics of the whole run.
+pub(in crate::pipeline) fn records(
+    command: &str,
+    side: SideName,
+    journal: &Journal,
+    known: &[Metric],
+    relative_to: &Path,
+) -> Vec<BenchmarkRecord> {
+    let name = BenchmarkName::new(command);
+    let entries = journal.processes(&name, side);
+    let others: Vec<&JournalEntry> = SideName::BOTH
+        .into_iter()
+        .filter(|other| *other != side)
+        .flat_map(|other| journal.processes(&name, other))
+        .collect();
+    // What a failed process would have printed is what the other side printed.
+    let failed = entries.iter().any(|entry| entry.process.failure.is_some());
+    let mut names: Vec<&str> = Vec::new();
+    for row in entries.iter().chain(others.iter().filter(|_| failed)).flat_map(|entry| rows(entry)) {
+        if !names.contains(&row.name.as_str()) {
+            names.push(&row.name);
+        }
+    }
+    if names.is_empty() {
+        names.push(command);
+    }
+    let both: Vec<&JournalEntry> = entries.iter().chain(&others).copied().collect();
+    let statistic = |name: &str| {
+        let mut first = both.iter().filter(|entry| entry.side == SideName::Base.as_str()).chain(&both);
+        first.find_map(|entry| rows(entry).iter().find(|row| row.name == name)).map(|row| row.statistic)
+    };
+    let record = |name: &str| record(name, &entries, known, statistic(name), relative_to);
+    names.into_iter().map(record).collect()
+}
+
+fn rows(entry: &JournalEntry) -> &[PrintedRow] {
+    entry.printed.as_ref().map(|printed| printed.rows.as_slice()).unwrap_or_default()
+}
+
+fn record(
+    name: &str,
+    entries: &[&JournalEntry],
+    known: &[Metric],
+    statistic: Option<PrintedStatistic>,
+    relative_to: &Path,
+) -> BenchmarkRecord {
+    let mut lints: Vec<Lint> = Vec::new();
+    let mut unmeasured: Vec<Outcome> = Vec::new();
+    let mut processes = Vec::new();
+    for entry in entries {
+        let row = rows(entry).iter().find(|row| row.name == name);
+        let lints_of_row = row.into_iter().flat_map(|row| row.lints.iter().cloned());
+        let killed = entry.process.failure.clone().filter(|_| entry.killed);
+        for lint in lints_of_row.chain(killed.map(|why| Lint::new(LintCode::Killed, why))) {
+            if lints.iter().all(|known| known.code != lint.code) {
+                lints.push(lint);
+            }
+        }
+        if let Some(row) = row
+            && let outcome @ (Outcome::Skipped { .. } | Outcome::Unsupported { .. }) =
+                Outcome::from(&row.outcome)
+        {
+            unmeasured.push(outcome);
+            continue;
+        }
+        processes.push(process(entry, row, known, statistic, relative_to));
+    }
+    let failure = processes.iter().find_map(|process| process.failure.clone());
+    let failed = |why| Outcome::Failed { stage: Stage::Benchmark, why };
+    let outcome = match (failure, unmeasured.first()) {
+        (Some(why), _) => failed(why),
+        (None, Some(outcome)) if processes.is_empty() => outcome.clone(),
+        (None, Some(_)) => failed("some processes of the command skipped this benchmark".to_owned()),
+        (None, None) => Outcome::Ok,
+    };
+    let first = entries.iter().flat_map(|entry| rows(entry)).find(|row| row.name == name);
+    BenchmarkRecord {
+        name: name.to_owned(),
+        labels: first.map(|row| row.labels.clone()).unwrap_or_default(),
+        outcome: OutcomeRecord::from(&outcome),
+        artifact: None,
+        stages: Vec::new(),
+        verification: None,
+        timing: None,
+        processes,
+        values: Vec::new(),
+        profile: None,
+        compiler: Default::default(),
+        lints,
+    }
+}
+
+/// One process as this benchmark sees it.
+fn process(
+    entry: &JournalEntry,
+    row: Option<&PrintedRow>,
+    known: &[Metric],
+    statistic: Option<PrintedStatistic>,
+    relative_to: &Path,
+) -> ProcessRecord {
+    let mut process = entry.process.clone();
+    let shown = |log: String| {
+        let path = Path::new(&log);
+        path.strip_prefix(relative_to).unwrap_or(path).to_string_lossy().into_owned()
+    };
+    process.log = process.log.map(shown);
+    let printed = entry.printed.as_ref();
+    if printed.is_none_or(|printed| !printed.whole) {
+        // The memory of the process is that of all its benchmarks.
+        process.peak_memory_bytes = None;
+    }
+    if process.failure.is_some() {
+        return process;
+    }
+    let Some(row) = row else {
+        let why = "a process of the command did not print this benchmark";
+        return ProcessRecord { failure: Some(why.to_owned()), ..process };
+    };
+    process.failure = match Outcome::from(&row.outcome) {
+        Outcome::Failed { why, .. } => Some(why),
+        _ => conflict(entry, row, known, statistic),
+    };
+    if process.failure.is_none() {
+        process.iterations = row.iterations;
+        process.samples = row.samples.clone();
+    }
+    process
+}
+
+/// How this process describes its values in another way than the first one.
+fn conflict(
+    entry: &JournalEntry,
+    row: &PrintedRow,
+    known: &[Metric],
+    statistic: Option<PrintedStatistic>,
+) -> Option<String> {
+    if let Some(first) = statistic.filter(|first| *first != row.statistic) {
+        return Some(format!("expected {first} of this benchmark, found {}", row.statistic));
+    }
+    let described = entry.printed.iter().flat_map(|printed| &printed.metrics);
+    let mut other = described.filter(|metric| row.samples.get(&metric.name).is_some()).filter_map(|metric| {
+        let first = known.iter().find(|known| known.name == metric.name)?;
+        (first != metric).then_some((metric, first))
+    });
+    let (metric, first) = other.next()?;
+    Some(format!(
+        "{}: expected {} where {} is better, found {} where {} is better",
+        metric.name, first.unit, first.better, metric.unit, metric.better
+    ))
+}

@@ -1,0 +1,118 @@
+//! `benchgate pair` with commands whose results no load of this machine changes: the noise of what they print is the
+//! time of day.
+
+use serde_json::Value;
+
+use crate::harness::{World, row};
+
+/// Prints a benchmark of Google Benchmark. Its time has the digits of `$1` before the time of day.
+const PRINT: &str = r#"
+row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":%s%s,"cpu_time":90,"time_unit":"us"}' "$1" "$2" "$(date +%N)"; }
+printf '{"context":{},"benchmarks":['; row BM_a "$1"; printf ','; row BM_b "$2"; printf ']}'
+"#;
+
+fn world() -> World {
+    let world = World::new();
+    world.write("bench.sh", PRINT);
+    world
+}
+
+fn verdicts(report: &Value) -> Vec<(&str, &str)> {
+    let of_latency = |row: &&Value| row["metric"]["name"] == "latency";
+    let rows = report["rows"].as_array().unwrap().iter().filter(of_latency);
+    rows.map(|row| (row["benchmark"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn each_printed_benchmark_is_a_row_and_a_slowdown_of_one_is_red() {
+    let world = world();
+    let report = world
+        .run([
+            "pair",
+            "sh bench.sh 100. 20.",
+            "sh bench.sh 100. 21.",
+            "--format",
+            "json",
+            "--run",
+            "run.json",
+        ])
+        .expect_code(10)
+        .json();
+    assert_eq!(verdicts(&report), [("BM_a", "pass"), ("BM_b", "regressed")]);
+    let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    let head = &run["sides"][1]["commands"][0];
+    assert_eq!(head["command"], "sh bench.sh 100. 21.");
+    assert!(head["program_sha256"].as_str().is_some_and(|sha256| sha256.len() == 64), "{head}");
+}
+
+#[test]
+fn the_same_command_twice_is_green() {
+    let report = world().run(["pair", "sh bench.sh 100. 20.", "--format", "json"]).expect_code(0).json();
+    assert_eq!(verdicts(&report), [("BM_a", "pass"), ("BM_b", "pass")]);
+}
+
+#[test]
+fn the_stored_run_gives_the_same_rows_to_the_byte() {
+    let world = world();
+    for (base, head, code) in [("20.", "20.", 0), ("20.", "21.", 10)] {
+        let (base, head) = (format!("sh bench.sh 100. {base}"), format!("sh bench.sh 100. {head}"));
+        let rows = |text: &str| text[text.find("\"rows\"").unwrap()..].to_owned();
+        let measured = world.run(["pair", &base, &head, "--format", "json", "--run", "run.json"]);
+        let compared = world.run(["compare", "run.json", "--format", "json"]).expect_code(code);
+        assert_eq!(rows(&measured.expect_code(code).stdout), rows(&compared.stdout));
+    }
+}
+
+#[test]
+fn a_command_that_prints_no_benchmark_is_timed_as_a_whole() {
+    let world = World::new();
+    let options = ["--max-blocks", "2", "--name", "nap", "--format", "json"];
+    let report = world.run([["pair", "sleep 0.02", "sleep 0.06"].as_slice(), &options].concat()).json();
+    let latency = row(&report, "nap", Some("latency"));
+    assert!(latency["base"]["location"].as_f64().unwrap() > 2e7, "{latency}");
+    assert!(latency["estimate"]["ratio"].as_f64().unwrap() > 1.5, "{latency}");
+    row(&report, "nap", Some("peak-host-memory"));
+}
+
+#[test]
+fn words_folders_variables_and_outputs_reach_each_side_without_a_shell() {
+    let world = world();
+    for (folder, word) in [("a", "100."), ("b", "101.")] {
+        let script = format!("cp ../bench.sh 'x y.sh'; sh 'x y.sh' \"$1\" {word} > \"$2\"");
+        world.write(&format!("{folder}/own.sh"), script);
+    }
+    let report = world
+        .run([
+            "pair",
+            r#"sh own.sh "$X 1" {output}"#,
+            "--cwd-base=a",
+            "--cwd-head=b",
+            "--max-blocks=2",
+            "--format=json",
+            "--env=X=unused",
+        ])
+        .expect_code(20);
+    // `$X 1` is one word that no shell expanded, so it is not a number and the output is no JSON.
+    assert!(report.stdout.contains("output"), "{}", report.stdout);
+    let report = world
+        .run([
+            "pair",
+            "--shell",
+            "sh own.sh $X {output}",
+            "--cwd-base=a",
+            "--cwd-head=b",
+            "--env-base=X=20.",
+            "--env-head=X=40.",
+            "--max-blocks=4",
+            "--format=json",
+        ])
+        .json();
+    let ratio = |name| row(&report, name, Some("latency"))["estimate"]["ratio"].as_f64().unwrap();
+    assert!((1.8..2.2).contains(&ratio("BM_a")), "{report:#}");
+    assert!((0.99..1.03).contains(&ratio("BM_b")), "{report:#}");
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_refused() {
+    World::new().run(["pair", "echo 'a", "echo b"]).expect_code(2);
+}
