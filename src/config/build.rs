@@ -9,7 +9,9 @@ use super::names::NamedFile;
 use super::problems::Collector;
 use super::table::DeclaredTable;
 use super::view::ConfigView;
-use super::{Config, GitHub, backend, flags, functions, measure, model, policy, services, side, target};
+use super::{
+    CommandSpec, Config, GitHub, backend, flags, functions, measure, model, policy, services, side, target,
+};
 
 /// A configuration and what is left to check about it.
 pub(super) struct Built {
@@ -18,6 +20,16 @@ pub(super) struct Built {
     /// Offsets of the `sources` of base and head.
     pub sources_at: [usize; 2],
     pub policy_at: usize,
+}
+
+impl Config {
+    /// A suite of nothing but commands, with the defaults of every table.
+    pub fn of_commands(suite: &str, commands: Vec<CommandSpec>) -> Self {
+        // What a document without a model lacks is not missing here.
+        let mut problems = Collector::default();
+        let defaults = build(ConfigView::ABSENT, Path::new("benchgate.toml"), &mut problems).config;
+        Self { suite: suite.to_owned(), commands, ..defaults }
+    }
 }
 
 /// Builds as much as there is; only meaningful when `problems` stays empty.

@@ -1,15 +1,10 @@
 //! Programs that measure themselves, or that are timed as a whole: the benchmarks of any project.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::ingest::Format;
-
-use super::Config;
-use super::build::build;
-use super::problems::Collector;
-use super::view::ConfigView;
 
 /// A command whose processes are measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,15 +54,5 @@ impl CommandLine {
             Self::Words(words) => words.iter().any(|word| word.contains(Self::OUTPUT)),
             Self::Shell(text) => text.contains(Self::OUTPUT),
         }
-    }
-}
-
-impl Config {
-    /// A suite of nothing but commands, with the defaults of every table.
-    pub fn of_commands(suite: &str, commands: Vec<CommandSpec>) -> Self {
-        // What a document without a model lacks is not missing here.
-        let mut problems = Collector::default();
-        let defaults = build(ConfigView::ABSENT, Path::new("benchgate.toml"), &mut problems).config;
-        Self { suite: suite.to_owned(), commands, ..defaults }
     }
 }

@@ -13,8 +13,9 @@ use crate::stats::describe;
 
 use super::commands::{self, PreparedCommand};
 use super::journal::{Journal, JournalEntry};
+use super::prepared_side::PreparedSide;
 use super::recorded_policy;
-use super::stage::{Prepared, PreparedSide, StageReport};
+use super::stage::{Prepared, StageReport};
 
 /// A run without its sides.
 pub(super) struct Frame<'a> {

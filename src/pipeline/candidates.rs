@@ -8,7 +8,8 @@ use crate::toolchain::Installed;
 
 use super::argv::Execution;
 use super::commands::{self, PreparedCommand};
-use super::stage::{Prepared, PreparedSide};
+use super::prepared_side::PreparedSide;
+use super::stage::Prepared;
 
 /// A benchmark with the sides that can be measured.
 #[derive(Debug, Clone)]

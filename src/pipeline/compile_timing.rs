@@ -16,7 +16,8 @@ use super::argv;
 use super::compile::CompileJob;
 use super::host::Host;
 use super::prepare::compile_job;
-use super::stage::{Prepared, PreparedSide, StageReport};
+use super::prepared_side::PreparedSide;
+use super::stage::{Prepared, StageReport};
 
 /// Compilations of each side: five outweigh what is assumed about their spread.
 const COMPILATIONS: usize = 5;

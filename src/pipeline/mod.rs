@@ -31,6 +31,7 @@ mod measure;
 mod memo;
 mod plan;
 mod prepare;
+mod prepared_side;
 mod profile;
 mod recorded_policy;
 mod run;

@@ -11,12 +11,10 @@ use crate::model::{
 use crate::numerics::TensorFile;
 use crate::process::ProcessError;
 use crate::record::StageStatus;
-use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::argv::{Execution, InputArg};
-use super::commands::PreparedCommand;
-use super::plan::{PlannedBenchmark, SideInput};
+use super::plan::PlannedBenchmark;
 
 /// What a stage made of one benchmark, or why it made nothing.
 pub(super) type Staged<T> = Result<T, StageError>;
@@ -308,13 +306,4 @@ impl<'a> Prepared<'a> {
             self.lints.push(Lint::new(LintCode::CacheDiscarded, why.clone()));
         }
     }
-}
-
-/// A side with its tools and its benchmarks.
-pub(super) struct PreparedSide<'a> {
-    pub(super) input: &'a SideInput,
-    /// Absent for a side without a model.
-    pub(super) tools: Option<Arc<Installed>>,
-    pub(super) benchmarks: Vec<Prepared<'a>>,
-    pub(super) commands: Vec<PreparedCommand<'a>>,
 }

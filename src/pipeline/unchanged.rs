@@ -10,7 +10,7 @@ use crate::toolchain::Installed;
 use super::PipelineError;
 use super::cache::{Digests, aside, file_sha256};
 use super::candidates::{Measurable, TimedProgram};
-use super::stage::PreparedSide;
+use super::prepared_side::PreparedSide;
 
 /// Files with the stamp that each had when it was checked.
 #[derive(Debug, Clone, Default)]

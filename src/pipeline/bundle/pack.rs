@@ -20,7 +20,8 @@ use super::super::flags::Named;
 use super::super::host::Host;
 use super::super::plan::SideInput;
 use super::super::prepare::compile_spec;
-use super::super::stage::{Compiled, Prepared, PreparedSide, PreparedSource, StageReport};
+use super::super::prepared_side::PreparedSide;
+use super::super::stage::{Compiled, Prepared, PreparedSource, StageReport};
 use super::archive::{self, TOOLS};
 
 /// A bundle that was written.

@@ -1,0 +1,18 @@
+//! A side of a run whose benchmarks can be measured.
+
+use std::sync::Arc;
+
+use crate::toolchain::Installed;
+
+use super::commands::PreparedCommand;
+use super::plan::SideInput;
+use super::stage::Prepared;
+
+/// A side with its tools and its benchmarks.
+pub(super) struct PreparedSide<'a> {
+    pub(super) input: &'a SideInput,
+    /// Absent for a side without a model.
+    pub(super) tools: Option<Arc<Installed>>,
+    pub(super) benchmarks: Vec<Prepared<'a>>,
+    pub(super) commands: Vec<PreparedCommand<'a>>,
+}
