@@ -104,7 +104,7 @@ def construct(torch, request: Request) -> Case:
 
     def make(options):
         seed(torch, request.seed)
-        module = source.load(request.source, request.torchbench, request.folder)
+        module = source.load(request.source, request.torchbench, request.folder, request.path)
         seed(torch, request.seed)
         wanted = SimpleNamespace(**{**dataclasses.asdict(request), "options": options, "function": "main", "id": 0})
         return source.construct(module, wanted)

@@ -76,7 +76,9 @@ def guard_environment() -> None:
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     sys.dont_write_bytecode = True
     # After the environment's own packages, so that backends that consist only of a runtime share one copy of torch.
-    sys.path.extend(p for p in os.environ.get("BENCHGATE_PACKAGES", "").split(os.pathsep) if p)
+    from benchgate_export.trace import PACKAGES
+
+    sys.path.extend(PACKAGES)
 
 
 def measure(request: Request, enter, memory: Memory) -> dict:

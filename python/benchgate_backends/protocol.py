@@ -57,6 +57,8 @@ class Request:
     torchbench: str | None = None
     # Where relative options of the zoo's models start.
     folder: str | None = None
+    # Folders to import from, after that one.
+    path: list[str] = field(default_factory=list)
     test: str = "eval"
     device: str = "cpu"
     preset: str | None = None

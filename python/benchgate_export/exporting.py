@@ -52,7 +52,7 @@ def _export(request: Request, enter, timed, attempts: list[dict]) -> dict:
         _reset(torch)
     with timed("import"):
         _seed(torch, np, request.seed)
-        module = source.load(request.source, request.torchbench, request.folder)
+        module = source.load(request.source, request.torchbench, request.folder, request.path)
     declared = getattr(module, "UNSUPPORTED", {}) if request.source.startswith(ZOO) else {}
     if request.exporter in declared:
         raise Unsupported(declared[request.exporter])

@@ -9,7 +9,7 @@ A request (`?` marks what may be left out; any other key is refused):
     {"id": any JSON value, echoed, "source": "/abs/models.py" with "symbol": "make_mlp", or "zoo:bert", or
      "torchbench:resnet18" with "torchbench": "/abs/checkout", or a saved model "/abs/model.onnx", "/abs/model.pt2",
      "out": "/abs/dir", "exporter"?: "torch-mlir" | "torch-xla" | "iree-turbine" | "onnx",
-     "folder"?: "/abs/dir" that relative options of the zoo start at, "dtype"?: "bf16", "preset"?: "small" | null, "options"?: {…},
+     "folder"?: "/abs/dir" that relative options of the zoo start at, "path"?: ["/abs/dir"] to import from, "dtype"?: "bf16", "preset"?: "small" | null, "options"?: {…},
      "inputs"?: ["/abs/x.npy", "1x3xf32=@/abs/x.bin", "1x3xf32=1"] of a saved model,
      "output-type"?: "stablehlo" | ["linalg-on-tensors", …], "function"?: "main", "seed"?: 0}
 
@@ -76,6 +76,8 @@ class Request:
     symbol: str | None = None
     exporter: str = "torch-mlir"
     folder: str | None = None
+    path: list[str] = field(default_factory=list)
+    """Folders to import from, after the suite's own."""
     preset: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
@@ -110,7 +112,7 @@ def parse_request(line: str) -> Request:
 def _request(raw: Any) -> Request:
     _need(isinstance(raw, dict), "a request is a JSON object")
     known = {"id", "source", "symbol", "exporter", "folder", "preset", "options", "out", "output-type", "function", "seed", "dtype"}
-    known |= {"inputs", "torchbench"}
+    known |= {"inputs", "torchbench", "path"}
     unknown = sorted(set(raw) - known)
     _need(not unknown, f"unknown key {unknown[0]!r}" if unknown else "")
     source = raw.get("source") if isinstance(raw.get("source"), str) else ""
@@ -135,6 +137,8 @@ def _request(raw: Any) -> Request:
     inputs = raw.get("inputs") or []
     _need(isinstance(inputs, list) and all(isinstance(i, str) for i in inputs), "'inputs' must be a list of strings")
     _need(saved or not inputs, "'inputs' is for saved models only")
+    path = raw.get("path") or []
+    _need(isinstance(path, list) and all(isinstance(p, str) and os.path.isabs(p) for p in path), "'path' must be a list of absolute paths")
     types = raw.get("output-type")
     types = (types,) if isinstance(types, str) else types
     named = types is None or (isinstance(types, (list, tuple)) and len(types) > 0)
@@ -158,6 +162,7 @@ def _request(raw: Any) -> Request:
         options=options,
         inputs=inputs,
         torchbench=raw.get("torchbench"),
+        path=path,
         output_types=None if types is None else tuple(types),
         dtype=raw.get("dtype"),
         function=function,

@@ -37,6 +37,8 @@ def guard_environment() -> None:
     # Where transformers would put (and import from) code that came with a model from a hub.
     os.environ["HF_MODULES_CACHE"] = os.path.join(os.devnull, "remote-code-is-not-run")
     os.environ.update(trace.FIXED)
+    # After the environment's own packages, whose versions they were chosen to fit.
+    sys.path.extend(trace.PACKAGES)
     # Sources may lie in a checkout that is read-only, or hashed.
     sys.dont_write_bytecode = True
 

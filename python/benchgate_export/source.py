@@ -8,15 +8,17 @@ import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Sequence
 
 from .protocol import TORCHBENCH, ZOO, Failure, Request, Unsupported
 from .trace import of_environment
 
 
-def load(path: str, torchbench: str | None = None, folder: str | None = None):
+def load(path: str, torchbench: str | None = None, folder: str | None = None, path_entries: Sequence[str] = ()):
     """The module of a source: the user's file, one of the zoo's, or what stands for a saved model or one of torchbench's.
 
-    A file finds its siblings, the package that it is in, and the packages in `folder`, that of the suite's sources."""
+    A file finds its siblings, the package that it is in, and the packages in `folder`, that of the suite's sources,
+    and in `path_entries`."""
     if path.startswith(ZOO):
         return _load_zoo(path.removeprefix(ZOO))
     if path.startswith(TORCHBENCH):
@@ -41,7 +43,7 @@ def load(path: str, torchbench: str | None = None, folder: str | None = None):
         raise Failure("import", "IMPORT_FAILED", f"the package {package[0]!r} of {path} has the name of an installed one")
     sys.path[:0] = [os.path.dirname(path)] + ([root] if package else [])
     # Last: a folder of the suite does not hide an installed package.
-    sys.path.extend([folder] if folder else [])
+    sys.path.extend([*([folder] if folder else []), *path_entries])
     try:
         if package:
             importlib.import_module(".".join(package))  # relative imports look their package up

@@ -43,7 +43,7 @@ def _class(name: str, package: str):
     except ModuleNotFoundError as e:
         # A package that this model needs, not one of its own.
         if e.name and not e.name.startswith("torchbenchmark"):
-            raise Unsupported(f"{name} needs the Python package {e.name}, which the torchbench environment does not have") from e
+            raise Unsupported(f"{name} needs the Python package {e.name}, which is not installed; `benchgate tools pin` locks what its requirements.txt names") from e
         raise
     found = getattr(module, "Model", None)
     if found is None:

@@ -33,7 +33,9 @@ def _prefixes(*folders: str) -> tuple[str, ...]:
 
 _PATHS = sysconfig.get_paths()
 STANDARD = _prefixes(_PATHS["stdlib"], _PATHS["platstdlib"])
-INSTALLED = _prefixes(_PATHS["purelib"], _PATHS["platlib"])
+# Folders of packages that the driver adds: what the suite asks for, and runtimes of other backends.
+PACKAGES = [folder for folder in os.environ.get("BENCHGATE_PACKAGES", "").split(os.pathsep) if folder]
+INSTALLED = _prefixes(_PATHS["purelib"], _PATHS["platlib"], *PACKAGES)
 # The locked environment, and the folder that holds this package alone. Not the whole prefix: sources may lie below /usr.
 ENVIRONMENT = STANDARD + INSTALLED + _prefixes(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -131,6 +131,14 @@ class Sources(unittest.TestCase):
         absolute = self.write("bench/model.py", "from outer.inner.layers import layer\ndef make(): return layer() + 1")
         self.assertEqual(self.construct(absolute), 10)
 
+    def test_folders_to_import_from_come_after_the_suites_own(self):
+        self.write("src/widths.py", "WIDTH = 8")
+        self.write("src/names.py", "NAME = 'src'")
+        self.write("names.py", "NAME = 'suite'")
+        path = self.write("bench/model.py", "import names, widths\ndef make(): return names.NAME, widths.WIDTH")
+        module = source.load(path, None, self.dir.name, [os.path.join(self.dir.name, "src")])
+        self.assertEqual(module.make(), ("suite", 8))
+
     def test_every_load_is_fresh(self):
         path = self.write("m.py", "calls = []\ndef make():\n    calls.append(1)\n    return len(calls)")
         self.assertEqual([self.construct(path), self.construct(path)], [1, 1])

@@ -6,7 +6,7 @@ use crate::config::{self, Config, Pin, ToolSource};
 use crate::exit_code::ExitCode;
 use crate::model::{Event, Stage};
 use crate::process::Cancel;
-use crate::toolchain::{self, Environment, Installed, Lock, ToolchainError};
+use crate::toolchain::{self, Environment, Installed, Lock, SuitePackages, ToolchainError};
 
 use super::{CliError, Terminal};
 
@@ -37,7 +37,13 @@ enum ToolsCommand {
     /// machine, and writes their names and sha256 next to the configuration. Nothing is installed.
     /// Commit the file, and review changes to it like code.
     #[command(after_help = "Example:\n  benchgate tools pin --config examples/quickstart/benchgate.toml")]
-    Pin(Suite),
+    Pin {
+        #[command(flatten)]
+        suite: Suite,
+        /// Lock the newest wheels of Python packages whose requirements did not change
+        #[arg(long)]
+        upgrade: bool,
+    },
     /// Install the locked tools into the cache
     ///
     /// What is already installed is verified. Safe to run twice at once, and to run again after a kill.
@@ -62,9 +68,9 @@ pub fn run(args: &ToolsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     let cache = super::paths::cache_dir(args.cache_dir.as_deref())?;
     match &args.command {
         ToolsCommand::List => list(&cache, terminal),
-        ToolsCommand::Pin(suite) => {
+        ToolsCommand::Pin { suite, upgrade } => {
             let config = load(suite)?;
-            wait(async |cancel| pin(&config, &cache, terminal, &cancel).await)?;
+            wait(async |cancel| pin(&config, *upgrade, &cache, terminal, &cancel).await)?;
         }
         ToolsCommand::Install(suite) => {
             let config = load(suite)?;
@@ -101,6 +107,7 @@ fn pins(config: &Config) -> Vec<&Pin> {
 
 async fn pin(
     config: &Config,
+    upgrade: bool,
     cache: &Path,
     terminal: &Terminal,
     cancel: &Cancel,
@@ -119,8 +126,10 @@ async fn pin(
         lock.check_commit(&tools)?;
         lock.put_tools(tools);
     }
+    let suite = SuitePackages::read(config);
+    let known = if upgrade { Lock::default() } else { lock.clone() };
     for environment in Environment::needed(config) {
-        for env in toolchain::pin_python(environment, cache, &*progress, cancel).await? {
+        for env in toolchain::pin_python(environment, &suite, &known, cache, &*progress, cancel).await? {
             locked.push_str(&format!(
                 "{} for Python {}: {} wheels\n",
                 env.name,
@@ -150,8 +159,9 @@ async fn install(
         let tools = toolchain::ensure(pin, &lock, cache, &*progress, cancel).await?;
         terminal.say(&described(&tools));
     }
+    let suite = SuitePackages::read(config);
     for environment in environments {
-        let env = toolchain::ensure_python(environment, &lock, cache, &*progress, cancel).await?;
+        let env = toolchain::ensure_python(environment, &suite, &lock, cache, &*progress, cancel).await?;
         terminal.say(&format!("{}: {}\n", environment.name(), env.python.display()));
     }
     progress.on(Event::StageFinished { stage: Stage::Toolchain });

@@ -10,7 +10,8 @@ use super::problems::Collector;
 use super::table::DeclaredTable;
 use super::view::ConfigView;
 use super::{
-    CommandSpec, Config, GitHub, backend, flags, functions, measure, model, policy, services, side, target,
+    CommandSpec, Config, GitHub, backend, flags, functions, measure, model, policy, python, services, side,
+    target,
 };
 
 /// A configuration and what is left to check about it.
@@ -45,6 +46,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
     flags::check(root, problems);
     let (base, head) = side::sides(root, problems);
     let backends = backend::backends(root, &models, &folder, problems);
+    let python = python::python(root.get("python"), problems);
     let measure = measure::measure(root.get("measure"), problems);
     let policy_file = root.get("policy").text().map(PathBuf::from);
     if policy_file.is_some() {
@@ -67,6 +69,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
             targets,
             commands: Vec::new(),
             backends,
+            python,
             measure,
             policy: part.policy,
             numerics: part.numerics,

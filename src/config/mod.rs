@@ -22,6 +22,7 @@ mod parse;
 mod policy;
 mod policy_changes;
 mod problems;
+mod python;
 mod reference;
 mod schema;
 mod sections;
@@ -49,6 +50,7 @@ pub use model::{Exporter, Model, ModelInput, ModelSource, OutputType, Parameters
 pub use parse::parse;
 pub use policy_changes::policy_changes;
 pub use problems::{ConfigError, ConfigProblems, Problem};
+pub use python::{PythonSettings, is_lockable};
 pub use reference::{EXAMPLE, head_keys, reference};
 pub use schema::json_schema;
 pub use services::{CommentWhen, GitHub, Store};

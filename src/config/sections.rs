@@ -5,6 +5,7 @@ use super::fields::{ChosenBy, Section, ValueKind, defaulted, optional, required}
 use super::judging::{GATE, NUMERICS, NUMERICS_OVERRIDE, WAIVER};
 use super::measure::MEASURE;
 use super::model::MODEL;
+use super::python::PYTHON;
 use super::services::{GITHUB, STORE};
 use super::side::{SIDE, TOOLCHAIN};
 use super::target::TARGET;
@@ -25,6 +26,7 @@ pub(super) static ROOT: Section = Section {
         required("target", ValueKind::Tables(&TARGET), "The devices to measure them on.").by(ChosenBy::Each),
         optional("torchbench", ValueKind::Table(&TORCHBENCH), "The checkout of models named `torchbench:…`.")
             .by(ChosenBy::Head),
+        optional("python", ValueKind::Table(&PYTHON), "What models in Python import.").by(ChosenBy::Each),
         optional(
             "backend",
             ValueKind::Tables(&BACKEND),

@@ -600,3 +600,21 @@ fn a_backend_may_have_several_tables_if_their_experiments_differ() {
         assert!(said.iter().any(|message| message.contains("a second backend `eager`")), "{other}: {said:?}");
     }
 }
+
+#[test]
+fn packages_are_those_of_an_index_and_folders_to_import_from_lie_in_the_sources() {
+    let python = "[python]\nrequirements = [\"einops==0.8.1\", \"timm[extra]>=1; python_version > '3.10'\"]\npath = [\"src\"]\n";
+    let python = good(&format!("{MINIMAL}{python}")).python;
+    assert_eq!((python.requirements.len(), python.path), (2, vec![PathBuf::from("src")]));
+    for bad in [
+        "git+https://example.com/x.git",
+        "x @ https://example.com/x.whl",
+        "-r more.txt",
+        "./local",
+        "x --pre",
+    ] {
+        let message = message(&format!("[python]\nrequirements = [\"{bad}\"]\n"));
+        assert!(message.contains("can't be locked by hash"), "{bad}: {message}");
+    }
+    assert!(message("[python]\npath = [\"../other\"]\n").contains("`path`"));
+}

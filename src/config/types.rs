@@ -8,7 +8,7 @@ use crate::model::{Disclose, SideName};
 
 use super::fields::ChosenBy;
 use super::table::DeclaredTable;
-use super::{Backend, CommandSpec, GitHub, Measure, Model, Pin, Side, Store, Target};
+use super::{Backend, CommandSpec, GitHub, Measure, Model, Pin, PythonSettings, Side, Store, Target};
 
 /// A whole, valid `benchgate.toml`.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,7 @@ pub struct Config {
     pub commands: Vec<CommandSpec>,
     /// `[[backend]]`, in the order of the file.
     pub backends: Vec<Backend>,
+    pub python: PythonSettings,
     pub measure: Measure,
     pub policy: Policy,
     /// Defaults included.
@@ -64,6 +65,7 @@ impl Config {
             targets,
             commands: _,
             backends,
+            python,
             measure,
             policy,
             numerics,
@@ -82,6 +84,7 @@ impl Config {
                 *python = root.join(inside);
             }
         }
+        python.judge_by(&base.python);
         measure.clone_from(&base.measure);
         policy.clone_from(&base.policy);
         numerics.clone_from(&base.numerics);
@@ -131,6 +134,7 @@ impl Config {
         if judged.backends != self.backends {
             all.ignored.push("[[backend]]".to_owned());
         }
+        all.add("[python]", self.python.changes(&base.python));
         all.add("[measure]", self.measure.changes(&base.measure));
         all.add("[report]", ChosenBy::Base.change("disclose", &base.disclose, &self.disclose));
         all.add("[baseline]", ChosenBy::Base.change("anchor", &base.anchor, &self.anchor));

@@ -124,6 +124,11 @@ impl ExportJob<'_> {
     fn sources(&self) -> &Path {
         &self.planned.side.side.sources
     }
+
+    /// Folders below the sources that models import from.
+    fn path(&self) -> &[PathBuf] {
+        &self.planned.side.config.python.path
+    }
 }
 
 /// The digest of everything about an export that is known before it: the package, the environment, how the
@@ -145,6 +150,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
         ModelSource::Python { file, symbol } => {
             let tree = host.sources.digest(sources, &host.digests).await?;
             key = key.text("sources", &tree).text("file", &file.to_string_lossy()).text("symbol", symbol);
+            key = key.list("path", job.path().iter().map(|path| path.to_string_lossy()));
         }
         ModelSource::Torchbench { name, checkout } => {
             // What Python reads of the rest of the checkout is in the trace.
@@ -342,6 +348,7 @@ fn request(job: ExportJob<'_>, out: &Path) -> Result<serde_json::Value, Pipeline
         ModelSource::Torchbench { checkout, .. } => Some(absolute(checkout)?),
         _ => None,
     };
+    let path = job.path().iter().map(|path| absolute(&sources.join(path)));
     let inputs = job.planned.inputs().into_iter().map(|input| match input {
         InputArg::File(file) => Ok(TensorFile { path: absolute(&file.path)?, ..file }.notation()),
         InputArg::Literal(text) => Ok(text),
@@ -356,6 +363,7 @@ fn request(job: ExportJob<'_>, out: &Path) -> Result<serde_json::Value, Pipeline
         "inputs": inputs,
         "exporter": job.exporter.into_str(),
         "folder": absolute(sources)?,
+        "path": path.collect::<Result<Vec<PathBuf>, PipelineError>>()?,
         "out": absolute(out)?,
         "preset": model.preset,
         "dtype": model.dtype,

@@ -154,6 +154,7 @@ impl Lease<'_> {
             .args(["-m", "benchgate_export"])
             // `-m` looks in the current folder first: a torch.py next to a model must not shadow torch.
             .cwd(&package)
+            .env("BENCHGATE_PACKAGES", self.python.suite_packages.as_deref().unwrap_or_else(|| Path::new("")))
             // torch-mlir leaves reproducers here.
             .env("TMPDIR", temporary.path())
             .env("PYTHONDONTWRITEBYTECODE", "1")

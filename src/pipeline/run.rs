@@ -16,7 +16,7 @@ use crate::gate::{CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS};
 use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed, counted};
 use crate::process::{self, Cancel};
 use crate::record::{RunFile, ShardRecord};
-use crate::toolchain::{self, Environment, Installed, Lock};
+use crate::toolchain::{self, Environment, Installed, SuitePackages};
 
 use super::argv::InputArg;
 use super::assemble::{self, Frame};
@@ -193,7 +193,7 @@ impl<'a> SuiteRun<'a> {
                 };
                 run.tools =
                     try_join_all(sides.iter().zip(&run.plans).map(|(side, plan)| tools(side, plan))).await?;
-                let mut environments = self.environments(&needed, &lead.lock).await?;
+                let mut environments = self.environments(&needed, lead).await?;
                 run.interpreters = backends::interpreters(&run.experiments, &environments);
                 environments.retain(|environment, _| models.contains_key(environment));
                 self.progress.on(Event::StageFinished { stage: Stage::Toolchain });
@@ -215,12 +215,14 @@ impl<'a> SuiteRun<'a> {
     async fn environments(
         &self,
         needed: &BTreeSet<Environment>,
-        lock: &Lock,
+        lead: &SideInput,
     ) -> Result<Environments, PipelineError> {
         let cache = &self.options.cache;
+        let (lock, suite) = (&lead.lock, SuitePackages::read(&lead.config));
         let mut environments = Environments::new();
         for environment in needed {
-            let found = toolchain::ensure_python(*environment, lock, cache, self.progress, self.cancel).await;
+            let found =
+                toolchain::ensure_python(*environment, &suite, lock, cache, self.progress, self.cancel).await;
             let python = match found {
                 Err(error) if error.is_absence() => {
                     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();

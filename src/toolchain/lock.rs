@@ -117,7 +117,7 @@ impl Lock {
         &self,
         name: &str,
         requirements_sha256: &str,
-        python: Option<&str>,
+        pythons: Option<&[&str]>,
     ) -> Result<Vec<&LockedPython>, ToolchainError> {
         let mut fitting: Vec<&LockedPython> = self
             .python
@@ -126,7 +126,7 @@ impl Lock {
                 env.name == name
                     && env.platform == platform()
                     && env.requirements_sha256 == requirements_sha256
-                    && python.is_none_or(|python| env.python == python)
+                    && pythons.is_none_or(|pythons| pythons.contains(&env.python.as_str()))
             })
             .collect();
         fitting.sort_by_key(|env| std::cmp::Reverse(minor(&env.python)));
@@ -149,9 +149,10 @@ impl Lock {
                 })
                 .collect();
             return Err(ToolchainError::NotLocked {
-                what: match python {
-                    Some(python) => {
-                        format!("the Python environment {name} for Python {python}, {}", platform())
+                what: match pythons {
+                    Some(pythons) => {
+                        let pythons = pythons.join(", ");
+                        format!("the Python environment {name} for Python {pythons}, {}", platform())
                     }
                     None => format!("the Python environment {name} for {}", platform()),
                 },

@@ -23,6 +23,7 @@ mod manifest;
 mod pin;
 mod pip;
 mod python_env;
+mod suite_packages;
 mod wheel;
 mod wheel_record;
 
@@ -36,4 +37,5 @@ pub use lock::{Lock, LockedPython, LockedTools};
 pub use lock_file::LOCK_FILE;
 pub use pin::{pin_python, pin_tools, release_order, releases};
 pub use python_env::{Environment, PythonEnv, ensure_python};
+pub use suite_packages::SuitePackages;
 pub use wheel::Wheel;

@@ -10,8 +10,9 @@ use super::interpreter;
 use super::lock::platform;
 use super::pip::{Pip, write_requirements};
 use super::python_env::Environment;
+use super::suite_packages::{SuitePackages, project_of, projects, without};
 use super::wheel::{Name, Wheel, is_plain_version};
-use super::{LockedPython, LockedTools, ToolchainError};
+use super::{Lock, LockedPython, LockedTools, ToolchainError};
 use crate::config::Pin;
 use crate::files::{self, Scratch};
 use crate::model::{Event, Progress, is_sha256};
@@ -147,12 +148,15 @@ async fn for_machine(
 }
 
 /// The environment for every Python of this machine that can hold it. Markers of the dependencies are
-/// decided by the Python that asks, so each is asked itself.
+/// decided by the Python that asks, so each is asked itself. What `known` has for the same requirements stays as it
+/// is: a newer wheel of some dependency would be another copy of gigabytes.
 ///
 /// # Errors
 /// No Python of this machine can hold the environment, or as [`pin_tools`].
 pub async fn pin_python(
     environment: Environment,
+    suite: &SuitePackages,
+    known: &Lock,
     cache: &Path,
     progress: &dyn Progress,
     cancel: &Cancel,
@@ -160,6 +164,7 @@ pub async fn pin_python(
     let work = workspace(cache)?;
     let requirements = work.path().join("requirements.in");
     write_requirements(&requirements, &[environment.requirements().to_owned()])?;
+    let added = environment.suite_name().filter(|_| !suite.is_empty());
     let mut locked = Vec::new();
     let mut last = None;
     for python in interpreter::all(cancel).await? {
@@ -174,14 +179,34 @@ pub async fn pin_python(
             timeout: TIMEOUT,
         };
         let arguments = ["--only-binary=:all:".into(), "--requirement".into(), requirements.clone().into()];
-        match resolve(&pip, &what, arguments, cancel).await {
-            Ok(wheels) => locked.push(LockedPython {
-                name: environment.name().to_owned(),
-                platform: platform(),
-                python: version,
-                requirements_sha256: environment.requirements_digest(),
-                wheels,
-            }),
+        let resolved = async {
+            let locked = |name, digest: &str| {
+                Some(known.python(name, digest, Some(&[&version])).ok()?[0].wheels.clone())
+            };
+            let wheels = match locked(environment.name(), &environment.requirements_digest()) {
+                Some(wheels) => wheels,
+                None => resolve(&pip, &what, arguments, cancel).await?,
+            };
+            let Some(name) = added else { return Ok((wheels, None)) };
+            let digest = suite.digest(environment);
+            let added = match locked(name, &digest) {
+                Some(wheels) => wheels,
+                None => pin_suite(&pip, suite, &wheels, progress, cancel).await?,
+            };
+            Ok((wheels, Some((name, digest, added))))
+        };
+        match resolved.await {
+            Ok((wheels, added)) => {
+                let own = Some((environment.name(), environment.requirements_digest(), wheels));
+                let found = own.into_iter().chain(added);
+                locked.extend(found.map(|(name, requirements_sha256, wheels)| LockedPython {
+                    name: name.to_owned(),
+                    platform: platform(),
+                    python: version.clone(),
+                    requirements_sha256,
+                    wheels,
+                }));
+            }
             // A Python that torch does not support (yet) must not leave the others unlocked.
             Err(error @ (ToolchainError::NotFound { .. } | ToolchainError::Pip { .. })) => last = Some(error),
             Err(error) => return Err(error),
@@ -192,6 +217,55 @@ pub async fn pin_python(
         (true, None) => Err(ToolchainError::NoPython { found: "no Python with pip was found".to_owned() }),
         (false, _) => Ok(locked),
     }
+}
+
+/// The wheels of what a suite adds to an environment of these wheels, whose versions stay as they are.
+async fn pin_suite(
+    pip: &Pip,
+    suite: &SuitePackages,
+    environment: &[Wheel],
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Vec<Wheel>, ToolchainError> {
+    let constraints = pip.work.join("constraints.txt");
+    let versions = environment.iter().filter_map(|wheel| Name::parse(&wheel.file));
+    write_requirements(&constraints, &versions.map(|name| name.requirement()).collect::<Vec<_>>())?;
+    let file = pip.work.join("suite.in");
+    let what = "the packages of the suite's models";
+    let ask = async |lines: &[String]| {
+        if lines.is_empty() {
+            return Ok(Vec::new());
+        }
+        write_requirements(&file, lines)?;
+        let given = [("--requirement", &file), ("--constraint", &constraints)];
+        let given = given.into_iter().flat_map(|(option, path)| [option.into(), path.clone().into()]);
+        resolve(pip, what, std::iter::once("--only-binary=:all:".into()).chain(given), cancel).await
+    };
+    // The environment's own version serves, whichever a model's list names.
+    let known = projects(environment);
+    let listed = suite.torchbench.iter().filter(|line| !known.contains(&project_of(line)));
+    let listed: Vec<String> = listed.cloned().collect();
+    let mut lines = [suite.own.as_slice(), &listed].concat();
+    let mut found = ask(&lines).await;
+    if let (Err(ToolchainError::NotFound { .. } | ToolchainError::Pip { .. }), false) =
+        (&found, listed.is_empty())
+    {
+        lines.clone_from(&suite.own);
+        found = ask(&lines).await;
+        for line in listed {
+            lines.push(line.clone());
+            match ask(&lines).await {
+                Err(ToolchainError::NotFound { detail, .. } | ToolchainError::Pip { detail, .. }) => {
+                    progress.on(Event::Warning(&format!(
+                        "`{line}`, which a model of torchbench asks for, can't be locked: {detail}"
+                    )));
+                    lines.pop();
+                }
+                more => found = Ok(more?),
+            }
+        }
+    }
+    Ok(without(found?, environment))
 }
 
 fn workspace(cache: &Path) -> Result<Scratch, ToolchainError> {

@@ -11,6 +11,7 @@ use super::installed::{blocking, succeeded};
 use super::interpreter::{self, Interpreter};
 use super::manifest::{Look, Scope, ToolManifest};
 use super::pip::{Pip, write_requirements};
+use super::suite_packages::SuitePackages;
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
 use crate::config::{Backend, BackendKind, Config, Exporter, Model, ModelSource};
@@ -87,6 +88,15 @@ impl Environment {
         self.into_str()
     }
 
+    /// The name of what a suite adds to it, if it runs models in Python.
+    pub(super) const fn suite_name(self) -> Option<&'static str> {
+        match self {
+            Self::Torch => Some("torch+suite"),
+            Self::TorchXla => Some("torch-xla+suite"),
+            Self::Onnx | Self::OnnxRuntime => None,
+        }
+    }
+
     /// What it is made of, top level only.
     pub(super) const fn requirements(self) -> &'static str {
         match self {
@@ -116,30 +126,86 @@ pub struct PythonEnv {
     pub python: PathBuf,
     /// Where its packages lie.
     pub packages: PathBuf,
+    /// Where those lie that the suite adds; searched after the others.
+    pub suite_packages: Option<PathBuf>,
     /// Of the wheels and the Python version.
     pub digest: String,
 }
 
-/// The environment, installing it first where it is not.
+/// Which locked environment is meant: one of benchgate's own, or what a suite adds to one.
+struct Wanted<'a> {
+    name: &'static str,
+    requirements_sha256: String,
+    /// Only for these Pythons.
+    pythons: Option<Vec<&'a str>>,
+}
+
+impl<'a> Wanted<'a> {
+    fn locked(&self, lock: &'a Lock) -> Result<Vec<&'a LockedPython>, ToolchainError> {
+        lock.python(self.name, &self.requirements_sha256, self.pythons.as_deref())
+    }
+}
+
+/// The environment with what the suite adds to it, installing it first where it is not.
 ///
 /// # Errors
 /// It is not locked for a Python of this machine, or as [`super::ensure`].
 pub async fn ensure_python(
     environment: Environment,
+    suite: &SuitePackages,
     lock: &Lock,
     cache: &Path,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<PythonEnv, ToolchainError> {
-    let name = environment.name();
-    let started = Instant::now();
     // An overlay's packages are loaded by the Python it lies over: only wheels of that Python will do.
-    let under = match environment.over() {
-        Some(under) => Some(pick(under, None, lock, cache, cancel).await?.0.python.as_str()),
-        None => None,
-    };
-    let (env, interpreter) = pick(environment, under, lock, cache, cancel).await?;
-    let what = format!("Python {} with {name}", env.python);
+    let under = environment.over().unwrap_or(environment);
+    let mut wanted =
+        Wanted { name: under.name(), requirements_sha256: under.requirements_digest(), pythons: None };
+    let mut added = under.suite_name().filter(|_| !suite.is_empty()).map(|name| Wanted {
+        name,
+        requirements_sha256: suite.digest(under),
+        pythons: None,
+    });
+    if let Some(suite_environment) = &added {
+        wanted.locked(lock)?;
+        match suite_environment.locked(lock) {
+            Ok(locked) => wanted.pythons = Some(locked.iter().map(|env| env.python.as_str()).collect()),
+            // Many models of torchbench need none of what their lists name; those that do say so.
+            Err(_) if suite.own.is_empty() => added = None,
+            Err(error) => return Err(error),
+        }
+    }
+    let (env, interpreter) = pick(&wanted, lock, cache, cancel).await?;
+    let pythons = Some(vec![env.python.as_str()]);
+    if environment != under {
+        let requirements_sha256 = environment.requirements_digest();
+        let own = Wanted { name: environment.name(), requirements_sha256, pythons };
+        let (env, interpreter) = pick(&own, lock, cache, cancel).await?;
+        return install(env, interpreter, cache, progress, cancel).await;
+    }
+    let python = env.python.as_str();
+    let mut installed = install(env, interpreter, cache, progress, cancel).await?;
+    if let Some(added) = added {
+        let added = Wanted { pythons: Some(vec![python]), ..added };
+        let (env, interpreter) = pick(&added, lock, cache, cancel).await?;
+        let own = install(env, interpreter, cache, progress, cancel).await?;
+        installed.digest = digest_of([installed.digest.as_str(), own.digest.as_str()]);
+        installed.suite_packages = Some(own.packages);
+    }
+    Ok(installed)
+}
+
+/// Verifies a locked environment, installing it first where an interpreter is given.
+async fn install(
+    env: &LockedPython,
+    interpreter: Option<Interpreter>,
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<PythonEnv, ToolchainError> {
+    let started = Instant::now();
+    let what = format!("Python {} with {}", env.python, env.name);
     let place = place_of(env, cache);
     progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &what });
     if let Some(interpreter) = &interpreter {
@@ -157,19 +223,19 @@ pub async fn ensure_python(
     Ok(PythonEnv {
         python: place.root.join("bin/python"),
         packages: place.root.join(format!("lib/python{}/site-packages", env.python)),
+        suite_packages: None,
         digest: digest(env),
     })
 }
 
 /// Which of the locked ones: one that is installed, which needs no search for a Python, else the newest that can be.
 async fn pick<'a>(
-    environment: Environment,
-    python: Option<&str>,
+    wanted: &Wanted<'a>,
     lock: &'a Lock,
     cache: &Path,
     cancel: &Cancel,
 ) -> Result<(&'a LockedPython, Option<Interpreter>), ToolchainError> {
-    let locked = lock.python(environment.name(), &environment.requirements_digest(), python)?;
+    let locked = wanted.locked(lock)?;
     match locked.iter().find(|env| place_of(env, cache).is_installed()) {
         Some(env) => Ok((*env, None)),
         None => choose(&locked, lock, cancel).await,
@@ -284,12 +350,14 @@ mod tests {
                 wheels: Vec::new(),
             });
         }
-        let of = |python| lock.python("onnxruntime", &Environment::OnnxRuntime.requirements_digest(), python);
+        let of = |python: Option<&[&str]>| {
+            lock.python("onnxruntime", &Environment::OnnxRuntime.requirements_digest(), python)
+        };
         let pythons =
             |found: Vec<&LockedPython>| found.iter().map(|env| env.python.clone()).collect::<Vec<_>>();
         assert_eq!(pythons(of(None).unwrap()), ["3.13", "3.11"]);
-        assert_eq!(pythons(of(Some("3.11")).unwrap()), ["3.11"]);
-        let error = of(Some("3.12")).unwrap_err().to_string();
+        assert_eq!(pythons(of(Some(&["3.11"])).unwrap()), ["3.11"]);
+        let error = of(Some(&["3.12"])).unwrap_err().to_string();
         assert!(error.contains("the Python environment onnxruntime for Python 3.12"), "{error}");
     }
 

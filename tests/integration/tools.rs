@@ -59,9 +59,22 @@ impl Suite {
     }
 
     fn wheel(&self, project: &str, files: &[(&str, &str)]) {
-        let info = format!("{project}-9.9.9.dist-info");
-        let metadata =
-            format!("Metadata-Version: 2.1\nName: {}\nVersion: 9.9.9\n", project.replace('_', "-"));
+        self.wheel_at(&self.wheel_path(project), "", files);
+    }
+
+    /// A wheel of Python alone, `project-version`, with what else its metadata says.
+    fn package(&self, name: &str, more: &str) {
+        let (project, _) = name.rsplit_once('-').unwrap();
+        let file = self.wheels().join(format!("{name}-py3-none-any.whl"));
+        self.wheel_at(&file, more, &[(&format!("{project}/__init__.py"), "")]);
+    }
+
+    fn wheel_at(&self, path: &Path, more: &str, files: &[(&str, &str)]) {
+        let mut parts = path.file_name().unwrap().to_str().unwrap().split('-');
+        let (project, version) = (parts.next().unwrap(), parts.next().unwrap());
+        let info = format!("{project}-{version}.dist-info");
+        let name = project.replace('_', "-");
+        let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more}");
         let mut all = vec![
             (format!("{info}/METADATA"), metadata),
             (format!("{info}/WHEEL"), "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: x\n".to_owned()),
@@ -71,7 +84,7 @@ impl Suite {
             all.iter().map(|(name, text)| format!("{name},sha256={},{}\n", recorded(text), text.len()));
         all.push((format!("{info}/RECORD"), lines.chain([format!("{info}/RECORD,,\n")]).collect()));
         std::fs::create_dir_all(self.wheels()).unwrap();
-        std::fs::write(self.wheel_path(project), zip(&all)).unwrap();
+        std::fs::write(path, zip(&all)).unwrap();
     }
 
     /// The lock that `pin` would write, without asking pip.
@@ -88,8 +101,21 @@ impl Suite {
 
     fn command(&self, what: &str) -> std::process::Command {
         let mut command = self.world.command(["tools", what]);
-        command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", self.wheels());
+        command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", self.wheels()).env("PATH", self.one_python());
         command
+    }
+
+    /// A folder with one of the machine's Pythons, so that environments are resolved once.
+    fn one_python(&self) -> PathBuf {
+        let folder = self.world.work().join("bin");
+        if !folder.exists() {
+            let program = "import sys; print(getattr(sys, '_base_executable', sys.executable))";
+            let found = std::process::Command::new("python3").args(["-c", program]).output().unwrap();
+            std::fs::create_dir(&folder).unwrap();
+            let python = String::from_utf8(found.stdout).unwrap();
+            std::os::unix::fs::symlink(python.trim(), folder.join("python3")).unwrap();
+        }
+        folder
     }
 
     fn tools(&self, what: &str) -> Outcome {
@@ -211,6 +237,64 @@ fn what_is_pinned_is_installed_verified_and_listed() {
     suite.refuse("verify", &["iree-run-module: expected sha256", "of the wheel's record"]);
     std::fs::remove_dir_all(suite.installed()).unwrap();
     suite.succeed("install");
+}
+
+#[test]
+fn the_packages_of_a_suites_models_are_locked_for_the_versions_of_its_environment_and_laid_over_it() {
+    let suite = Suite::new(COMMIT, COMMIT);
+    for line in include_str!("../../python/requirements-torch.in").lines() {
+        if let Some((project, version)) = line.split_once("==") {
+            let version = version.split(';').next().unwrap();
+            suite.package(&format!("{}-{version}", project.replace('-', "_")), "");
+        }
+    }
+    suite.package("einops-1.0", "Requires-Dist: numpy\nRequires-Dist: small-part\n");
+    suite.package("small_part-2.0", "");
+    suite.package("old_times-1.0", "Requires-Dist: numpy<2\n");
+    suite.package("Of_Model-1.0", "");
+    let configure = |requirements: &str| {
+        suite.configure("");
+        suite.world.write("bench/torchbenchmark/models/net/__init__.py", "");
+        suite.world.write(
+            "bench/torchbenchmark/models/net/requirements.txt",
+            "of-model\nnowhere-to-be-found\n# x\n",
+        );
+        let toml = suite.world.read("benchgate.toml");
+        suite.world.write(
+            "benchgate.toml",
+            format!(
+                "{toml}[torchbench]\npath = \"bench\"\n[[model]]\nname = \"net\"\nsource = \"torchbench:net\"\n\
+                 [python]\nrequirements = [\"{requirements}\"]\n"
+            ),
+        );
+    };
+    configure("einops==1.0");
+    let said = suite.succeed("pin").stderr;
+    assert!(said.contains("nowhere-to-be-found"), "{said}");
+    let lock = suite.world.read("benchgate.lock");
+    let (_, added) = lock.split_once("name = \"torch+suite\"").unwrap();
+    let added: Vec<&str> =
+        added.split("[[").next().unwrap().lines().filter(|line| line.contains(".whl")).collect();
+    let names: Vec<&str> = added.iter().map(|line| line.split('"').nth(1).unwrap()).collect();
+    assert_eq!(
+        names,
+        ["Of_Model-1.0-py3-none-any.whl", "einops-1.0-py3-none-any.whl", "small_part-2.0-py3-none-any.whl"],
+        "numpy is in the environment"
+    );
+    suite.succeed("install");
+    let trees = suite.succeed("list").stdout;
+    assert!(trees.contains("with torch+suite:"), "{trees}");
+
+    // Another list is another lock, and a list that can't be had or does not fit says so.
+    configure("einops>=1.0");
+    suite.refuse(
+        "install",
+        &["the Python environment torch+suite", "other requirements", "benchgate tools pin"],
+    );
+    configure("old-times");
+    let outcome = suite.tools("pin");
+    assert_eq!(outcome.code, Some(20), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("conflict"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -75,11 +75,11 @@ fn locked(environment: Environment, environments: &Environments) -> Result<Backe
         Some(env) => env.as_ref().map_err(Clone::clone),
         None => Err(format!("no environment {} was prepared", environment.name())),
     };
-    match environment.over() {
-        Some(under) => Ok(BackendInterpreter {
-            python: find(under)?.python.clone(),
-            packages: vec![find(environment)?.packages.clone()],
-        }),
-        None => Ok(BackendInterpreter { python: find(environment)?.python.clone(), packages: Vec::new() }),
-    }
+    let own = find(environment)?;
+    let (under, packages) = match environment.over() {
+        Some(under) => (find(under)?, Some(own.packages.clone())),
+        None => (own, None),
+    };
+    let packages = packages.into_iter().chain(under.suite_packages.clone()).collect();
+    Ok(BackendInterpreter { python: under.python.clone(), packages })
 }

@@ -61,6 +61,7 @@ impl BackendProcess<'_, '_> {
             "symbol": symbol,
             "torchbench": torchbench,
             "folder": sources,
+            "path": self.lead.config.python.path.iter().map(|path| sources.join(path)).collect::<Vec<_>>(),
             "backend": backend.kind.into_str(),
             "device": experiment.device,
             "test": experiment.test.into_str(),

@@ -230,7 +230,12 @@ fn a_backend_that_is_only_a_runtime_lies_over_torch() {
     side.config.backends[0].kind = BackendKind::OnnxRuntime;
     let python = side.config.backends[0].python.take().unwrap();
     let env = |python: &Path, packages: &str| {
-        Ok(PythonEnv { python: python.to_owned(), packages: packages.into(), digest: String::new() })
+        Ok(PythonEnv {
+            python: python.to_owned(),
+            packages: packages.into(),
+            suite_packages: None,
+            digest: String::new(),
+        })
     };
     let mut environments = Environments::from([(Environment::Torch, env(&python, "/torch"))]);
     let planned = plan(&side, &Filter::default());

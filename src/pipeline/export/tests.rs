@@ -59,8 +59,12 @@ impl World {
     /// was there already.
     fn run(&self, sources: &[&str]) -> Vec<(String, StageStatus)> {
         let sides: Vec<SideInput> = sources.iter().map(|sources| self.side(sources)).collect();
-        let python =
-            PythonEnv { python: self.path("python"), packages: PathBuf::new(), digest: "d".to_owned() };
+        let python = PythonEnv {
+            python: self.path("python"),
+            packages: PathBuf::new(),
+            suite_packages: None,
+            digest: "d".to_owned(),
+        };
         let environments: Environments = [Environment::Torch, Environment::Onnx]
             .map(|environment| (environment, Ok(python.clone())))
             .into();

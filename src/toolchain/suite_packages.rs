@@ -1,0 +1,110 @@
+//! The packages that a suite's own models import, laid over an environment without a second copy of it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::hash::digest_of;
+use super::python_env::Environment;
+use super::wheel::{Name, Wheel};
+use crate::config::{self, Config, ModelSource};
+use crate::files;
+
+/// Bytes of a model's list of requirements.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// What a suite asks for in addition to benchgate's environments.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SuitePackages {
+    /// `requirements` of `[python]`: `pin` fails without them.
+    pub(super) own: Vec<String>,
+    /// What the lists of torchbench's models name: `pin` leaves out what no index has as a wheel.
+    pub(super) torchbench: BTreeSet<String>,
+}
+
+impl SuitePackages {
+    /// Reads what the configuration and the checkout of torchbench ask for. Most models have no list.
+    pub fn read(config: &Config) -> Self {
+        let lists = config.models.iter().filter_map(|model| match &model.source {
+            ModelSource::Torchbench { name, checkout } => Some((checkout, name)),
+            _ => None,
+        });
+        let lists: BTreeSet<_> = lists.collect();
+        let framework = !lists.is_empty();
+        let of_models = lists.into_iter().flat_map(|(checkout, name)| {
+            lines(&checkout.join("torchbenchmark/models").join(name).join("requirements.txt"))
+        });
+        // What torchbench's own code imports before any model.
+        let of_framework = framework.then(|| FRAMEWORK.map(str::to_owned)).into_iter().flatten();
+        Self { own: config.python.requirements.clone(), torchbench: of_models.chain(of_framework).collect() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.torchbench.is_empty()
+    }
+
+    /// The digest of everything that was asked for, over this environment.
+    pub(super) fn digest(&self, over: Environment) -> String {
+        let own = self.own.iter().map(String::as_str);
+        let torchbench = self.torchbench.iter().map(String::as_str);
+        let over = over.requirements_digest();
+        digest_of(std::iter::once(over.as_str()).chain(own).chain(["torchbench"]).chain(torchbench))
+    }
+}
+
+/// Imports of `torchbenchmark/util`, which the checkout lists together with all that its tests need.
+const FRAMEWORK: [&str; 3] = ["psutil", "pyyaml", "timm"];
+
+/// The requirements of a file that a lock can hold. Others are addresses of git and options of pip.
+fn lines(file: &Path) -> Vec<String> {
+    let Ok(bytes) = files::read_bounded(file, MOST_BYTES) else { return Vec::new() };
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().map(|line| line.split(" #").next().unwrap_or_default().trim());
+    lines.filter(|line| config::is_lockable(line)).map(str::to_owned).collect()
+}
+
+/// The name of a requirement, as wheels spell it.
+pub(super) fn project_of(requirement: &str) -> String {
+    let end = requirement.find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)));
+    requirement[..end.unwrap_or(requirement.len())].to_ascii_lowercase().replace(['-', '.'], "_")
+}
+
+/// The wheels that an environment does not have yet.
+pub(super) fn without(wheels: Vec<Wheel>, environment: &[Wheel]) -> Vec<Wheel> {
+    let known = projects(environment);
+    let is_new = |wheel: &Wheel| project(wheel).is_some_and(|project| !known.contains(&project));
+    wheels.into_iter().filter(is_new).collect()
+}
+
+pub(super) fn projects(wheels: &[Wheel]) -> BTreeSet<String> {
+    wheels.iter().filter_map(project).collect()
+}
+
+fn project(wheel: &Wheel) -> Option<String> {
+    Name::parse(&wheel.file).map(|name| project_of(&name.project))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_gives_the_packages_of_an_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("requirements.txt");
+        let text = "# comment\nnumpy\ngit+https://example.com/x.git\nopacus>=1.1.2,<1.5.4  # why\n-r other.txt\n\n./local\n";
+        std::fs::write(&file, text).unwrap();
+        assert_eq!(lines(&file), ["numpy", "opacus>=1.1.2,<1.5.4"]);
+        assert!(lines(Path::new("/none")).is_empty());
+    }
+
+    #[test]
+    fn a_requirement_names_its_project_as_a_wheel_does() {
+        for (requirement, project) in [
+            ("Scikit-Image>=0.2", "scikit_image"),
+            ("ruamel.yaml[jinja]==1", "ruamel_yaml"),
+            ("numpy", "numpy"),
+        ] {
+            assert_eq!(project_of(requirement), project);
+        }
+    }
+}
