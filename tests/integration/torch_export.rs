@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::harness::{Outcome, World};
+use crate::pull_request::commit;
 use crate::real_tools;
 
 /// A copy of an example, so that nothing is written into the source tree.
@@ -130,6 +131,62 @@ fn what_init_writes_is_measured_and_so_is_a_model_that_is_added_to_it() {
 }
 
 /// Without PyTorch: only iree-import-onnx and ONNX Runtime.
+/// A package of five files with relative imports, whose model needs one more Python package.
+#[test]
+#[ignore = "installs PyTorch (6 GB)"]
+fn a_package_with_another_requirement_is_measured_and_a_change_of_its_meaning_has_to_be_allowed() {
+    let world = World::new();
+    world.run(["init", "--action", "o/r@1111111111111111111111111111111111111111"]).expect_code(0);
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/torch/benchgate.lock");
+    world.write("benchgate.lock", std::fs::read(lock).unwrap());
+    for (file, text) in [
+        ("nets/__init__.py", ""),
+        ("nets/width.py", "WIDTH = 32\n"),
+        ("nets/layers/__init__.py", "from .mlp import Mlp\n"),
+        (
+            "nets/layers/mlp.py",
+            "import torch\nfrom einops import rearrange\nfrom ..width import WIDTH\n\n\n\
+             class Mlp(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+             self.layer = torch.nn.Linear(WIDTH, WIDTH)\n\n    def forward(self, x):\n        \
+             return self.layer(rearrange(x, 'b h w -> (b h) w'))\n",
+        ),
+        (
+            "nets/model.py",
+            "import torch\nfrom .layers import Mlp\nfrom .width import WIDTH\n\n\n\
+             def make():\n    return Mlp(), (torch.randn(2, 8, WIDTH),)\n",
+        ),
+    ] {
+        world.write(file, text);
+    }
+    let toml = world.read("benchgate.toml");
+    let own = "\n[python]\nrequirements = [\"einops==0.8.1\"]\n\n[[model]]\nname = \"net\"\nsource = \"nets/model.py:make\"\n";
+    world.write("benchgate.toml", format!("{toml}{own}"));
+    let refused = run(&world, &["run", "--filter", "net"]).said();
+    assert!(refused.contains("torch+suite") && refused.contains("benchgate tools pin"), "{refused}");
+    assert_eq!(run(&world, &["tools", "pin"]).code, Some(0));
+    let outcome = run(&world, &["run", "--filter", "net"]);
+    assert!(outcome.code == Some(0) && outcome.said().contains("ok, PASS"), "{outcome:?}");
+
+    let repository = git2::Repository::init(world.work()).unwrap();
+    let gate = || run(&world, &["gate", "--base", "HEAD", "--filter", "net", "--max-blocks", "2"]);
+    commit(&repository, "base");
+    let mlp = world.read("nets/layers/mlp.py");
+    world.write("nets/layers/mlp.py", mlp.replace("w'))", "w')) * 1.01"));
+    let outcome = gate();
+    assert_eq!(outcome.code, Some(13), "{outcome:?}");
+    assert!(outcome.said().contains("1.01"), "{outcome:?}");
+    // The base allows it before the next change.
+    let toml = world.read("benchgate.toml");
+    world.write("benchgate.toml", format!("{toml}\n[numerics]\nchanged-reference = \"note\"\n"));
+    world.write("nets/layers/mlp.py", &mlp);
+    commit(&repository, "allow");
+    world.write("nets/layers/mlp.py", mlp.replace("w'))", "w')) * 2"));
+    let outcome = gate();
+    // Two blocks decide nothing about the time.
+    assert_eq!(outcome.code, Some(11), "{outcome:?}");
+    assert!(outcome.said().contains("reference-changed"), "{outcome:?}");
+}
+
 #[test]
 #[ignore = "installs ONNX Runtime and iree-import-onnx (0.7 GB)"]
 fn saved_onnx_models_are_verified_by_onnx_runtime_and_their_external_data_is_in_the_key() {
