@@ -188,7 +188,7 @@ pub async fn pin_python(
                 None => resolve(&pip, &what, arguments, cancel).await?,
             };
             let Some(name) = added else { return Ok((wheels, None)) };
-            let digest = suite.digest(environment);
+            let digest = suite.digest(&environment.requirements_digest());
             let added = match locked(name, &digest) {
                 Some(wheels) => wheels,
                 None => pin_suite(&pip, suite, &wheels, progress, cancel).await?,

@@ -133,14 +133,14 @@ pub struct PythonEnv {
 }
 
 /// Which locked environment is meant: one of benchgate's own, or what a suite adds to one.
-struct Wanted<'a> {
+struct EnvironmentChoice<'a> {
     name: &'static str,
     requirements_sha256: String,
     /// Only for these Pythons.
     pythons: Option<Vec<&'a str>>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> EnvironmentChoice<'a> {
     fn locked(&self, lock: &'a Lock) -> Result<Vec<&'a LockedPython>, ToolchainError> {
         lock.python(self.name, &self.requirements_sha256, self.pythons.as_deref())
     }
@@ -160,11 +160,14 @@ pub async fn ensure_python(
 ) -> Result<PythonEnv, ToolchainError> {
     // An overlay's packages are loaded by the Python it lies over: only wheels of that Python will do.
     let under = environment.over().unwrap_or(environment);
-    let mut wanted =
-        Wanted { name: under.name(), requirements_sha256: under.requirements_digest(), pythons: None };
-    let mut added = under.suite_name().filter(|_| !suite.is_empty()).map(|name| Wanted {
+    let mut wanted = EnvironmentChoice {
+        name: under.name(),
+        requirements_sha256: under.requirements_digest(),
+        pythons: None,
+    };
+    let mut added = under.suite_name().filter(|_| !suite.is_empty()).map(|name| EnvironmentChoice {
         name,
-        requirements_sha256: suite.digest(under),
+        requirements_sha256: suite.digest(&under.requirements_digest()),
         pythons: None,
     });
     if let Some(suite_environment) = &added {
@@ -180,14 +183,14 @@ pub async fn ensure_python(
     let pythons = Some(vec![env.python.as_str()]);
     if environment != under {
         let requirements_sha256 = environment.requirements_digest();
-        let own = Wanted { name: environment.name(), requirements_sha256, pythons };
+        let own = EnvironmentChoice { name: environment.name(), requirements_sha256, pythons };
         let (env, interpreter) = pick(&own, lock, cache, cancel).await?;
         return install(env, interpreter, cache, progress, cancel).await;
     }
     let python = env.python.as_str();
     let mut installed = install(env, interpreter, cache, progress, cancel).await?;
     if let Some(added) = added {
-        let added = Wanted { pythons: Some(vec![python]), ..added };
+        let added = EnvironmentChoice { pythons: Some(vec![python]), ..added };
         let (env, interpreter) = pick(&added, lock, cache, cancel).await?;
         let own = install(env, interpreter, cache, progress, cancel).await?;
         installed.digest = digest_of([installed.digest.as_str(), own.digest.as_str()]);
@@ -230,7 +233,7 @@ async fn install(
 
 /// Which of the locked ones: one that is installed, which needs no search for a Python, else the newest that can be.
 async fn pick<'a>(
-    wanted: &Wanted<'a>,
+    wanted: &EnvironmentChoice<'a>,
     lock: &'a Lock,
     cache: &Path,
     cancel: &Cancel,

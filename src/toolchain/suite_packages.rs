@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::hash::digest_of;
-use super::python_env::Environment;
 use super::wheel::{Name, Wheel};
 use crate::config::{self, Config, ModelSource};
 use crate::files;
@@ -42,12 +41,11 @@ impl SuitePackages {
         self.own.is_empty() && self.torchbench.is_empty()
     }
 
-    /// The digest of everything that was asked for, over this environment.
-    pub(super) fn digest(&self, over: Environment) -> String {
+    /// The digest of everything that was asked for, over an environment of these requirements.
+    pub(super) fn digest(&self, requirements_sha256: &str) -> String {
         let own = self.own.iter().map(String::as_str);
         let torchbench = self.torchbench.iter().map(String::as_str);
-        let over = over.requirements_digest();
-        digest_of(std::iter::once(over.as_str()).chain(own).chain(["torchbench"]).chain(torchbench))
+        digest_of(std::iter::once(requirements_sha256).chain(own).chain(["torchbench"]).chain(torchbench))
     }
 }
 
@@ -80,7 +78,7 @@ pub(super) fn projects(wheels: &[Wheel]) -> BTreeSet<String> {
 }
 
 fn project(wheel: &Wheel) -> Option<String> {
-    Name::parse(&wheel.file).map(|name| project_of(&name.project))
+    Name::parse(&wheel.file).map(|name| project_of(name.project))
 }
 
 #[cfg(test)]
