@@ -323,13 +323,6 @@ fn notes(rows: &[Row], policy: &Policy) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let has = |code| rows.iter().flat_map(|row| &row.lints).any(|lint| lint.code == code);
-    if has(LintCode::AssumedSpread) {
-        notes.push(
-            "how much processes differ is assumed for some rows, in whole or in part (`assumed-spread`)"
-                .to_owned(),
-        );
-    }
     let of = |method| rows.iter().filter_map(|row| row.estimate.as_ref()).any(|e| e.method == method);
     if of(Method::Paired) && policy.test == TestKind::Auto {
         notes.push(format!(

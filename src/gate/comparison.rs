@@ -57,6 +57,17 @@ pub struct Estimate {
     pub blocks: u32,
     /// The smallest change (as a fraction) this row could have seen with 90 % power.
     pub minimum_detectable: Option<f64>,
+    /// What is known of the runs, where the sides were measured separately.
+    pub separate: Option<SeparateRuns>,
+}
+
+/// Two runs that differ need not be two programs that differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SeparateRuns {
+    /// Sessions of the side that has fewer.
+    pub sessions: u32,
+    /// p of "the repetitions of the two runs do not differ", by Mann and Whitney; absent where too few were kept.
+    pub p_runs: Option<f64>,
 }
 
 impl Estimate {
@@ -73,6 +84,7 @@ impl Estimate {
             p_tail: None,
             blocks: 0,
             minimum_detectable: None,
+            separate: None,
         }
     }
 }

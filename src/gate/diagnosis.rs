@@ -49,8 +49,7 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
         lints.push(Lint::new(LintCode::AggregatesOnly, format!("{side}: only summaries were kept")));
     }
     if let Some(cv) = readings.within_cv.filter(|cv| *cv > HIGH_CV) {
-        // A few values far away make it as large as one likes.
-        let detail = format!("{side}: repetitions vary by {:.0} %", (cv * 100.0).min(1000.0));
+        let detail = format!("{side}: repetitions vary by {}", percents(cv));
         lints.push(Lint::new(LintCode::HighCv, detail));
     }
     // Repetitions of a single process show its own modes; several processes show theirs.
@@ -61,13 +60,18 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
     };
     if let Some(modes) = diagnose::bimodal(values, MODES_APART) {
         let detail = format!(
-            "{side}: two groups of {what}, {:.0} % apart, {:.0} % in the upper one",
-            (modes.high - modes.low).exp_m1() * 100.0,
-            modes.upper * 100.0
+            "{side}: two groups of {what}, {} apart, {} in the upper one",
+            percents((modes.high - modes.low).exp_m1()),
+            percents(modes.upper)
         );
         lints.push(Lint::new(LintCode::Bimodal, detail));
     }
     lints
+}
+
+/// A few values far away make a spread as large as one likes, so its digits say nothing beyond a factor of ten.
+fn percents(fraction: f64) -> String {
+    if fraction > 10.0 { "more than 1000 %".to_owned() } else { format!("{:.0} %", fraction * 100.0) }
 }
 
 /// Cost of a block over all of its processes.

@@ -418,13 +418,18 @@ fn metric_draft(
             row.lints = context::deduplicate(row.lints);
             row.estimate = Some(Estimate::unjudged(Method::Paired, ratio));
             let rule = rules.metric(&row.benchmark, metric);
+            let forbidding = context::forbidding(&row.lints).cloned();
             if !rule.fatal {
                 // Compile time is measured once by design. That this is little is worth a word only where
                 // something hangs on it.
                 row.lints.retain(|lint| !context::ABOUT_LITTLE_DATA.contains(&lint.code));
             }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
-            let forbidden = context::forbidding(&row.lints).or(session.forbidden.as_ref()).cloned();
+            // What one repetition can't show of the latency, it can't show of the processor's time.
+            let plain =
+                matches!(evidence, Evidence::Unpaired { .. }) && metric.name != Metric::COMPILE_TIME.name;
+            let forbidden = if plain { forbidding } else { context::forbidding(&row.lints).cloned() };
+            let forbidden = forbidden.or_else(|| session.forbidden.clone());
             let read_again = rules.is_classical() || matches!(evidence, Evidence::Paired(_));
             let readings = read_again.then_some([base_readings, head_readings]);
             Draft { row, open: Some(Box::new(Open { evidence, forbidden, worse, rule, floor, readings })) }

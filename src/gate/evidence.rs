@@ -141,6 +141,7 @@ pub fn gather(
         return Err("a side has no process".to_owned());
     }
     let [base_side, head_side] = sides;
+    let enough = base.samples.len().min(head.samples.len()) >= LEAST_FOR_RUNS;
     let known = (prior.source != SpreadSource::Default).then_some(prior.between);
     Ok(Evidence::Unpaired {
         row: UnpairedRow { base: base_side, head: head_side, known },
@@ -148,9 +149,15 @@ pub fn gather(
         method: if base.summaries_only || head.summaries_only { Method::Summaries } else { Method::Unpaired },
         source: prior.source,
         counts: [base, head].map(UnitCounts::counted_in),
-        p_runs: mann_whitney(&head.samples, &base.samples, UMethod::Auto).map(|test| test.two_sided),
+        p_runs: enough
+            .then(|| mann_whitney(&head.samples, &base.samples, UMethod::Auto))
+            .flatten()
+            .map(|test| test.two_sided),
     })
 }
+
+/// Repetitions a side below which no order of them is unlikely: 2 in 252 orders of five and five.
+const LEAST_FOR_RUNS: usize = 5;
 
 /// One side as the model reads it; `by_process`: each process is a unit, and not each session.
 fn side(readings: &Readings, by_process: bool, waiting: f64) -> SeparateSide {

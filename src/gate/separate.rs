@@ -6,7 +6,7 @@ use crate::stats::unpaired::{Estimated, UnpairedRow, effects};
 use super::decide::Question;
 use super::draft::{Draft, Open};
 use super::evidence::{Evidence, SpreadSource, UnitCounts};
-use super::{Interval, Method, Reason, Row};
+use super::{Interval, Method, Reason, Row, SeparateRuns};
 
 /// The questions of all rows of one metric whose sides were measured separately.
 pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
@@ -27,9 +27,11 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         };
         if let Some(estimate) = &mut row.estimate {
             estimate.method = method.clone();
+            let sessions = counts[0].sessions.min(counts[1].sessions).try_into().unwrap_or(u32::MAX);
+            estimate.separate = Some(SeparateRuns { sessions, p_runs: *p_runs });
         }
         if *source != SpreadSource::Calibrated && rule.fatal {
-            row.lints.push(assumed(*source, counts, &estimated, *p_runs));
+            row.lints.push(assumed(*source, counts, &estimated));
         }
         let question = Question::unpaired(estimated.effect, rule, *floor);
         // A compiler that is slow now and then harms no user of its modules.
@@ -41,21 +43,15 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
     }
 }
 
-/// What an effect rests on that was not measured. The two runs may well differ where the programs need not.
-fn assumed(
-    source: SpreadSource,
-    counts: &[UnitCounts; 2],
-    estimated: &Estimated,
-    p_runs: Option<f64>,
-) -> Lint {
+/// What an effect rests on that was not measured.
+fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated) -> Lint {
     let between = 100.0 * estimated.between;
     let [base, head] = counts;
     let detail = match source {
         SpreadSource::Default if [base.sessions, head.sessions] == [1, 1] => {
-            let runs = p_runs.map_or_else(String::new, runs_differ);
             format!(
-                "{runs}one session a side: that sessions of one program differ by {between:.1} % is assumed, from how even \
-                 these two were"
+                "one session a side: that sessions of one program differ by {between:.1} % is assumed, from how even these \
+                 two were"
             )
         }
         SpreadSource::Default => format!(
@@ -76,19 +72,6 @@ fn assumed(
     Lint::new(LintCode::AssumedSpread, detail)
 }
 
-/// Smaller p-values say no more.
-const LEAST_P: f64 = 1e-9;
-/// Above it, the repetitions of two runs look alike.
-const RUNS_ALIKE: f64 = 0.01;
-
-fn runs_differ(p: f64) -> String {
-    match p {
-        p if p < LEAST_P => "these two runs differ (p below 1e-9), and the program need not; ".to_owned(),
-        p if p < RUNS_ALIKE => format!("these two runs differ (p {p:.1e}), and the program need not; "),
-        p => format!("these two runs don't clearly differ (p {p:.2}); "),
-    }
-}
-
 /// A ratio so large that no sentence is made of it: the sessions were disturbed too much for any.
 const BEYOND_WORDS: f64 = 11.0;
 
@@ -103,7 +86,7 @@ pub fn withhold(row: &mut Row) {
     {
         (estimate.interval, estimate.minimum_detectable) = (None, None);
         if row.reason == Reason::Open {
-            let why = "the sessions were so uneven that one a side says nothing of the program";
+            let why = "the sessions were too uneven for one a side to say anything about the program";
             row.reason = Reason::TooLittle(why.to_owned());
         }
     }

@@ -170,6 +170,10 @@ pub struct EstimateRecord {
     pub blocks: u32,
     /// The smallest change, as a fraction, that the row could have seen with 90 % power.
     pub minimum_detectable: Option<Number>,
+    /// Sessions of the side that has fewer, where the sides were measured separately.
+    pub sessions: Option<u32>,
+    /// Two-sided p of "the repetitions of the two runs do not differ"; the programs need not differ where the runs do.
+    pub p_runs: Option<Number>,
 }
 
 /// What produced an estimate.

@@ -37,18 +37,36 @@ pub(super) fn fix(code: LintCode, format: &str) -> &'static str {
         ) => {
             "Measure in several processes and give each side's files as a pattern: `'base-*.json' 'head-*.json'`."
         }
-        (LintCode::AssumedSpread, "hyperfine-json") => {
-            "Run each side 21 times, in turns (`hyperfine --export-json base-$i.json COMMAND`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`."
-        }
-        (LintCode::AssumedSpread, "benchfmt" | "go-test-json") => {
-            "Run each side 21 times, in turns (`go test -bench . > base-$i.txt`), and give all files: `benchgate compare 'base-*.txt' 'head-*.txt'`; or declare how much processes differ: `--between-cv 1%`. `-count` repeats inside one process."
-        }
-        (LintCode::AssumedSpread, "pytest-benchmark-json") => {
-            "Run each side 21 times, in turns (`pytest --benchmark-json=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`."
-        }
         (LintCode::HighCv, foreign) if !foreign.starts_with("benchgate/") => {
             "Look for what else runs on the machine; repeat more often or for longer."
         }
         _ => code.fix(),
     }
 }
+
+/// What settles a comparison of files that hold one session of each side, or a few.
+pub(super) fn way_out(format: &str) -> &'static str {
+    match format {
+        "hyperfine-json" => {
+            "A few sessions a side can't settle this: run each side 21 times, in turns (`hyperfine --export-json base-$i.json COMMAND`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+        "benchfmt" | "go-test-json" => {
+            "A few sessions a side can't settle this: run each side 21 times, in turns (`go test -bench . -count=10 > base-$i.txt`), and give all files: `benchgate compare 'base-*.txt' 'head-*.txt'`."
+        }
+        "pytest-benchmark-json" => {
+            "A few sessions a side can't settle this: run each side 21 times, in turns (`pytest --benchmark-json=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+        "google-benchmark-json" => {
+            "A few sessions a side can't settle this: run each side 21 times, in turns (`PROGRAM --benchmark_repetitions=3 --benchmark_out=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+        "jmh-json" => {
+            "A few sessions a side can't settle this: run each side 21 times, in turns (`java -jar benchmarks.jar -rf json -rff base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+        _ => {
+            "A few sessions a side can't settle this: run the tool 21 times on each side, in turns, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+    }
+}
+
+/// The fix for an assumed spread where the way out is said first.
+pub(super) const DECLARE: &str = "Where you know how much processes differ, declare it: `--between-cv 1%`.";

@@ -155,6 +155,8 @@ fn estimate(estimate: &Estimate) -> EstimateRecord {
         p_tail: estimate.p_tail.map(Number),
         blocks: estimate.blocks,
         minimum_detectable: estimate.minimum_detectable.map(Number),
+        sessions: estimate.separate.map(|runs| runs.sessions),
+        p_runs: estimate.separate.and_then(|runs| runs.p_runs).map(Number),
     }
 }
 

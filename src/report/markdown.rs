@@ -124,6 +124,9 @@ impl MarkdownPage {
             None => (rest, String::new()),
         };
         self.line(&format!("**{first}**{others}"));
+        if let Some(way_out) = view.way_out {
+            self.line(&format!("\n{way_out}"));
+        }
         for alert in &view.alerts {
             self.line(&format!("\n> [!IMPORTANT]\n> {}", paragraph(alert)));
         }

@@ -128,6 +128,9 @@ impl TerminalPage {
             let word = self.styled(style, &self.text[start..start + end]);
             self.text.replace_range(start..start + end, &word);
         }
+        if let Some(way_out) = view.way_out {
+            self.prose(way_out, "", "    ");
+        }
     }
 
     /// What explains a red, where a reader looks first.

@@ -15,6 +15,8 @@ pub struct View<'a> {
     pub comparison: &'a Comparison,
     /// The verdict in one sentence. Holds no names, so it is safe everywhere.
     pub headline: String,
+    /// What settles an inconclusive comparison of other tools' files.
+    pub way_out: Option<&'static str>,
     /// Rows that decide, regressed or improved; regressions first, larger changes first.
     pub changed: Vec<RowView<'a>>,
     /// Rows that decide and are still open.
@@ -78,9 +80,11 @@ impl<'a> View<'a> {
     /// `reproduce` is the command that repeats the comparison, where the caller knows it.
     pub fn new(comparison: &'a Comparison, reproduce: Option<String>) -> Self {
         let some_decide = comparison.rows.iter().any(|row| row.fatal);
+        let way_out = way_out(comparison);
         let mut view = Self {
             comparison,
             headline: headline(comparison, some_decide),
+            way_out,
             changed: Vec::new(),
             open: Vec::new(),
             diverged: Vec::new(),
@@ -114,6 +118,11 @@ impl<'a> View<'a> {
             if row.row.metric.is_none() {
                 row.numbers = latencies.get(row.name).copied().unwrap_or(row.row);
             }
+        }
+        if let (Some(_), Some(group)) =
+            (way_out, view.lints.iter_mut().find(|group| group.code == LintCode::AssumedSpread))
+        {
+            group.fix = advice::DECLARE;
         }
         view.changed.sort_by(by_importance);
         view.open.sort_by(by_importance);
@@ -149,6 +158,22 @@ impl<'a> View<'a> {
             (Verdict::Pass, _) => &mut self.unchanged,
         }
     }
+}
+
+/// Sessions a side that show what one can't, where a program is slow in one start of five.
+const ENOUGH_SESSIONS: u32 = 21;
+
+fn way_out(comparison: &Comparison) -> Option<&'static str> {
+    let few = |row: &Row| {
+        let runs = row.estimate.as_ref().and_then(|estimate| estimate.separate);
+        let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
+        row.fatal
+            && row.verdict == Verdict::Inconclusive
+            && is_assumed
+            && runs.is_some_and(|runs| runs.sessions < ENOUGH_SESSIONS)
+    };
+    let inconclusive = comparison.verdict == Verdict::Inconclusive;
+    (inconclusive && comparison.rows.iter().any(few)).then(|| advice::way_out(&comparison.head.format))
 }
 
 /// For every regressed latency the kernel that moved most and the deterministic values that changed.

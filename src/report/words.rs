@@ -109,7 +109,12 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::Unusable(lint) => {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
         }
-        Reason::TooLittle(what) => Words::new("undecided", "the data does not support a verdict").with(what),
+        Reason::TooLittle(what) => match runs(row) {
+            Some(Runs { short, sentence }) => {
+                Words::new(short, format!("{sentence}; {PROGRAM_OPEN}")).with(what)
+            }
+            None => Words::new("undecided", "the data does not support a verdict").with(what),
+        },
         Reason::UnitMismatch { base, head } => {
             Words::new("units differ", "the two sides carry units of different kinds")
                 .with(&format!("{base} at base, {head} at head"))
@@ -150,10 +155,44 @@ pub(super) fn open_kind(row: &Row) -> Words {
         Reason::Open if is_paired(row) => {
             Words::new("still open", format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
         }
-        Reason::Open => Words::new("still open", room_for_both(row, "")),
+        Reason::Open => match runs(row) {
+            Some(Runs { short, .. }) => {
+                Words::new(short, format!("{short}; {PROGRAM_OPEN}: {}", room_for_both(row, "")))
+            }
+            None => Words::new("still open", room_for_both(row, "")),
+        },
+        Reason::TooLittle(what) => match runs(row) {
+            Some(Runs { short, .. }) => Words::new(short, format!("{short}; {PROGRAM_OPEN}")).with(what),
+            None => reason(row),
+        },
         Reason::Unusable(_) => Words { detail: None, ..reason(row) },
         _ => reason(row),
     }
+}
+
+/// Whether two runs that were measured separately differ: the first of two questions, and the one that repetitions
+/// answer.
+struct Runs {
+    short: &'static str,
+    sentence: String,
+}
+
+/// The second question.
+const PROGRAM_OPEN: &str = "whether the program changed is open";
+/// Above it, the repetitions of two runs look alike.
+const RUNS_ALIKE: f64 = 0.01;
+/// Smaller p-values say no more.
+const LEAST_P: f64 = 1e-9;
+
+fn runs(row: &Row) -> Option<Runs> {
+    let p = row.estimate.as_ref()?.separate?.p_runs?;
+    let short = if p < RUNS_ALIKE { "the runs differ" } else { "the runs are alike" };
+    let p = match p {
+        p if p < LEAST_P => "p below 1e-9".to_owned(),
+        p if p < RUNS_ALIKE => format!("p {p:.1e}"),
+        p => format!("p {p:.2}"),
+    };
+    Some(Runs { short, sentence: format!("{short} ({p})") })
 }
 
 fn is_paired(row: &Row) -> bool {
@@ -169,14 +208,19 @@ fn room_for_both(row: &Row, bounds: &str) -> String {
 }
 
 fn open(row: &Row) -> Words {
-    let mut sentence = format!("still open: {}", room_for_both(row, &bounds(row)));
+    let runs = runs(row);
+    let start = match &runs {
+        Some(Runs { sentence, .. }) => format!("{sentence}; {PROGRAM_OPEN}"),
+        None => "still open".to_owned(),
+    };
+    let mut sentence = format!("{start}: {}", room_for_both(row, &bounds(row)));
     if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
         sentence.push_str(&format!("; this much data could have shown a change of {}", percent(smallest)));
     }
     if is_paired(row) {
         sentence.push_str(&format!("; {MORE_BLOCKS}"));
     }
-    Words::new("still open", sentence)
+    Words::new(runs.map_or("still open", |runs| runs.short), sentence)
 }
 
 fn exact(row: &Row) -> Words {

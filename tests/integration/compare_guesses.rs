@@ -136,3 +136,17 @@ fn advice_names_the_flag_of_the_tool_that_wrote_the_file() {
     assert!(outcome.stdout.contains("-count=10"), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("--benchmark_repetitions"), "{}", outcome.stdout);
 }
+
+#[test]
+fn an_inconclusive_comparison_of_plain_files_starts_with_the_way_out_in_the_tool_s_own_words() {
+    let world = World::new();
+    let go = |factor: f64| -> String {
+        let line =
+            |at: u32| format!("BenchmarkSort-2 100 {:.0} ns/op\n", 1000.0 * factor + 7.0 * f64::from(at % 5));
+        (0..10).map(line).collect()
+    };
+    world.write("base.txt", go(1.0));
+    world.write("head.txt", go(1.08));
+    let outcome = world.run(["compare", "base.txt", "head.txt"]).expect_code(11);
+    insta::assert_snapshot!(outcome.stdout);
+}

@@ -3,8 +3,8 @@
 use benchgate::exit_code::ExitCode;
 use benchgate::gate::{CompareOptions, FailOn, Policy, Reason, Waiver, compare, open_rows};
 use benchgate::model::{
-    Artifact, Benchmark, Context, Lint, LintCode, Metric, Outcome, Run, Series, SideName, Stage, Summary,
-    Testbed, Unit, Verdict, VerifyCode,
+    Artifact, Benchmark, Context, Lint, LintCode, Metric, MetricSeries, Outcome, Run, Series, SideName,
+    Stage, Summary, Testbed, Unit, Verdict, VerifyCode,
 };
 
 use super::build::{
@@ -160,6 +160,33 @@ fn one_sample_is_inconclusive_however_large_the_change() {
     let row = only_row(measured("a", &[100.0]), measured("a", &[900.0]));
     assert_eq!(row.verdict, Verdict::Inconclusive);
     assert!(row.lints.iter().any(|l| l.code == LintCode::SingleRepetition));
+}
+
+#[test]
+fn what_one_repetition_can_t_show_of_the_latency_it_can_t_show_of_the_processor_s_time() {
+    let both = |latency: f64, cpu: f64| {
+        let mut benchmark = measured("a", &[latency]);
+        let series = Series::Processes(vec![process(&[cpu], None)]);
+        benchmark.metrics.push(MetricSeries { metric: Metric::CPU_TIME, series });
+        run(vec![benchmark])
+    };
+    let comparison = judged(&both(100.0, 9_000.0), &both(90_000.0, 9.0));
+    let verdicts: Vec<Verdict> = comparison.rows.iter().map(|row| row.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Inconclusive; 2]);
+}
+
+#[test]
+fn a_few_values_far_away_give_no_finding_digits_beyond_a_thousand_percent() {
+    let far = |scale: f64| -> Vec<f64> {
+        (0..1000).map(|at| scale * if at % 100 == 0 { 1e6 } else { 100.0 + f64::from(at % 7) }).collect()
+    };
+    let row = only_row(measured("a", &far(1.0)), measured("a", &far(1.2)));
+    let said: Vec<&str> = row.lints.iter().map(|lint| lint.detail.as_str()).collect();
+    let large = |text: &&str| {
+        text.split(' ').filter_map(|word| word.parse::<f64>().ok()).any(|number| number > 1000.0)
+    };
+    assert!(said.iter().any(|text| text.contains("more than 1000 %")), "{said:?}");
+    assert!(!said.iter().any(large), "{said:?}");
 }
 
 #[test]
