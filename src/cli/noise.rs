@@ -1,10 +1,12 @@
 //! `benchgate noise`.
 
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::exit_code::ExitCode;
 use crate::gate::Policy;
-use crate::gate::noise::{NoiseOptions, Recording, noise};
+use crate::gate::noise::{Calibrating, NoiseOptions, NoiseReport, Recording};
 use crate::model::{Calibration, Run, SideName};
 use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
@@ -13,7 +15,7 @@ use crate::report::{self, Theme};
 use super::backend_args::BackendArgs;
 use super::rendering::{Destination, OutputArgs, OutputFormat};
 use super::session::{MeasureArgs, side};
-use super::{CliError, Terminal, inputs, policy_args};
+use super::{CliError, Terminal, inputs, policy_args, progress};
 
 /// Fewer blocks say nothing about a spread, and resampling them would promise a quiet machine.
 const LEAST_BLOCKS: u32 = 4;
@@ -49,9 +51,9 @@ pub struct NoiseArgs {
     /// Take the policy of this benchgate.toml; with --no-measure, where the defaults hold otherwise
     #[arg(long, value_name = "FILE", requires = "no_measure")]
     policy: Option<PathBuf>,
-    /// Sessions to resample, unchanged and for each slowdown
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
-    resamples: u32,
+    /// Sessions to resample, unchanged and for each slowdown [default: until the figures are precise, 20 s at most]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    resamples: Option<u32>,
     #[command(flatten)]
     output: OutputArgs,
     /// Also draw the power curve
@@ -69,20 +71,24 @@ pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     let NoiseSession { base, head, policy, source, measured } =
         if args.no_measure { recorded(args)? } else { measured(args, terminal)? };
     enough(&base, &head, &source)?;
+    let defaults = NoiseOptions::default();
     let options = NoiseOptions {
         seed: args.measure.schedule.seed.unwrap_or(RESAMPLING_SEED),
-        resamples: args.resamples,
+        resamples: args.resamples.unwrap_or(defaults.resamples),
+        until_precise: args.resamples.is_none(),
+        threads: std::thread::available_parallelism().map_or(defaults.threads, NonZero::get),
         source,
-        ..NoiseOptions::default()
+        ..defaults
     };
-    let report = noise(&base, &head, &policy, &options);
+    let block = measured.as_ref().and_then(|file| block_time(file, head.benchmarks.len(), args.blocks));
+    let report = resampled(Calibrating::new(&base, &head, &policy, &options), &options, terminal);
     let calibration = report.calibration(policy.alpha);
     if let (Some(file), Some(calibration)) = (measured, calibration) {
         keep(args, file, calibration, terminal)?;
     }
     let text = match args.output.format {
         OutputFormat::Json => report::noise_json(&report),
-        _ => report::noise_table(&report, terminal.width()),
+        _ => report::noise_table(&report, terminal.width(), block),
     };
     destination.write(&text, terminal)?;
     if let Some(plot) = plot {
@@ -107,6 +113,44 @@ pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         }
     }
     Ok(code)
+}
+
+/// Longest wait for figures that nobody asked to be more precise.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// Draws and judges sessions until the figures are precise, or as many as were asked for; shows how long that takes.
+fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal: &Terminal) -> NoiseReport {
+    let bar = progress::waiting_bar(terminal.interactive && !terminal.quiet, "resample");
+    report::spread_lines(calibrating.rows()).iter().for_each(|line| bar.println(line));
+    if !terminal.interactive && !calibrating.is_done() {
+        let most = if options.until_precise {
+            format!("{} s at most", LONGEST.as_secs())
+        } else {
+            format!("{} sessions for each figure", options.resamples)
+        };
+        terminal.note(&format!("resampling the blocks into sessions that could have been: {most}"));
+    }
+    let began = Instant::now();
+    while !calibrating.is_done() && !(options.until_precise && began.elapsed() >= LONGEST) {
+        calibrating.judge_more();
+        let passed = began.elapsed();
+        let share = calibrating.progress().max(if options.until_precise {
+            passed.as_secs_f64() / LONGEST.as_secs_f64()
+        } else {
+            0.0
+        });
+        progress::advance(&bar, share, passed);
+    }
+    bar.finish_and_clear();
+    calibrating.into_report()
+}
+
+/// What a block of one row took.
+fn block_time(file: &RunFile, rows: usize, blocks: u32) -> Option<Duration> {
+    let processes = file.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|row| &row.processes);
+    let seconds: f64 = processes.map(|process| process.seconds.0).sum();
+    let all = rows as f64 * f64::from(blocks);
+    Duration::try_from_secs_f64(seconds / all).ok().filter(|block| !block.is_zero())
 }
 
 /// An A/A session, and by whose rules it is judged.

@@ -38,6 +38,26 @@ fn turn(bar: &ProgressBar) {
     drop(turning);
 }
 
+/// A bar of one wait, hidden where no person watches.
+pub fn waiting_bar(shown: bool, what: &'static str) -> ProgressBar {
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(1000), target);
+    let style = ProgressStyle::with_template("{spinner} {prefix:10} {bar:24} {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_prefix(what);
+    bar
+}
+
+/// Moves a bar to a share of its wait, and says how long the rest takes at this speed.
+pub fn advance(bar: &ProgressBar, share: f64, passed: Duration) {
+    let share = share.clamp(0.0, 1.0);
+    bar.set_position((1000.0 * share) as u64);
+    if share > 0.0 {
+        let left = Duration::try_from_secs_f64(passed.as_secs_f64() * (1.0 - share) / share);
+        bar.set_message(format!("{} left", coarse(left.unwrap_or_default())));
+    }
+}
+
 /// One bar a stage; with the step that has run longest.
 struct Bars {
     all: MultiProgress,

@@ -4,15 +4,25 @@ use std::thread::{Builder, ScopedJoinHandle};
 
 /// Fixed, because what is decided must not depend on the machine it is decided on; no item looks at another, so
 /// the number of threads changes nothing but the wait.
-const THREADS: usize = 4;
+pub const THREADS: usize = 4;
 
 /// What `of` makes of each item, in their order. Fewer than `worth` items aren't worth a thread.
 pub fn each<T: Sync, R: Send>(items: &[T], worth: usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    each_on(THREADS, items, worth, of)
+}
+
+/// The same on this many threads.
+pub fn each_on<T: Sync, R: Send>(
+    threads: usize,
+    items: &[T],
+    worth: usize,
+    of: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     if items.len() < worth {
         return items.iter().map(of).collect();
     }
     let in_turn = |part: &[T]| -> Vec<R> { part.iter().map(&of).collect() };
-    let (own, others) = items.split_at(items.len().div_ceil(THREADS));
+    let (own, others) = items.split_at(items.len().div_ceil(threads.max(1)));
     std::thread::scope(|scope| {
         let start = |part| Builder::new().spawn_scoped(scope, move || in_turn(part)).map_err(|_| part);
         let threads: Vec<_> = others.chunks(own.len().max(1)).map(start).collect();

@@ -48,22 +48,22 @@ pub(super) fn fix(code: LintCode, format: &str) -> &'static str {
 pub(super) fn way_out(format: &str) -> &'static str {
     match format {
         "hyperfine-json" => {
-            "A few sessions a side can't settle this: run each side 21 times, in turns (`hyperfine --export-json base-$i.json COMMAND`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`hyperfine --export-json base-$i.json COMMAND`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
         }
         "benchfmt" | "go-test-json" => {
-            "A few sessions a side can't settle this: run each side 21 times, in turns (`go test -bench . -count=10 > base-$i.txt`), and give all files: `benchgate compare 'base-*.txt' 'head-*.txt'`."
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`go test -bench . -count=10 > base-$i.txt`), and give all files: `benchgate compare 'base-*.txt' 'head-*.txt'`."
         }
         "pytest-benchmark-json" => {
-            "A few sessions a side can't settle this: run each side 21 times, in turns (`pytest --benchmark-json=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`pytest --benchmark-json=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
         }
         "google-benchmark-json" => {
-            "A few sessions a side can't settle this: run each side 21 times, in turns (`PROGRAM --benchmark_repetitions=3 --benchmark_out=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`PROGRAM --benchmark_repetitions=3 --benchmark_out=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
         }
         "jmh-json" => {
-            "A few sessions a side can't settle this: run each side 21 times, in turns (`java -jar benchmarks.jar -rf json -rff base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`java -jar benchmarks.jar -rf json -rff base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
         }
         _ => {
-            "A few sessions a side can't settle this: run the tool 21 times on each side, in turns, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run the tool 21 times on each side, in turns, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
         }
     }
 }

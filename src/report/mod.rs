@@ -47,7 +47,7 @@ pub use json::{comparison_file, json};
 pub use junit::junit;
 pub use markdown::{Failure, MarkdownOptions, ResultSource, failure, failure_headline, markdown};
 pub use markdown::{cell as markdown_cell, code as markdown_code};
-pub use noise::{noise_json, noise_table};
+pub use noise::{noise_json, noise_table, spread_lines};
 pub use order::Order;
 pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
 pub use row_view::RowView;

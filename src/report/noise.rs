@@ -1,17 +1,63 @@
 //! A calibration for a person, and for a program.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::gate::noise::{NoiseReport, PowerPoint, Share};
+use crate::gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 
 use super::grid::{Grid, GridCell, GridColumn, RULED};
 use super::markup::json_for_logs;
-use super::{clean, percent};
+use super::wrap::paragraph;
+use super::{clean, duration, percent};
 
-/// Renders a calibration as a table of benchmarks and the error rates of the suite.
-pub fn noise_table(report: &NoiseReport, width: u16) -> String {
+/// One line for each benchmark: how much it differs at each level.
+pub fn spread_lines(rows: &[NoiseRow]) -> Vec<String> {
+    let line = |row: &NoiseRow| {
+        let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN));
+        format!(
+            "{}: {} inside a process, {} between processes",
+            clean(row.benchmark.as_str()),
+            spread(row.spread.within_process),
+            spread(row.spread.between_processes)
+        )
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A slowdown that is seen so often can be gated.
+const ENOUGH_POWER: f64 = 0.9;
+
+/// What the figures mean for a gate on this machine; `block` is what a block of one row takes.
+fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
+    let seen = |point: &&PowerPoint| point.seen.value() >= ENOUGH_POWER;
+    let smallest = report.power.iter().filter(seen).min_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
+    let largest = report.power.iter().max_by(|a, b| a.slowdown.total_cmp(&b.slowdown))?;
+    Some(match smallest {
+        Some(point) => {
+            let took = block.map(|block| format!(", {}", duration(block.mul_f64(point.blocks))));
+            format!(
+                "This machine can gate slowdowns of {} and more: they turn red in {} of sessions, after {:.1} blocks a \
+                 row{}.",
+                percent(point.slowdown),
+                percent(point.seen.value()),
+                point.blocks,
+                took.unwrap_or_default()
+            )
+        }
+        None => format!(
+            "This machine can't gate slowdowns of {} yet, which turn red in {} of sessions: end what else runs on it, \
+             lengthen `min-time`, or raise `max-blocks`.",
+            percent(largest.slowdown),
+            percent(largest.seen.value())
+        ),
+    })
+}
+
+/// Renders a calibration as a table of benchmarks and the error rates of the suite; `block` is what a block of one row
+/// takes.
+pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) -> String {
     let mut columns = vec![GridColumn::text("benchmark")];
     columns.extend(["inside", "processes", "blocks", "floor", "green"].map(GridColumn::number));
     columns
@@ -61,6 +107,9 @@ pub fn noise_table(report: &NoiseReport, width: u16) -> String {
             share_text(point.seen, "slowed sessions"),
             point.blocks
         );
+    }
+    if let Some(conclusion) = conclusion(report, block) {
+        let _ = writeln!(text, "\n{}", paragraph(&conclusion, usize::from(width), "", ""));
     }
     text
 }
@@ -117,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_calibration_fits_eighty_columns_and_obeys_no_name() {
-        let text = noise_table(&noise_report(), 80);
+        let text = noise_table(&noise_report(), 80, Some(Duration::from_millis(750)));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(!text.contains('\u{1b}'));
         insta::assert_snapshot!("noise-table", text);

@@ -40,6 +40,21 @@ fn a_machine_is_calibrated_with_its_own_code_against_itself() {
 }
 
 #[test]
+fn resampling_ends_when_its_figures_are_precise_and_says_what_they_mean() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    let outcome = suite.world.run(["noise", "--blocks", "6"]).expect_code(0);
+    let last = outcome.stdout.trim_end().rsplit("\n\n").next().unwrap().replace('\n', " ");
+    assert!(last.starts_with("This machine can gate slowdowns of 3 % and more:"), "{}", outcome.stdout);
+    let asked = outcome.stderr.lines().filter(|line| line.contains("resampling")).count();
+    assert_eq!(asked, 1, "{}", outcome.stderr);
+    let again = ["noise", "--no-measure", "--run", "noise.json", "--max-blocks", "6", "--format", "json"];
+    let read: serde_json::Value =
+        serde_json::from_str(&suite.world.run(again).expect_code(0).stdout).unwrap();
+    let judged = read["false_reds"]["of"].as_u64().unwrap();
+    assert!((100..500).contains(&judged), "{read}");
+}
+
+#[test]
 fn resampling_that_takes_long_is_ended_by_a_signal() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let mut command = suite.world.command(["noise", "--blocks", "6", "--resamples", "10000000"]);

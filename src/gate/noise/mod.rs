@@ -3,5 +3,5 @@
 mod calibrate;
 mod resample;
 
-pub use calibrate::{NoiseOptions, NoiseReport, NoiseRow, PowerPoint, Share, noise};
+pub use calibrate::{Calibrating, NoiseOptions, NoiseReport, NoiseRow, PowerPoint, Share, noise};
 pub use resample::{MeasuredSession, Recording, measure};

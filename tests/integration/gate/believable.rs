@@ -374,6 +374,8 @@ fn noise_reports_what_an_a_a_session_is_worth_and_repeats_itself() {
     let report = noise(&base, &head, &Policy::default(), &options);
     assert_eq!(report, noise(&base, &head, &Policy::default(), &options));
     assert_eq!(report.red_suites.of, 12);
+    let alone = NoiseOptions { threads: 1, ..options };
+    assert_eq!(report, noise(&base, &head, &Policy::default(), &alone), "threads change no figure");
     assert!(report.red_suites.value() < 0.1 && report.power[0].seen.value() > 0.9, "{report:?}");
     assert_eq!(report.rows.len(), 4);
     let spread = report.rows[0].spread;

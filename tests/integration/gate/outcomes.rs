@@ -215,9 +215,7 @@ fn units_of_different_kinds_are_an_error() {
 fn different_machines_are_neither_red_nor_green_but_exact_metrics_still_compare() {
     let on = |id: &str, latency: &[f64], size: f64| {
         let mut benchmark = measured("a", latency);
-        benchmark
-            .metrics
-            .push(benchgate::model::MetricSeries { metric: Metric::VMFB_SIZE, series: Series::Exact(size) });
+        benchmark.metrics.push(MetricSeries { metric: Metric::VMFB_SIZE, series: Series::Exact(size) });
         let mut run = run(vec![benchmark]);
         run.testbed = Some(Testbed { id: id.to_owned(), ..Testbed::default() });
         run
