@@ -115,7 +115,7 @@ pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     Ok(code)
 }
 
-/// Longest wait for figures that nobody asked to be more precise.
+/// Longest wait for figures where `--resamples` asks for none in particular.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Draws and judges sessions until the figures are precise, or as many as were asked for; shows how long that takes.
@@ -131,14 +131,14 @@ fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal:
         terminal.note(&format!("resampling the blocks into sessions that could have been: {most}"));
     }
     let began = Instant::now();
-    while !calibrating.is_done() && !(options.until_precise && began.elapsed() >= LONGEST) {
+    let mut share: f64 = 0.0;
+    while !calibrating.is_done() && share < 1.0 {
         calibrating.judge_more();
         let passed = began.elapsed();
-        let share = calibrating.progress().max(if options.until_precise {
-            passed.as_secs_f64() / LONGEST.as_secs_f64()
-        } else {
-            0.0
-        });
+        share = calibrating.progress();
+        if options.until_precise {
+            share = share.max(passed.as_secs_f64() / LONGEST.as_secs_f64());
+        }
         progress::advance(&bar, share, passed);
     }
     bar.finish_and_clear();

@@ -110,7 +110,7 @@ pub(super) fn reason(row: &Row) -> Words {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
         }
         Reason::TooLittle(what) => match runs(row) {
-            Some(Runs { short, sentence }) => {
+            Some(RunsAnswer { short, sentence }) => {
                 Words::new(short, format!("{sentence}; {PROGRAM_OPEN}")).with(what)
             }
             None => Words::new("undecided", "the data does not support a verdict").with(what),
@@ -156,13 +156,15 @@ pub(super) fn open_kind(row: &Row) -> Words {
             Words::new("still open", format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
         }
         Reason::Open => match runs(row) {
-            Some(Runs { short, .. }) => {
+            Some(RunsAnswer { short, .. }) => {
                 Words::new(short, format!("{short}; {PROGRAM_OPEN}: {}", room_for_both(row, "")))
             }
             None => Words::new("still open", room_for_both(row, "")),
         },
         Reason::TooLittle(what) => match runs(row) {
-            Some(Runs { short, .. }) => Words::new(short, format!("{short}; {PROGRAM_OPEN}")).with(what),
+            Some(RunsAnswer { short, .. }) => {
+                Words::new(short, format!("{short}; {PROGRAM_OPEN}")).with(what)
+            }
             None => reason(row),
         },
         Reason::Unusable(_) => Words { detail: None, ..reason(row) },
@@ -172,7 +174,7 @@ pub(super) fn open_kind(row: &Row) -> Words {
 
 /// Whether two runs that were measured separately differ: the first of two questions, and the one that repetitions
 /// answer.
-struct Runs {
+struct RunsAnswer {
     short: &'static str,
     sentence: String,
 }
@@ -184,7 +186,7 @@ const RUNS_ALIKE: f64 = 0.01;
 /// Smaller p-values say no more.
 const LEAST_P: f64 = 1e-9;
 
-fn runs(row: &Row) -> Option<Runs> {
+fn runs(row: &Row) -> Option<RunsAnswer> {
     let p = row.estimate.as_ref()?.separate?.p_runs?;
     let short = if p < RUNS_ALIKE { "the runs differ" } else { "the runs are alike" };
     let p = match p {
@@ -192,7 +194,7 @@ fn runs(row: &Row) -> Option<Runs> {
         p if p < RUNS_ALIKE => format!("p {p:.1e}"),
         p => format!("p {p:.2}"),
     };
-    Some(Runs { short, sentence: format!("{short} ({p})") })
+    Some(RunsAnswer { short, sentence: format!("{short} ({p})") })
 }
 
 fn is_paired(row: &Row) -> bool {
@@ -210,7 +212,7 @@ fn room_for_both(row: &Row, bounds: &str) -> String {
 fn open(row: &Row) -> Words {
     let runs = runs(row);
     let start = match &runs {
-        Some(Runs { sentence, .. }) => format!("{sentence}; {PROGRAM_OPEN}"),
+        Some(RunsAnswer { sentence, .. }) => format!("{sentence}; {PROGRAM_OPEN}"),
         None => "still open".to_owned(),
     };
     let mut sentence = format!("{start}: {}", room_for_both(row, &bounds(row)));
