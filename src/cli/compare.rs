@@ -96,7 +96,9 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let destination = args.report.output.open()?;
     let (mut base, mut head) = args.inputs.load(&args.select)?;
     let recorded = head.recorded.take();
-    let foreign = recorded.as_ref().is_some_and(|recorded| recorded.policy != Policy::default());
+    // How many blocks were measured is no rule of judging.
+    let rules = |policy: &Policy| Policy { sequential: Policy::default().sequential, ..policy.clone() };
+    let foreign = recorded.as_ref().is_some_and(|recorded| rules(&recorded.policy) != Policy::default());
     let mut policy = args.policy.again(recorded)?;
     let notes = args.select.apply(&args.inputs.source.filter, &mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions { seed: args.seed, today: invocation::today(), ..CompareOptions::default() };

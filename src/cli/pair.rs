@@ -25,7 +25,8 @@ use super::{CliError, Terminal};
 /// that prints none is timed as a whole. The same command twice is an A/A test.
 ///
 /// Commands are split into words without a shell; --shell starts one. `{output}` stands for a file that the
-/// command writes its results to.
+/// command writes its results to, `{filter}` for the pattern with which Google Benchmark, pytest, criterion and
+/// `go test` run the benchmarks alone that are still undecided.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,6 +34,7 @@ Examples:
   benchgate pair 'python old.py' 'python new.py'        whole processes
   benchgate pair --cwd-base old --cwd-head new './bench --benchmark_out={output}'
   benchgate pair 'pytest bench.py --benchmark-json={output}' --cwd-base ../main
+  benchgate pair './base --benchmark_filter={filter}' './head --benchmark_filter={filter}'
   benchgate pair './bench' './bench'                    an A/A test
 
 Exit codes: 0 pass, 2 usage, 10 regressed, 11 inconclusive, 12 a benchmark is
@@ -106,9 +108,15 @@ pub struct CommandPairArgs {
 /// What the commands inherit of a job's own variables would let them write its summary and its outputs.
 const OF_THE_RUNNER: [&str; 3] = ["GITHUB_", "ACTIONS_", "RUNNER_"];
 
+/// Blocks after which an open row is inconclusive. A whole process tells less of itself than the repetitions of a module's,
+/// so more of them are needed than in a suite.
+const MAX_BLOCKS: u32 = 48;
+
 pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.report.output.open()?;
-    let policy = args.schedule.limit(args.policy.resolve()?);
+    let mut policy = args.policy.resolve()?;
+    policy.sequential.max_blocks = policy.sequential.max_blocks.max(MAX_BLOCKS);
+    let policy = args.schedule.limit(policy);
     let mut sides = Vec::new();
     for name in SideName::BOTH {
         let mut side = args.side(name)?;

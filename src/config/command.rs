@@ -49,10 +49,13 @@ impl CommandLine {
     /// Stands for the file that the command writes its results to.
     pub const OUTPUT: &'static str = "{output}";
 
-    pub fn names_output(&self) -> bool {
+    /// Stands for the tool's own pattern of the benchmarks that are still to be measured.
+    pub const FILTER: &'static str = "{filter}";
+
+    pub fn names(&self, placeholder: &str) -> bool {
         match self {
-            Self::Words(words) => words.iter().any(|word| word.contains(Self::OUTPUT)),
-            Self::Shell(text) => text.contains(Self::OUTPUT),
+            Self::Words(words) => words.iter().any(|word| word.contains(placeholder)),
+            Self::Shell(text) => text.contains(placeholder),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::files::{self, LockAttempt, LockFile, Owner};
+use crate::ingest::Format;
 use crate::model::{BenchmarkName, BlockSlot, Context, Event, Progress, SideName, counted};
 use crate::process::Cancel;
 use crate::record::ProcessRecord;
@@ -308,6 +309,12 @@ impl Journal {
         let printed = self.entries.values().filter(|entry| entry.benchmark == command.as_str());
         let mut rows = printed.filter_map(|entry| entry.printed.as_ref()).flat_map(|printed| &printed.rows);
         rows.any(|printed| printed.name == row.as_str())
+    }
+
+    /// The format that the processes of a command print; `None` where none is known yet.
+    pub(super) fn format(&self, command: &BenchmarkName) -> Option<Format> {
+        let mut printed = self.entries.values().filter(|entry| entry.benchmark == command.as_str());
+        printed.find_map(|entry| entry.printed.as_ref()?.format)
     }
 
     pub(super) fn has_failed(&self, benchmark: &BenchmarkName) -> bool {

@@ -68,6 +68,8 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) unchanged: &'a Unchanged,
     /// Of the schedule.
     pub(super) seed: u64,
+    /// The rows of each command that are measured further, where it can run them alone.
+    pub(super) asked: BTreeMap<usize, BTreeSet<String>>,
     /// Makes the two runs of what the journal holds, for a look.
     pub(super) look: &'a dyn Fn(&Journal) -> (Run, Run),
 }
@@ -233,6 +235,9 @@ impl Measuring<'_, '_> {
             } else if shown.is_due() {
                 let began = Instant::now();
                 let (_, standings) = self.standings(&open);
+                if standings.is_empty() {
+                    continue;
+                }
                 let next = self.next_look(&open, round, until);
                 self.host.progress.on(Event::Standings { rows: &standings, next: Some(next), look: false });
                 shown.took(began);
@@ -269,10 +274,17 @@ impl Measuring<'_, '_> {
 
     /// Judges what is measured; keeps what is open and can be measured as far as the next look, and says where
     /// that is.
-    fn look_at(&self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
+    fn look_at(&mut self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
         let (comparison, _) = self.standings(open);
         let answer = self.open_rows(&comparison);
         open.retain(|&index| answer.open.iter().any(|row| self.owns(index, row)));
+        for &index in open.iter() {
+            let mut programs = self.candidates[index].sides.values();
+            if programs.all(|side| matches!(side, TimedProgram::Command(command) if command.can_filter())) {
+                let rows = answer.open.iter().filter(|row| self.owns(index, row));
+                self.asked.insert(index, rows.map(ToString::to_string).collect());
+            }
+        }
         // All open rows have `round` blocks, also one of which no block could be used.
         let until = self.looks().after(round).filter(|_| !open.is_empty()).unwrap_or(round);
         let outlooks = gate::outlook(&comparison);
@@ -439,6 +451,8 @@ impl Measuring<'_, '_> {
             candidate: &self.candidates[step.benchmark],
             program: *program,
             step,
+            asked: self.asked.get(&step.benchmark).cloned(),
+            format: self.journal.format(&self.candidates[step.benchmark].name),
             order: self.journal.next_order(),
             timing,
             timeout: self.settings.timeout,

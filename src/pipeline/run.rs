@@ -186,8 +186,11 @@ impl<'a> SuiteRun<'a> {
                 let models = exported_models(&run.plans);
                 let mut needed: BTreeSet<Environment> = models.keys().copied().collect();
                 needed.extend(backends::needed(&run.experiments));
-                let steps = sides.len() + needed.len();
-                self.progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
+                let with_models = run.plans.iter().filter(|plan| !plan.is_empty()).count();
+                let steps = with_models + needed.len();
+                if steps > 0 {
+                    self.progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
+                }
                 let tools = async |side: &SideInput, plan: &[PlannedBenchmark<'_>]| {
                     if plan.is_empty() { Ok(None) } else { self.tools(side).await.map(Some) }
                 };
@@ -319,6 +322,7 @@ impl<'a> PreparedRun<'a> {
             journal: &mut journal,
             clock_held: held.is_some(),
             unchanged: &unchanged,
+            asked: BTreeMap::new(),
             look: &look,
         };
         measuring.run().await?;
@@ -382,7 +386,7 @@ impl<'a> PreparedRun<'a> {
     ) -> Result<Vec<PreparedSide<'a>>, PipelineError> {
         let effort = Effort::begin();
         let steps = self.plans.iter().map(Vec::len).sum();
-        for stage in stages {
+        for stage in stages.iter().filter(|_| steps > 0) {
             host.progress.on(Event::StageStarted { stage: *stage, steps });
         }
         let paired = self.run.sides.len() == 2;
@@ -407,11 +411,13 @@ impl<'a> PreparedRun<'a> {
             }
         });
         let sides = try_join_all(sides).await?;
-        for stage in stages {
+        for stage in stages.iter().filter(|_| steps > 0) {
             host.progress.on(Event::StageFinished { stage: *stage });
         }
         self.exporters.stop().await;
-        host.progress.on(Event::Note(&effort.end(steps)));
+        if steps > 0 {
+            host.progress.on(Event::Note(&effort.end(steps)));
+        }
         Ok(sides)
     }
 

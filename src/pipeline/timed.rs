@@ -1,5 +1,6 @@
 //! One fresh start of the benchmark tool, and what its output is worth.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use crate::device::Watch;
 use crate::files;
 use crate::gate;
-use crate::ingest;
+use crate::ingest::{self, Format};
 use crate::model::{Consequence, Context, Metric, Outcome, Series};
 use crate::process::{Command, Exit, Finished};
 use crate::record::{MOST_RESULT_BYTES, Number, ProcessRecord, SampleMap};
@@ -25,7 +26,7 @@ use super::schedule::ScheduledProcess;
 use super::stage::{StageError, StageFailure, Staged};
 
 /// What the tool writes, and how an error names it.
-const FORMAT: ingest::Format = ingest::Format::GoogleBenchmarkJson;
+const FORMAT: Format = Format::GoogleBenchmarkJson;
 const TOOL: &str = "iree-benchmark-module";
 
 /// How the benchmark tool is started.
@@ -33,6 +34,10 @@ pub(super) struct Start<'a> {
     pub(super) candidate: &'a BenchmarkCandidate<'a>,
     pub(super) program: TimedProgram<'a>,
     pub(super) step: ScheduledProcess,
+    /// The benchmarks that a command is asked for; `None` is all.
+    pub(super) asked: Option<BTreeSet<String>>,
+    /// The format that the command is known to print.
+    pub(super) format: Option<Format>,
     /// Position among all processes of the session.
     pub(super) order: u32,
     pub(super) timing: Timing,
@@ -55,7 +60,7 @@ impl Start<'_> {
                 .args(ready.execution.benchmark(&self.timing, &self.raw))
                 .cwd(ready.folder)
                 .envs(ready.env),
-            TimedProgram::Command(command) => command.start(&self.raw).capture_stdout(),
+            TimedProgram::Command(command) => command.start(&self.raw, &self.pattern()).capture_stdout(),
         };
         let command = command.log(&self.log).cpus(host.cpus_for(device));
         let prepared = match self.program {
@@ -106,12 +111,19 @@ impl Start<'_> {
         })
     }
 
+    /// What the command's tool calls the benchmarks that it is asked for.
+    fn pattern(&self) -> String {
+        let rows: Option<Vec<&str>> =
+            self.asked.as_ref().map(|asked| asked.iter().map(String::as_str).collect());
+        commands::pattern(self.format, rows.as_deref())
+    }
+
     /// Reads what a process of a command printed.
     fn printed(&self, command: &PreparedCommand<'_>, finished: &Finished) -> Staged<MeasuredProcess> {
         let output = commands::read(command, finished, &self.raw).map_err(StageFailure::new)?;
         Ok(MeasuredProcess {
             context: output.context,
-            printed: Some(output.printed),
+            printed: Some(Printed { asked: self.asked.clone(), ..output.printed }),
             ..MeasuredProcess::default()
         })
     }

@@ -112,6 +112,69 @@ fn words_folders_variables_and_outputs_reach_each_side_without_a_shell() {
     assert!((0.99..1.03).contains(&ratio("BM_b")), "{report:#}");
 }
 
+/// Prints BM_quiet and BM_noisy, each only if the pattern in `$1` selects it, and writes the pattern down. The last digits
+/// of the time of day differ by up to a factor of two in a noisy time.
+const SELECTIVE: &str = r#"
+echo "$1" >> patterns
+row() { if echo "$1" | grep -qE "$3"; then printf '%s{"name":"%s","run_type":"iteration","iterations":10,"real_time":%s%s,"cpu_time":90,"time_unit":"us"}' "$comma" "$1" "$2" "$digits"; comma=,; fi; }
+digits=$(date +%N); digits=${digits#??????}
+printf '{"context":{},"benchmarks":['; row BM_quiet 100. "$1"; row BM_noisy 1 "$1"; printf ']}'
+"#;
+
+#[test]
+fn later_blocks_run_the_undecided_benchmarks_alone() {
+    let world = World::new();
+    world.write("bench.sh", SELECTIVE);
+    let options = ["--warmup=0", "--max-blocks=18", "--format=json", "--run=run.json"];
+    let report =
+        world.run([["pair", "sh bench.sh {filter}"].as_slice(), &options].concat()).expect_code(11).json();
+    assert_eq!(verdicts(&report), [("BM_quiet", "pass"), ("BM_noisy", "inconclusive")]);
+    let blocks = |name| row(&report, name, Some("latency"))["estimate"]["blocks"].as_u64().unwrap();
+    assert_eq!((blocks("BM_quiet"), blocks("BM_noisy")), (12, 18));
+    let patterns = world.read("patterns");
+    let of_looks: Vec<(&str, usize)> = ["", r"^(BM_noisy)$"]
+        .map(|pattern| (pattern, patterns.lines().filter(|line| *line == pattern).count()))
+        .to_vec();
+    assert_eq!(of_looks, [("", 0), (r"^(BM_noisy)$", 24)], "{patterns}");
+}
+
+/// Starts a session, ends benchgate with this signal once some processes are measured, and returns its exit code.
+fn interrupted(world: &World, signal: &str) -> Option<i32> {
+    let mut session =
+        world.command(["pair", "sh bench.sh 100. 20."]).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let sessions = world.work().join(".benchgate/sessions");
+    let measured = || {
+        let found = std::fs::read_dir(&sessions).ok()?.flatten().next()?;
+        Some(found.path().join("processes/00005.json").exists())
+    };
+    while measured() != Some(true) {
+        assert!(session.try_wait().unwrap().is_none(), "it ended before it was interrupted");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let sent = std::process::Command::new("kill").args([signal, &session.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    session.wait().unwrap().code()
+}
+
+#[test]
+fn an_interrupted_session_goes_on_only_where_that_is_asked_for() {
+    let world = world();
+    let again = |more: &[&str]| {
+        world.run([["pair", "sh bench.sh 100. 20."].as_slice(), more].concat()).expect_code(0)
+    };
+    assert_eq!(interrupted(&world, "-INT"), Some(130));
+    assert!(!again(&[]).stderr.contains("resuming"), "the commands may do something else by now");
+    assert!(!again(&["--resume"]).stderr.contains("resuming"), "there is nothing to go on with");
+}
+
+#[test]
+fn a_session_that_was_killed_goes_on() {
+    let world = world();
+    assert_eq!(interrupted(&world, "-KILL"), None);
+    let again = world.run(["pair", "sh bench.sh 100. 20.", "--resume"]).expect_code(0);
+    assert!(again.stderr.contains("resuming"), "{}", again.stderr);
+}
+
 #[test]
 fn a_quote_that_is_not_closed_is_refused() {
     World::new().run(["pair", "echo 'a", "echo b"]).expect_code(2);

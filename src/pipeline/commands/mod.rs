@@ -1,16 +1,18 @@
 //! Commands that measure themselves or are timed as a whole. The schedule, the journal and the verdict are those of
 //! modules: a command is one candidate whose processes yield the rows of several benchmarks.
 
+mod filter;
 mod reading;
 mod records;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::{CommandLine, CommandSpec};
+use crate::ingest::Format;
 use crate::model::{Lint, Metric};
 use crate::process::{Command, Exit, Finished, shell_word};
 use crate::record::{CommandRecord, OutcomeRecord, SampleMap};
@@ -21,17 +23,43 @@ use super::compile::failure;
 use super::host::Host;
 use super::plan::SideInput;
 
+use filter::EVERYTHING;
+pub(super) use filter::pattern;
 pub(super) use reading::read;
 pub(super) use records::{metrics, records};
 
 /// What one process of a command printed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Printed {
-    /// It printed no benchmark, so the process itself was timed.
-    pub(super) whole: bool,
+    /// Absent where the process itself was timed.
+    #[serde(with = "format_name")]
+    pub(super) format: Option<Format>,
+    /// The benchmarks that it was asked for, if it was not asked for all.
+    pub(super) asked: Option<BTreeSet<String>>,
     /// Every metric of the rows, once.
     pub(super) metrics: Vec<Metric>,
     pub(super) rows: Vec<PrintedRow>,
+}
+
+/// A format by its name, in the journal.
+mod format_name {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    use crate::ingest::Format;
+
+    pub(super) fn serialize<S: Serializer>(
+        format: &Option<Format>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        format.map(|format| format.to_string()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Format>, D::Error> {
+        let name = Option::<String>::deserialize(deserializer)?;
+        name.map(|name| name.parse().map_err(D::Error::custom)).transpose()
+    }
 }
 
 /// A benchmark that a process printed.
@@ -110,19 +138,29 @@ impl<'a> PreparedCommand<'a> {
     }
 
     /// What starts one of its processes, which writes its results to `output` if it names that.
-    pub(super) fn start(&self, output: &Path) -> Command {
-        self.line(&self.spec.run, output)
+    pub(super) fn start(&self, output: &Path, filter: &str) -> Command {
+        self.line(&self.spec.run, output, filter)
     }
 
-    fn line(&self, line: &CommandLine, output: &Path) -> Command {
+    /// Whether it can run some of its benchmarks alone.
+    pub(super) fn can_filter(&self) -> bool {
+        self.spec.run.names(CommandLine::FILTER)
+    }
+
+    fn line(&self, line: &CommandLine, output: &Path, filter: &str) -> Command {
+        // One pass, so that a name can't hold what is replaced next.
+        let filled = |text: &str, output: &str, filter: &str| -> String {
+            let parts = text.split(CommandLine::OUTPUT).map(|part| part.replace(CommandLine::FILTER, filter));
+            parts.collect::<Vec<_>>().join(output)
+        };
         let (program, args): (PathBuf, Vec<OsString>) = match line {
             CommandLine::Words(words) => {
                 let output = output.to_string_lossy();
-                let mut words = words.iter().map(|word| word.replace(CommandLine::OUTPUT, &output));
+                let mut words = words.iter().map(|word| filled(word, &output, filter));
                 (words.next().unwrap_or_default().into(), words.map(OsString::from).collect())
             }
             CommandLine::Shell(text) => {
-                let text = text.replace(CommandLine::OUTPUT, &shell_word(output));
+                let text = filled(text, &shell_word(output), &shell_word(filter));
                 ("sh".into(), vec!["-c".into(), text.into()])
             }
         };
@@ -136,7 +174,7 @@ impl<'a> PreparedCommand<'a> {
         log: &Path,
     ) -> Result<Option<Finished>, PipelineError> {
         let Some(line) = &self.spec.prepare else { return Ok(None) };
-        let finished = host.run(&self.line(line, Path::new("")).log(log)).await?;
+        let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
         Ok((finished.exit != Exit::Success).then_some(finished))
     }
 
@@ -149,7 +187,7 @@ impl<'a> PreparedCommand<'a> {
         output: &Path,
     ) -> Result<(), PipelineError> {
         if let Some(line) = &self.spec.setup {
-            let finished = host.run(&self.line(line, Path::new("")).log(log)).await?;
+            let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
             if finished.exit != Exit::Success {
                 let why = failure(&finished, None).why;
                 return Err(PipelineError::Setup { command: self.spec.name.clone(), why });
@@ -157,7 +195,7 @@ impl<'a> PreparedCommand<'a> {
         }
         for _ in 0..self.spec.warmup {
             self.prepare(host, log).await?;
-            host.run(&self.start(output).log(log).cpus(host.cpus_for(DEVICE))).await?;
+            host.run(&self.start(output, EVERYTHING).log(log).cpus(host.cpus_for(DEVICE))).await?;
         }
         Ok(())
     }

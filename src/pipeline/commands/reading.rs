@@ -38,7 +38,7 @@ pub(in crate::pipeline) fn read(
         return whole(command, finished);
     }
     let written;
-    let bytes: &[u8] = if spec.run.names_output() {
+    let bytes: &[u8] = if spec.run.names(CommandLine::OUTPUT) {
         written = files::read_bounded(output, MOST_RESULT_BYTES)
             .map_err(|error| format!("the command left no readable `{}`: {error}", CommandLine::OUTPUT))?;
         &written
@@ -51,8 +51,11 @@ pub(in crate::pipeline) fn read(
         OutputReading::Format(format) => format,
         OutputReading::Detected | OutputReading::Whole => match ingest::detect(bytes) {
             Some(format) => format,
-            None if spec.run.names_output() => {
+            None if spec.run.names(CommandLine::OUTPUT) => {
                 return Err(format!("`{}` is not in a known format", CommandLine::OUTPUT));
+            }
+            None if spec.run.names(CommandLine::FILTER) => {
+                return Err("the command printed no benchmark in a known format".to_owned());
             }
             None => return whole(command, finished),
         },
@@ -67,7 +70,8 @@ pub(in crate::pipeline) fn read(
     }
     let mut metrics: Vec<Metric> = Vec::new();
     let rows = run.benchmarks.iter().map(|benchmark| row(benchmark, &mut metrics)).collect();
-    Ok(CommandOutput { printed: Printed { whole: false, metrics, rows }, context: Some(run.context) })
+    let printed = Printed { format: Some(format), asked: None, metrics, rows };
+    Ok(CommandOutput { printed, context: Some(run.context) })
 }
 
 /// The process itself as one benchmark.
@@ -93,7 +97,10 @@ fn whole(command: &PreparedCommand<'_>, finished: &Finished) -> Result<CommandOu
         samples,
     };
     let metrics = vec![Metric::LATENCY, Metric::CPU_TIME];
-    Ok(CommandOutput { printed: Printed { whole: true, metrics, rows: vec![row] }, context: None })
+    Ok(CommandOutput {
+        printed: Printed { format: None, asked: None, metrics, rows: vec![row] },
+        context: None,
+    })
 }
 
 /// One benchmark of the output. `metrics` gains those that it has.

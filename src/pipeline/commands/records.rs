@@ -70,6 +70,11 @@ fn record(
     let mut unmeasured: Vec<Outcome> = Vec::new();
     let mut processes = Vec::new();
     for entry in entries {
+        let asked = entry.printed.as_ref().and_then(|printed| printed.asked.as_ref());
+        if asked.is_some_and(|asked| !asked.contains(name)) {
+            // Where it is printed all the same, the other side need not have done so.
+            continue;
+        }
         let row = rows(entry).iter().find(|row| row.name == name);
         let lints_of_row = row.into_iter().flat_map(|row| row.lints.iter().cloned());
         let killed = entry.process.failure.clone().filter(|_| entry.killed);
@@ -127,7 +132,7 @@ fn process(
     };
     process.log = process.log.map(shown);
     let printed = entry.printed.as_ref();
-    if printed.is_none_or(|printed| !printed.whole) {
+    if printed.is_none_or(|printed| printed.format.is_some()) {
         // The memory of the process is that of all its benchmarks.
         process.peak_memory_bytes = None;
     }

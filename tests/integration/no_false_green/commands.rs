@@ -127,5 +127,6 @@ fn a_command_that_does_not_run_as_asked_is_never_green() {
     check("rows against a whole process", &["./silent", "./head"]);
     check("a whole process against rows", &["./base", "./silent"]);
     check("a whole process that fails", &["./silent", "false"]);
-    greens.none(11);
+    check("a filter that selects nothing", &["./base {filter}", "sh -c true {filter}"]);
+    greens.none(12);
 }

@@ -1,0 +1,83 @@
+//! The pattern with which a tool runs only some of its benchmarks. It may select more than was asked for, and never
+//! less: a benchmark that was asked for and is not printed fails.
+
+use crate::ingest::Format;
+
+/// Selects every benchmark in every tool that has a filter: each name has a character.
+pub(super) const EVERYTHING: &str = ".";
+
+/// Longest pattern: the kernel takes no argument of more than 128 KiB.
+const LONGEST: usize = 100 << 10;
+
+/// Selects these benchmarks of a tool that prints this format, or all. Tools whose filter is not known run everything.
+pub(in crate::pipeline) fn pattern(format: Option<Format>, rows: Option<&[&str]>) -> String {
+    let Some(rows) = rows else { return EVERYTHING.to_owned() };
+    let found = match format {
+        Some(
+            Format::GoogleBenchmarkJson
+            | Format::GoogleBenchmarkCsv
+            | Format::GoogleBenchmarkConsole
+            | Format::CargoBench,
+        ) => Some(one_of(rows.iter().copied())),
+        Some(Format::Benchfmt | Format::GoTestJson) => rows
+            .iter()
+            .map(|row| go_function(row))
+            .collect::<Option<Vec<&str>>>()
+            .map(|names| one_of(names.into_iter())),
+        Some(Format::PytestBenchmarkJson) => {
+            Some(rows.iter().map(|row| pytest_keyword(row)).collect::<Vec<&str>>().join(" or "))
+        }
+        _ => None,
+    };
+    found
+        .filter(|pattern| !pattern.is_empty() && pattern.len() <= LONGEST)
+        .unwrap_or_else(|| EVERYTHING.to_owned())
+}
+
+/// A regular expression, in the syntax that C++, Go and Rust share.
+fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let escaped = |name: &str| -> String {
+        let special = |c: char| r"\.+*?()|[]{}^$".contains(c);
+        name.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
+    };
+    let mut names: Vec<String> = names.map(escaped).collect();
+    names.dedup();
+    format!("^({})$", names.join("|"))
+}
+
+/// The function of a Go benchmark, without its package, its sub-benchmarks and the count of processors.
+fn go_function(row: &str) -> Option<&str> {
+    let function = row.split('/').find(|part| part.starts_with("Benchmark"))?;
+    let (name, count) = function.rsplit_once('-').unwrap_or((function, ""));
+    Some(if !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit()) { name } else { function })
+}
+
+/// The test's name as a word of `-k`, which matches parts of names. Parameters may hold what is no word there.
+fn pytest_keyword(row: &str) -> &str {
+    let without_parameters = row.split('[').next().unwrap_or(row);
+    without_parameters.rsplit("::").next().unwrap_or(without_parameters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tool_gets_its_own_syntax() {
+        let google = pattern(Some(Format::GoogleBenchmarkJson), Some(&["BM_x<int>/8", "BM_y/real_time.5"]));
+        assert_eq!(google, r"^(BM_x<int>/8|BM_y/real_time\.5)$");
+        let pytest =
+            pattern(Some(Format::PytestBenchmarkJson), Some(&["t.py::test_a[1 2]", "t.py::C::test_b"]));
+        assert_eq!(pytest, "test_a or test_b");
+        let go = pattern(Some(Format::Benchfmt), Some(&["p/q/BenchmarkSum/n=8-16", "BenchmarkMax-16"]));
+        assert_eq!(go, "^(BenchmarkSum|BenchmarkMax)$");
+        assert_eq!(pattern(Some(Format::JmhJson), Some(&["a"])), EVERYTHING);
+        assert_eq!(pattern(Some(Format::GoTestJson), Some(&["sum"])), EVERYTHING);
+    }
+
+    #[test]
+    fn a_pattern_that_is_too_long_for_an_argument_selects_everything() {
+        let name = "x".repeat(LONGEST);
+        assert_eq!(pattern(Some(Format::CargoBench), Some(&[&name])), EVERYTHING);
+    }
+}
