@@ -20,6 +20,15 @@ seed criterion_sample "$fixtures"/criterion/matmul/256/new/*sample.json
 seed benchfmt "$fixtures"/benchfmt/*
 seed jmh_json "$fixtures"/jmh/*
 seed asv_json "$fixtures"/asv/*
+seed go_test_json "$fixtures"/go_test/*
+seed cargo_bench "$fixtures"/cargo_bench/*
+seed custom_smaller_is_better "$fixtures"/custom/list.json
+seed custom_bigger_is_better "$fixtures"/custom/list.json
+seed bencher_json "$fixtures"/custom/bencher.json
+mkdir -p fuzz/corpus/compiled_code
+for file in tests/fixtures/compiled_code/*.3.13.0.vmfb.gz; do
+  gzip -dc "$file" > "fuzz/corpus/compiled_code/$(basename "$file" .gz)"
+done
 mkdir -p fuzz/corpus/run_json
 for file in google_benchmark/abs.csv google_benchmark/errored.json jmh/results.json; do
   cargo run -q -- -q convert "$fixtures/$file" "fuzz/corpus/run_json/$(echo "$file" | tr / -).json" --to run-json

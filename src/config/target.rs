@@ -25,6 +25,9 @@ table! {
     "required" => required: Option<bool>, ValueKind::Bool,
         "Whether a device that is not there is a failure (`true`) or `unsupported` (`false`). By default it is a \
              failure where the machine has such hardware on its bus, because then a driver broke.";
+    "judge" => judge: String = JUDGE_LATENCY.to_owned(), ValueKind::Choice(&[JUDGE_LATENCY, JUDGE_CODE]),
+        "What decides: `latency`, or `code`, the facts of the generated code. Then the benchmarks are compiled only, and \
+             no device is needed: see docs/targets.md.";
     head "allocators" => allocators: Vec<String>, LINES,
         "Allocators of the runtime's device, `--device_allocator=`: `[\"caching\"]`.";
     head "flags" => flags: Vec<String>, LINES, "Compile flags: `--iree-cuda-target=sm_86`.";
@@ -32,7 +35,15 @@ table! {
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts, "Environment variables of the runtime tools.";
 }
 
+const JUDGE_LATENCY: &str = "latency";
+const JUDGE_CODE: &str = "code";
+
 impl Target {
+    /// Whether the generated code is judged, and nothing is measured.
+    pub fn judges_code(&self) -> bool {
+        self.judge == JUDGE_CODE
+    }
+
     pub(super) fn is(&self, other: &Self) -> bool {
         self.name == other.name
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict};
+use crate::model::{
+    Benchmark, BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict, counted,
+};
 use crate::stats::Effect;
 
 use super::decide::{Question, decide, log_tolerance};
@@ -106,6 +108,7 @@ fn compared(
     let geomeans = overall::geomeans(&rows, &effects, policy.alpha);
     let (verdict, exit_code) = overall::overall(&rows, &policy.fail_on);
     let mut notes = notes(&rows, policy);
+    notes.extend(kernels(&pairs));
     notes.extend(calibrated(session.head.calibration.as_ref().or(session.base.calibration.as_ref())));
     Comparison {
         suite: head.suite.clone().or_else(|| base.suite.clone()),
@@ -305,6 +308,29 @@ pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
     if row.waiver.as_ref().is_some_and(|waiver| !waiver.expired) {
         row.fatal = false;
     }
+}
+
+/// How many kernels changed, where generated code is compared.
+fn kernels(pairs: &[Matched<'_>]) -> Option<String> {
+    let code = pairs.iter().map(|pair| {
+        let of = |side: Option<&'_ Benchmark>| side.and_then(|kernel| kernel.code_sha256.clone());
+        (of(pair.base), of(pair.head))
+    });
+    let (mut identical, mut changed, mut new, mut gone) = (0u32, 0u32, 0u32, 0u32);
+    for sides in code {
+        match sides {
+            (None, None) => continue,
+            (Some(base), Some(head)) if base == head => identical += 1,
+            (Some(_), Some(_)) => changed += 1,
+            (None, Some(_)) => new += 1,
+            (Some(_), None) => gone += 1,
+        }
+    }
+    let all = identical + changed + new + gone;
+    let parts = [(identical, "identical"), (changed, "changed"), (new, "new"), (gone, "gone")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    (all > 0).then(|| format!("{}: {}", counted(all as usize, "kernel"), parts.join(", ")))
 }
 
 /// The source of how much this machine's processes differ, where it was measured.

@@ -58,7 +58,7 @@ impl<'a> Rules<'a> {
     /// The floor, tolerance and fatality of one row. Later overrides win.
     pub fn metric(&self, name: &BenchmarkName, metric: &Metric) -> MetricPolicy {
         let named = self.policy.metrics.iter().find(|(known, _)| *known == metric.name);
-        let mut rule = named.map_or(MetricPolicy::UNNAMED, |(_, rule)| rule.clone());
+        let mut rule = named.map_or_else(|| MetricPolicy::unnamed(metric), |(_, rule)| rule.clone());
         for change in self.overrides(name, metric) {
             rule.floor.relative = change.floor_relative.unwrap_or(rule.floor.relative);
             rule.floor.absolute = change.floor_absolute.unwrap_or(rule.floor.absolute);

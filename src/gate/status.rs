@@ -64,6 +64,11 @@ pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
     use Verdict::{Error, Missing, Regressed};
     let (base, head) = match (pair.base, pair.head) {
         (Some(base), Some(head)) => (outcome(base), outcome(head)),
+        // Compilers split and fuse kernels. The row of all kernels judges what the new ones cost.
+        (Some(kernel), None) | (None, Some(kernel)) if kernel.code_sha256.is_some() => {
+            let side = if pair.base.is_some() { SideName::Base } else { SideName::Head };
+            return Some(Status::reported(Missing, Reason::OnlyOn(side)));
+        }
         // A benchmark that vanished can't be judged, and a rename must not be a way past the gate.
         (Some(_), None) => return Some(Status::fatal(Missing, Reason::OnlyOn(SideName::Base))),
         (None, Some(head)) => {

@@ -4,7 +4,7 @@ use super::error::BoxedFault;
 use super::json_scan::Scanner;
 use super::text::lines;
 use super::{
-    FileContent, Format, IngestError, benchfmt, cargo_bench, compile_benchmark, conv_library,
+    FileContent, Format, IngestError, benchfmt, cargo_bench, compile_benchmark, compiled_code, conv_library,
     google_benchmark, iree_run_module, latency_csv,
 };
 
@@ -13,6 +13,9 @@ const WINDOW: usize = 64 * 1024;
 
 /// The format of these bytes; `None` where no format claims them. Reads at most the first 64 KiB.
 pub fn detect(bytes: &[u8]) -> Option<Format> {
+    if compiled_code::is_code(bytes) {
+        return Some(Format::CompiledCode);
+    }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let window = &bytes[..bytes.len().min(WINDOW)];
     // A character cut at the window's end, or a bad byte later on, is the reader's to report.

@@ -36,6 +36,9 @@ pub enum IngestError {
     /// benchgate's own file holds several sides and the caller wanted one.
     #[error("choose a side of {label}: it holds {sides}")]
     SeveralSides { label: String, sides: String },
+    /// Compiled code that is broken, or of a kind that can't be read.
+    #[error("read the code in {label}: {what}")]
+    Code { label: String, what: String },
     /// benchgate's own file can't be read.
     #[error("read {label}: {what}")]
     Record { label: String, what: String },

@@ -66,6 +66,8 @@ pub enum Format {
     CustomBiggerIsBetter,
     /// Bencher's metric format (BMF)
     BencherJson,
+    /// generated code: IREE modules (.vmfb), AMD code objects (.hsaco), PTX, SPIR-V, x86-64 ELF
+    CompiledCode,
 }
 
 /// What one file has several of. A verdict on the program asks how the next higher level differs, and that the file does

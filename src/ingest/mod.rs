@@ -10,6 +10,7 @@ mod benchfmt;
 mod build;
 mod cargo_bench;
 mod compile_benchmark;
+mod compiled_code;
 mod compressed;
 mod content;
 mod conv_library;
@@ -38,6 +39,7 @@ mod stated;
 mod text;
 mod torchbench;
 
+pub use compiled_code::facts as code_facts;
 pub use compressed::decompressed;
 pub use content::FileContent;
 pub use criterion::criterion_name;

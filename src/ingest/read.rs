@@ -8,9 +8,9 @@ use super::error::{LineFault, line_of};
 use super::limit::MOST_BENCHMARKS;
 use super::text::{crash, utf8};
 use super::{
-    Format, IngestError, asv, benchfmt, cargo_bench, compile_benchmark, conv_library, criterion, custom,
-    detect, go_test, google_benchmark, hyperfine, iree_run_module, jmh, latency_csv, limit, nvbench,
-    pytest_benchmark, run_json, torchbench,
+    Format, IngestError, asv, benchfmt, cargo_bench, compile_benchmark, compiled_code, conv_library,
+    criterion, custom, detect, go_test, google_benchmark, hyperfine, iree_run_module, jmh, latency_csv,
+    limit, nvbench, pytest_benchmark, run_json, torchbench,
 };
 
 /// Bytes that show a file's format.
@@ -60,6 +60,10 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         Format::CustomSmallerIsBetter => custom::read(text()?, Better::Lower),
         Format::CustomBiggerIsBetter => custom::read(text()?, Better::Higher),
         Format::BencherJson => custom::read_bencher(text()?),
+        Format::CompiledCode => {
+            let failed = |what| IngestError::Code { label: label.to_owned(), what };
+            Ok(compiled_code::read(bytes).map_err(failed)?)
+        }
     };
     let mut run = read.map_err(|fault| IngestError::Malformed {
         label: label.to_owned(),

@@ -95,6 +95,8 @@ pub struct Benchmark {
     pub profile: Option<Profile>,
     /// What the compiler counted in the module, by its own names: `execution.dispatch-count`.
     pub compiler: BTreeMap<String, u64>,
+    /// SHA-256 of a kernel's instructions, where the benchmark is a kernel's generated code.
+    pub code_sha256: Option<String>,
 }
 
 /// Characters of a label in a finding.
@@ -131,6 +133,7 @@ impl Benchmark {
             telemetry: Vec::new(),
             profile: None,
             compiler: BTreeMap::new(),
+            code_sha256: None,
         }
     }
 

@@ -124,7 +124,47 @@ impl Metric {
     pub const THROUGHPUT: Self =
         Self::known("items-per-second", Unit::PerSecond, Better::Higher, MetricKind::Noisy);
 
-    /// Every metric that benchgate itself defines.
+    const fn of_code(name: &'static str, unit: Unit, better: Better) -> Self {
+        Self::known(name, unit, better, MetricKind::Exact)
+    }
+
+    /// Vector registers that a kernel saves to memory because it has too few.
+    pub const SPILLED_REGISTERS: Self = Self::of_code("spilled-registers", Unit::Count, Better::Lower);
+    /// Private memory of one lane of a kernel, where spilled registers and local arrays are.
+    pub const SCRATCH: Self = Self::of_code("scratch-size", Unit::Bytes, Better::Lower);
+    /// Waves that a SIMD unit can hold of a kernel.
+    pub const OCCUPANCY: Self = Self::of_code("occupancy", Unit::Count, Better::Higher);
+    /// Instructions that multiply matrices, in the code of a kernel.
+    pub const MATRIX_INSTRUCTIONS: Self = Self::of_code("matrix-instructions", Unit::Count, Better::Higher);
+    /// Instructions in the code of a kernel.
+    pub const INSTRUCTIONS: Self = Self::of_code("instructions", Unit::Count, Better::Lower);
+    /// Vector registers of a kernel, accumulator registers included where they are shared.
+    pub const VECTOR_REGISTERS: Self = Self::of_code("vector-registers", Unit::Count, Better::Lower);
+    pub const ACCUMULATOR_REGISTERS: Self =
+        Self::of_code("accumulator-registers", Unit::Count, Better::Lower);
+    pub const SCALAR_REGISTERS: Self = Self::of_code("scalar-registers", Unit::Count, Better::Lower);
+    /// Local (shared) memory of a workgroup.
+    pub const SHARED_MEMORY: Self = Self::of_code("shared-memory", Unit::Bytes, Better::Lower);
+    /// Stack that a function of a host library takes.
+    pub const STACK_FRAME: Self = Self::of_code("stack-frame", Unit::Bytes, Better::Lower);
+    pub const CODE_SIZE: Self = Self::of_code("code-size", Unit::Bytes, Better::Lower);
+
+    /// Facts about generated code, in order of importance.
+    pub const OF_CODE: [Self; 11] = [
+        Self::SPILLED_REGISTERS,
+        Self::SCRATCH,
+        Self::OCCUPANCY,
+        Self::MATRIX_INSTRUCTIONS,
+        Self::INSTRUCTIONS,
+        Self::VECTOR_REGISTERS,
+        Self::ACCUMULATOR_REGISTERS,
+        Self::SCALAR_REGISTERS,
+        Self::SHARED_MEMORY,
+        Self::STACK_FRAME,
+        Self::CODE_SIZE,
+    ];
+
+    /// The metrics that a suite measures.
     pub const BUILT_IN: [Self; 8] = [
         Self::LATENCY,
         Self::CPU_TIME,
@@ -139,6 +179,6 @@ impl Metric {
     /// The built-in metric of this name. Its unit, direction and kind are facts of this program, so a file
     /// that describes it differently is wrong.
     pub fn built_in(name: &str) -> Option<Self> {
-        Self::BUILT_IN.into_iter().find(|metric| metric.name == name)
+        Self::BUILT_IN.into_iter().chain(Self::OF_CODE).find(|metric| metric.name == name)
     }
 }

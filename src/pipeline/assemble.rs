@@ -202,19 +202,22 @@ fn described(frame: &Frame<'_>, journal: &Journal) -> Vec<Metric> {
     metrics.extend(
         commands::metrics(printed).into_iter().filter(|metric| Metric::built_in(&metric.name).is_none()),
     );
-    let mut prepared = frame.sides.iter().flat_map(|side| &side.benchmarks);
-    if prepared.any(|prepared| prepared.peak_device_memory.is_some()) {
+    let prepared = || frame.sides.iter().flat_map(|side| &side.benchmarks);
+    if prepared().any(|prepared| prepared.peak_device_memory.is_some()) {
         metrics.push(Metric::PEAK_DEVICE_MEMORY);
     }
+    let stated =
+        |metric: &Metric| prepared().any(|prepared| prepared.code_facts.iter().any(|(m, _)| m == metric));
+    metrics.extend(Metric::OF_CODE.iter().filter(|metric| stated(metric)).cloned());
     metrics
 }
 
 fn values(prepared: &Prepared<'_>) -> Vec<ValueRecord> {
-    let value = |bytes: u64| ValueRecord {
-        metric: Metric::PEAK_DEVICE_MEMORY.name.into_owned(),
-        value: Number(bytes as f64),
-    };
-    prepared.peak_device_memory.map(value).into_iter().collect()
+    let memory = prepared.peak_device_memory.map(|bytes| (Metric::PEAK_DEVICE_MEMORY, bytes as f64));
+    let values = memory.into_iter().chain(prepared.code_facts.iter().cloned());
+    values
+        .map(|(metric, value)| ValueRecord { metric: metric.name.into_owned(), value: Number(value) })
+        .collect()
 }
 
 fn stage_record(frame: &Frame<'_>, stage: &StageReport) -> StageRecord {

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::config::{ModelSource, Parameters};
 use crate::files;
+use crate::ingest;
 use crate::model::{
-    Artifact, Event, Lint, LintCode, Outcome, SideName, Stage, Verification, VerifyCode, Workload,
+    Artifact, Event, Lint, LintCode, Metric, Outcome, SideName, Stage, Verification, VerifyCode, Workload,
 };
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
@@ -96,6 +97,19 @@ fn keep_module(folder: &Path, planned: PlannedBenchmark<'_>, module: &Path) -> R
     files::write(&path, &bytes).map_err(PipelineError::io("write", &path))
 }
 
+/// The facts of a module's code, or why there are none.
+fn code_facts(module: &Path) -> Result<Result<Vec<(Metric, f64)>, String>, PipelineError> {
+    /// A module with its weights inside; the code of the largest models has some MiB.
+    const MOST_BYTES: u64 = 1 << 30;
+    let size = fs::metadata(module).map_err(PipelineError::io("read", module))?.len();
+    if size > MOST_BYTES {
+        let why = format!("the module has {} MiB; the limit is {} MiB", size >> 20, MOST_BYTES >> 20);
+        return Ok(Err(why));
+    }
+    let bytes = fs::read(module).map_err(PipelineError::io("read", module))?;
+    Ok(ingest::code_facts(&bytes))
+}
+
 /// Looks for the device and verifies: all that must happen where it is measured. `paired` says whether there is
 /// another side to compare the outputs with.
 pub(super) async fn check<'a>(
@@ -124,6 +138,16 @@ pub(super) async fn check<'a>(
         }
     };
     prepared.artifact = Some(artifact);
+    if planned.target.judges_code() {
+        match code_facts(&execution.module)? {
+            Ok(facts) => prepared.code_facts = facts,
+            Err(why) => {
+                let reason = format!("the generated code can't be judged: {why}");
+                prepared.outcome = Outcome::Unsupported { reason };
+            }
+        }
+        return Ok(prepared);
+    }
     match targets::presence(host, tools, planned.target).await? {
         Presence::Present => {}
         // What the compiler made is known all the same, and is compared. The time is not.

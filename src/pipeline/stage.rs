@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::files::Scratch;
 use crate::model::{
-    Artifact, BenchmarkName, Event, Lint, LintCode, Outcome, Progress, Stage, Verification, VerifyCode,
+    Artifact, BenchmarkName, Event, Lint, LintCode, Metric, Outcome, Progress, Stage, Verification,
+    VerifyCode,
 };
 use crate::numerics::TensorFile;
 use crate::process::ProcessError;
@@ -208,6 +209,8 @@ pub(super) struct Prepared<'a> {
     pub(super) verification: Option<Verification>,
     /// Bytes on the device in one call.
     pub(super) peak_device_memory: Option<u64>,
+    /// What the generated code says, where it is judged.
+    pub(super) code_facts: Vec<(Metric, f64)>,
     /// How it is measured, once it can be.
     pub(super) execution: Option<Execution>,
     /// What the verified call computed, until both sides are there.
@@ -227,6 +230,7 @@ impl<'a> Prepared<'a> {
             artifact: None,
             verification: None,
             peak_device_memory: None,
+            code_facts: Vec::new(),
             execution: None,
             outputs: None,
         }

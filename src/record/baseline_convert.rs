@@ -53,6 +53,7 @@ fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {
         telemetry: Vec::new(),
         profile: None,
         compiler: BTreeMap::new(),
+        code_sha256: None,
     }
 }
 

@@ -94,6 +94,7 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
             .collect(),
         profile: record.profile.clone(),
         compiler: record.compiler.clone(),
+        code_sha256: None,
     }
 }
 

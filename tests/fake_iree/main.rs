@@ -177,6 +177,14 @@ fn compile(args: &[String]) {
             std::fs::write(Path::new(folder).join(format!("module.{phase}.mlir")), &module).unwrap();
         }
     }
+    // `module=FILE.gz`: a module that a real compiler made.
+    let module = match known.get("module") {
+        Some(file) => {
+            let packed = std::fs::read(file).unwrap();
+            benchgate::ingest::decompressed(&packed, file).unwrap().into_owned()
+        }
+        None => module.into_bytes(),
+    };
     if let Err(error) = std::fs::write(output, module) {
         eprintln!("error: failed to write {output}: {error}");
         std::process::exit(1);

@@ -7,6 +7,7 @@ mod baseline;
 mod bisect;
 mod bisect_history;
 mod bundle;
+mod code_gate;
 mod command_line;
 mod compare;
 mod compare_guesses;

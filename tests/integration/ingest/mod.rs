@@ -1,5 +1,6 @@
 //! Every foreign format, read through the public seam from captured tool output.
 
+mod compiled_code;
 mod converted;
 mod experiments;
 pub(crate) mod fixtures;
