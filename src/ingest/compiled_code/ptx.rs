@@ -85,11 +85,11 @@ impl<'a> Entry<'a> {
     fn instruction(&mut self, line: &str) {
         // `@%p1 bra $L__BB0_2;`: a predicate in front of the instruction.
         let word = line.split_whitespace().find(|word| !word.starts_with('@')).unwrap_or_default();
-        if word.starts_with(".loc") || word.starts_with(".file") || line.is_empty() {
+        if [".loc", ".file", ""].contains(&word) {
             return;
         }
-        // Names of parameters hold the kernel's name, which may change alone.
-        self.body.extend(line.replace(self.name, "").bytes());
+        // Names of parameters begin with the kernel's name, which may change alone.
+        self.body.extend(line.replace(&format!("{}_param_", self.name), "param_").bytes());
         self.body.push(b'\n');
         if let Some(bytes) = line.strip_prefix(".local ").and_then(local_bytes) {
             self.scratch += bytes;
