@@ -8,7 +8,7 @@ use crate::config::{CommandLine, CommandSpec, Config, OutputReading};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::ingest::Format;
-use crate::model::SideName;
+use crate::model::{DeviceKind, GpuClock, SideName};
 use crate::pipeline::{self, CalibrationSource, Extras, Filter, SideInput};
 use crate::toolchain::Lock;
 
@@ -88,6 +88,13 @@ pub struct CommandPairArgs {
     /// Processors to pin the commands to, for example 2,3 [default: all but the first core]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cpus: Option<Vec<usize>>,
+    /// Device that the commands use: cpu, or a GPU such as cuda, hip://0 or vulkan, which is watched, and whose commands
+    /// are not pinned
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
+    device: String,
+    /// Lock the GPU's clock while measuring: base, or a clock such as 1410MHz
+    #[arg(long, value_name = "CLOCK", value_parser = clock)]
+    lock_clocks: Option<GpuClock>,
     /// File of measurements [default: pair.json in the working directory for sessions]
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
@@ -177,12 +184,14 @@ impl CommandPairArgs {
                 None if self.whole => OutputReading::Whole,
                 None => OutputReading::Detected,
             },
+            device: self.device.clone(),
             env: inherited().chain(self.env.iter().chain(own).cloned()).collect(),
             timeout: self.timeout,
         };
         let suite = self.name.as_deref().unwrap_or("pair");
         let mut config = Config::of_commands(suite, vec![spec]);
         config.measure.cpus.clone_from(&self.cpus);
+        config.measure.lock_clocks = self.lock_clocks;
         self.schedule.adjust(&mut config);
         check_processors(&config.measure, &"--cpus")?;
         let mut side = config.head.clone();
@@ -217,6 +226,21 @@ fn inherited() -> impl Iterator<Item = (String, String)> {
 fn absolute(folder: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(folder)
         .map_err(|error| CliError::usage(format!("failed to find the folder {}: {error}", folder.display())))
+}
+
+/// The device's name in the runtime of IREE, whose drivers benchgate can tell apart.
+fn device(text: &str) -> Result<String, String> {
+    match DeviceKind::from_uri(text) {
+        _ if text == "cpu" => Ok("local-task".to_owned()),
+        DeviceKind::Other => {
+            Err("expected cpu, cuda, hip, vulkan or metal, with a number as in cuda://0".to_owned())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+fn clock(text: &str) -> Result<GpuClock, String> {
+    GpuClock::parse(text).ok_or_else(|| "expected `base` or a clock such as `1410MHz`".to_owned())
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

@@ -21,6 +21,8 @@ pub struct CommandSpec {
     /// Working folder; relative to the side's sources.
     pub folder: PathBuf,
     pub reading: OutputReading,
+    /// What it runs on, as the runtime of IREE names it: `local-task`, `cuda://0`.
+    pub device: String,
     /// Variables in addition to those that every tool inherits.
     pub env: BTreeMap<String, String>,
     pub timeout: Duration,

@@ -7,7 +7,7 @@ use crate::model::{BenchmarkName, SideName};
 use crate::toolchain::Installed;
 
 use super::argv::Execution;
-use super::commands::{self, PreparedCommand};
+use super::commands::PreparedCommand;
 use super::prepared_side::PreparedSide;
 use super::stage::Prepared;
 
@@ -38,7 +38,7 @@ impl TimedProgram<'_> {
     pub(super) fn device(&self) -> (&str, &BTreeMap<String, String>) {
         match self {
             Self::Module(module) => (&module.execution.device, module.env),
-            Self::Command(command) => (commands::DEVICE, &command.spec.env),
+            Self::Command(command) => (&command.spec.device, &command.spec.env),
         }
     }
 }

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::config::Target;
 use crate::device::{self, Choice, ClockHold, GpuReading, GpuSeen, Gpus, HostLock, Limit, Seen, Vendor};
 use crate::model::{DeviceKind, Event, GpuClock, Lint, LintCode, Progress};
 use crate::record::{CpuTelemetryRecord, GpuTelemetryRecord, Number, RangeRecord, TelemetryRecord};
 
-/// The GPUs of this machine, where a target may be one. Loading a driver's library for a suite of
+/// A device that something is measured on, with the variables of its processes.
+pub(super) type UsedDevice<'a> = (&'a str, &'a BTreeMap<String, String>);
+
+/// The GPUs of this machine, where one of these may be measured on. Loading a driver's library for a suite of
 /// processors would cost its start and gain nothing.
-pub(super) fn gpus<'a>(mut targets: impl Iterator<Item = &'a Target>) -> Arc<Gpus> {
-    let wanted = targets.any(|target| DeviceKind::from_uri(&target.device) != DeviceKind::Cpu);
+pub(super) fn gpus<'a>(mut used: impl Iterator<Item = UsedDevice<'a>>) -> Arc<Gpus> {
+    let wanted = used.any(|(device, _)| DeviceKind::from_uri(device) != DeviceKind::Cpu);
     Arc::new(if wanted { Gpus::find() } else { Gpus::default() })
 }
 
@@ -23,10 +25,10 @@ pub(super) fn chosen(gpus: &Gpus, device: &str, env: &BTreeMap<String, String>) 
     device::choose(device, visible.as_deref(), gpus.list())
 }
 
-/// What each target's device is, each once.
-pub(super) fn choices<'a>(gpus: &Gpus, targets: impl Iterator<Item = &'a Target>) -> Vec<Choice> {
+/// What each of these devices is, each once.
+pub(super) fn choices<'a>(gpus: &Gpus, used: impl Iterator<Item = UsedDevice<'a>>) -> Vec<Choice> {
     let mut found = Vec::new();
-    for choice in targets.map(|target| chosen(gpus, &target.device, &target.env)) {
+    for choice in used.map(|(device, env)| chosen(gpus, device, env)) {
         if !found.contains(&choice) {
             found.push(choice);
         }

@@ -1,7 +1,7 @@
 //! What is on disk while a run goes on. Each finished process is written before the next starts, so
 //! a kill at any moment loses at most the block that was being measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,6 +72,8 @@ pub(super) struct Journal {
     /// How long the processes of each benchmark measure.
     pub(super) timings: Timings,
     entries: BTreeMap<(String, SideName, BlockSlot), JournalEntry>,
+    /// The benchmarks that each command printed.
+    printed: BTreeMap<String, HashSet<String>>,
     next_order: u32,
     /// Held for as long as this is open: two jobs that wrote into one folder would mix their processes.
     _lock: LockFile,
@@ -196,6 +198,7 @@ impl Journal {
             seed: head.seed,
             timings: Timings::default(),
             entries: BTreeMap::new(),
+            printed: BTreeMap::new(),
             next_order: 0,
             _lock: lock,
         }
@@ -219,9 +222,7 @@ impl Journal {
                 PipelineError::io("read back", &path)(std::io::Error::other(cause))
             })?;
             if let Some(side) = entry.side() {
-                journal.next_order = journal.next_order.max(entry.process.order + 1);
-                let slot = BlockSlot { block: entry.block, slot: entry.slot };
-                journal.entries.insert((entry.benchmark.clone(), side, slot), entry);
+                journal.keep(side, entry);
             }
         }
         Ok(journal)
@@ -264,10 +265,18 @@ impl Journal {
     /// Writes a finished process to disk; it is there when this returns.
     pub(super) fn add(&mut self, side: SideName, entry: JournalEntry) -> Result<(), PipelineError> {
         write_json(&self.file(entry.process.order, "json"), &entry)?;
+        self.keep(side, entry);
+        Ok(())
+    }
+
+    fn keep(&mut self, side: SideName, entry: JournalEntry) {
         self.next_order = self.next_order.max(entry.process.order + 1);
+        if let Some(printed) = &entry.printed {
+            let rows = printed.rows.iter().map(|row| row.name.clone());
+            self.printed.entry(entry.benchmark.clone()).or_default().extend(rows);
+        }
         let slot = BlockSlot { block: entry.block, slot: entry.slot };
         self.entries.insert((entry.benchmark.clone(), side, slot), entry);
-        Ok(())
     }
 
     /// Forgets the processes of a block that was cut: its first half was measured in another hour.
@@ -306,9 +315,7 @@ impl Journal {
 
     /// Whether a process of this command printed the benchmark of this name.
     pub(super) fn has_printed(&self, command: &BenchmarkName, row: &BenchmarkName) -> bool {
-        let printed = self.entries.values().filter(|entry| entry.benchmark == command.as_str());
-        let mut rows = printed.filter_map(|entry| entry.printed.as_ref()).flat_map(|printed| &printed.rows);
-        rows.any(|printed| printed.name == row.as_str())
+        self.printed.get(command.as_str()).is_some_and(|rows| rows.contains(row.as_str()))
     }
 
     /// The format that the processes of a command print; `None` where none is known yet.

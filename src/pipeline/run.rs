@@ -259,7 +259,7 @@ impl<'a> PreparedRun<'a> {
     /// What stops a whole run: tools that can't be verified, a disk without room, an interrupt. A model
     /// that fails is an outcome in the record.
     pub async fn measure(mut self) -> Result<MeasuredRun, PipelineError> {
-        let host = self.host(RunMachine::look(&self.plans, self.run.progress));
+        let host = self.host(RunMachine::look(&self.plans, self.run));
         let mut sides = self.checked(&host).await?;
         let (options, config) = (self.run.options, &self.lead.config);
         let alone = device::lock_host(options.lock_timeout, host.progress, host.cancel).await?;
@@ -479,12 +479,17 @@ struct RunMachine {
 
 impl RunMachine {
     /// Looks at it, and at the GPUs that these benchmarks need.
-    fn look(plans: &[Vec<PlannedBenchmark<'_>>], progress: &dyn Progress) -> Self {
-        let targets = || plans.iter().flatten().map(|planned| planned.target);
-        let gpus = devices::gpus(targets());
-        let choices = devices::choices(&gpus, targets());
+    fn look(plans: &[Vec<PlannedBenchmark<'_>>], run: SuiteRun<'_>) -> Self {
+        let used = || {
+            let models =
+                plans.iter().flatten().map(|planned| (planned.target.device.as_str(), &planned.target.env));
+            let commands = run.sides.iter().flat_map(|side| run.options.filter.commands(&side.config));
+            models.chain(commands.map(|command| (command.device.as_str(), &command.env)))
+        };
+        let gpus = devices::gpus(used());
+        let choices = devices::choices(&gpus, used());
         if let Some(problem) = gpus.problem() {
-            progress.on(Event::Warning(&format!("the GPUs can't be watched: {problem}")));
+            run.progress.on(Event::Warning(&format!("the GPUs can't be watched: {problem}")));
         }
         let used: Vec<&device::Gpu> =
             devices::candidates(&choices).into_iter().filter_map(|index| gpus.list().get(index)).collect();

@@ -98,9 +98,6 @@ pub(super) struct PreparedCommand<'a> {
     digest: String,
 }
 
-/// The device of a command, as far as pinning is concerned.
-pub(super) const DEVICE: &str = "local-task";
-
 impl<'a> PreparedCommand<'a> {
     /// Looks at the files that the command names. What it reads otherwise is not known, so equal digests on both sides
     /// don't make two commands identical.
@@ -195,7 +192,7 @@ impl<'a> PreparedCommand<'a> {
         }
         for _ in 0..self.spec.warmup {
             self.prepare(host, log).await?;
-            host.run(&self.start(output, EVERYTHING).log(log).cpus(host.cpus_for(DEVICE))).await?;
+            host.run(&self.start(output, EVERYTHING).log(log).cpus(host.cpus_for(&self.spec.device))).await?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! From what the processes of a command printed to one record for each benchmark. A benchmark that some processes of a
 //! side printed and others did not has failed there: whatever is left of it was not measured as scheduled.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::model::{BenchmarkName, Lint, LintCode, Metric, Outcome, SideName, Stage};
@@ -29,39 +30,53 @@ pub(in crate::pipeline) fn records(
     relative_to: &Path,
 ) -> Vec<BenchmarkRecord> {
     let name = BenchmarkName::new(command);
-    let entries = journal.processes(&name, side);
-    let others: Vec<&JournalEntry> = SideName::BOTH
-        .into_iter()
-        .filter(|other| *other != side)
-        .flat_map(|other| journal.processes(&name, other))
-        .collect();
+    let of_side = |side| -> Vec<CommandProcess<'_>> {
+        journal.processes(&name, side).into_iter().map(CommandProcess::new).collect()
+    };
+    let entries = of_side(side);
+    let others: Vec<CommandProcess<'_>> =
+        SideName::BOTH.into_iter().filter(|other| *other != side).flat_map(of_side).collect();
     // What a failed process would have printed is what the other side printed.
-    let failed = entries.iter().any(|entry| entry.process.failure.is_some());
-    let mut names: Vec<&str> = Vec::new();
-    for row in entries.iter().chain(others.iter().filter(|_| failed)).flat_map(|entry| rows(entry)) {
-        if !names.contains(&row.name.as_str()) {
-            names.push(&row.name);
-        }
-    }
+    let failed = entries.iter().any(|process| process.entry.process.failure.is_some());
+    let printing = entries.iter().chain(others.iter().filter(|_| failed));
+    let mut seen = HashSet::new();
+    let mut names: Vec<&str> =
+        printing.flat_map(CommandProcess::names).filter(|name| seen.insert(*name)).collect();
     if names.is_empty() {
         names.push(command);
     }
-    let both: Vec<&JournalEntry> = entries.iter().chain(&others).copied().collect();
-    let statistic = |name: &str| {
-        let mut first = both.iter().filter(|entry| entry.side == SideName::Base.as_str()).chain(&both);
-        first.find_map(|entry| rows(entry).iter().find(|row| row.name == name)).map(|row| row.statistic)
+    // Base says what the values of a row are.
+    let base_first: Vec<&CommandProcess<'_>> = match side {
+        SideName::Base => entries.iter().chain(&others).collect(),
+        SideName::Head => others.iter().chain(&entries).collect(),
     };
+    let statistic =
+        |name: &str| base_first.iter().find_map(|process| process.rows.get(name)).map(|row| row.statistic);
     let record = |name: &str| record(name, &entries, known, statistic(name), relative_to);
     names.into_iter().map(record).collect()
 }
 
-fn rows(entry: &JournalEntry) -> &[PrintedRow] {
-    entry.printed.as_ref().map(|printed| printed.rows.as_slice()).unwrap_or_default()
+/// A process with its rows by name.
+struct CommandProcess<'a> {
+    entry: &'a JournalEntry,
+    rows: HashMap<&'a str, &'a PrintedRow>,
+}
+
+impl<'a> CommandProcess<'a> {
+    fn new(entry: &'a JournalEntry) -> Self {
+        let rows = entry.printed.iter().flat_map(|printed| &printed.rows);
+        Self { entry, rows: rows.map(|row| (row.name.as_str(), row)).collect() }
+    }
+
+    /// The names in the order of the output.
+    fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.entry.printed.iter().flat_map(|printed| &printed.rows).map(|row| row.name.as_str())
+    }
 }
 
 fn record(
     name: &str,
-    entries: &[&JournalEntry],
+    processes_of_side: &[CommandProcess<'_>],
     known: &[Metric],
     statistic: Option<PrintedStatistic>,
     relative_to: &Path,
@@ -69,13 +84,13 @@ fn record(
     let mut lints: Vec<Lint> = Vec::new();
     let mut unmeasured: Vec<Outcome> = Vec::new();
     let mut processes = Vec::new();
-    for entry in entries {
+    for CommandProcess { entry, rows } in processes_of_side {
         let asked = entry.printed.as_ref().and_then(|printed| printed.asked.as_ref());
         if asked.is_some_and(|asked| !asked.contains(name)) {
             // Where it is printed all the same, the other side need not have done so.
             continue;
         }
-        let row = rows(entry).iter().find(|row| row.name == name);
+        let row = rows.get(name).copied();
         let lints_of_row = row.into_iter().flat_map(|row| row.lints.iter().cloned());
         let killed = entry.process.failure.clone().filter(|_| entry.killed);
         for lint in lints_of_row.chain(killed.map(|why| Lint::new(LintCode::Killed, why))) {
@@ -100,7 +115,7 @@ fn record(
         (None, Some(_)) => failed("some processes of the command skipped this benchmark".to_owned()),
         (None, None) => Outcome::Ok,
     };
-    let first = entries.iter().flat_map(|entry| rows(entry)).find(|row| row.name == name);
+    let first = processes_of_side.iter().find_map(|process| process.rows.get(name));
     BenchmarkRecord {
         name: name.to_owned(),
         labels: first.map(|row| row.labels.clone()).unwrap_or_default(),
