@@ -67,7 +67,7 @@ fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
     let mut objects = Vec::new();
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|e| format!("broken ZIP archive: {e}"))?;
-        if entry.name().is_ok_and(|name| name == MODULE) || entry.is_dir() {
+        if entry.name().is_ok_and(|name| name == MODULE) {
             continue;
         }
         let name = entry.name().map_err(|e| format!("broken ZIP archive: {e}"))?.into_owned();
@@ -105,8 +105,8 @@ fn executable(content: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
     // which begins with the identifier.
     let kind = |at: usize| content.get(at..at + 4).and_then(Kind::from_identifier);
     let found = match kind(0).or_else(|| kind(4)) {
-        Some(Kind::Hip) => vectors(content, ELF, 1),
-        Some(Kind::Vulkan) => vectors(content, SPIRV, 4),
+        Some(Kind::Hip) => vectors(content, ELF, 1)?,
+        Some(Kind::Vulkan) => vectors(content, SPIRV, 4)?,
         Some(Kind::Cuda) => ptx::starts(content).iter().filter_map(|&at| vector(content, at, 1)).collect(),
         None => {
             let start = String::from_utf8_lossy(content.get(..8).unwrap_or(content));
@@ -139,21 +139,18 @@ impl Kind {
     }
 }
 
-/// The vectors that begin with `magic`, in elements of `size` bytes.
-fn vectors<'a>(content: &'a [u8], magic: &[u8], size: usize) -> Vec<&'a [u8]> {
+/// The vectors that begin with `magic`, in elements of `size` bytes. Code without a valid length is an error, because
+/// what is skipped would not be judged.
+fn vectors<'a>(content: &'a [u8], magic: &[u8], size: usize) -> Result<Vec<&'a [u8]>, BadCode> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(next) = content.get(at..).and_then(|rest| memchr::memmem::find(rest, magic)) {
         let start = at + next;
-        match vector(content, start, size) {
-            Some(vector) => {
-                found.push(vector);
-                at = start + vector.len();
-            }
-            None => at = start + magic.len(),
-        }
+        let vector = vector(content, start, size).ok_or("code whose length is not valid")?;
+        found.push(vector);
+        at = start + vector.len();
     }
-    found
+    Ok(found)
 }
 
 /// The vector whose first element is at `start`.

@@ -38,16 +38,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
         if let Some(target) = line.strip_prefix(".target ") {
             architecture = target.split(',').next().unwrap_or_default().trim().to_owned();
         }
-        if let Some((_, name)) = line.split_once(".entry ")
-            && open.is_none()
-        {
-            let name = name.split(['(', ' ', '{']).next().unwrap_or_default();
-            open = Some(Entry::new(name));
+        if open.is_none() {
+            open = entry_name(line).map(Entry::new);
         }
         if let Some(entry) = &mut open {
             entry.line(line);
             if entry.is_complete() {
                 kernels.extend(open.take().map(Entry::finish));
+            } else if !entry.opened && line.ends_with(';') {
+                // A declaration.
+                open = None;
             }
         }
     }
@@ -55,6 +55,21 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
         Some(entry) => Err(format!("kernel {:?} has no end; the file was cut", entry.name)),
         None => Ok(CodeObject { architecture, kernels }),
     }
+}
+
+/// The name of the kernel, or of the function that kernels call, whose definition begins with this line.
+fn entry_name(line: &str) -> Option<&str> {
+    let named = match line.split_once(".entry ") {
+        Some((_, name)) => name.trim_start(),
+        // `.func (.param .b32 retval) name(`: what it returns stands in front.
+        None => {
+            let (_, rest) = line.split_once(".func ")?;
+            let rest = rest.trim_start();
+            let after = rest.strip_prefix('(').and_then(|returned| returned.split_once(')'));
+            after.map_or(rest, |(_, name)| name).trim_start()
+        }
+    };
+    named.split(['(', ' ', '{', ';']).next()
 }
 
 /// A kernel while its lines are read.
@@ -148,6 +163,16 @@ mod tests {
         let [one, two] = [TEXT, &renamed].map(|text| read(text.as_bytes()).unwrap().kernels.remove(0));
         assert_eq!(one.sha256, two.sha256);
         assert_ne!(one.name, two.name);
+    }
+
+    #[test]
+    fn a_function_that_a_kernel_calls_is_read_and_a_declaration_is_not() {
+        let function = ".extern .func (.param .b32 r) vprintf\n(\n.param .b64 a\n)\n;\n.func  (.param .b32 r) helper(\n.param .b32 a\n)\n{\n\
+            .local .align 4 .b8 __local_depot1[64];\nret;\n}\n";
+        let read = read(format!("{TEXT}{function}").as_bytes()).unwrap();
+        let names: Vec<&str> = read.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+        assert_eq!(names, ["k", "helper"]);
+        assert_eq!(read.kernels[1].facts[0].1, 64.0);
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) fn functions<'a>(
 }
 
 fn facts(code: &[u8]) -> Vec<(Metric, f64)> {
-    let (mut instructions, mut frame) = (0u64, 0u64);
+    let (mut instructions, mut frame) = (0u64, Some(0u64));
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     while decoder.can_decode() {
         let instruction = decoder.decode();
@@ -63,14 +63,18 @@ fn facts(code: &[u8]) -> Vec<(Metric, f64)> {
         instructions += 1;
         // `sub rsp, 1234`: the function's place on the stack.
         if instruction.mnemonic() == Mnemonic::Sub && instruction.op0_register() == Register::RSP {
-            frame = frame.max(instruction.immediate(1));
+            // A frame whose size is computed at run time is not known. `sub rsp, -128` is how compilers add 128.
+            let size =
+                instruction.try_immediate(1).ok().map(|size| u64::try_from(size.cast_signed()).unwrap_or(0));
+            frame = frame.zip(size).map(|(known, size)| known.max(size));
         }
     }
     [
-        (Metric::INSTRUCTIONS, instructions),
+        (Metric::INSTRUCTIONS, Some(instructions)),
         (Metric::STACK_FRAME, frame),
-        (Metric::CODE_SIZE, code.len() as u64),
+        (Metric::CODE_SIZE, Some(code.len() as u64)),
     ]
-    .map(|(metric, value)| (metric, value as f64))
-    .to_vec()
+    .into_iter()
+    .filter_map(|(metric, value)| Some((metric, value? as f64)))
+    .collect()
 }
