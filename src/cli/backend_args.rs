@@ -19,7 +19,8 @@ pub struct BackendArgs {
     #[arg(long, value_name = "NAME", value_parser = choices::named(BackendKind::VARIANTS, Into::into), conflicts_with = "half")]
     backend: Vec<BackendKind>,
     /// Only experiments whose axis has this value (backend, test, batch-size, dtype, matmul-precision;
-    /// `default` is the model's own); repeatable, and several values of one axis select each of them
+    /// `default` is the model's own, `backend=iree` leaves the other backends out); repeatable, and several
+    /// values of one axis select each of them
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "half")]
     axis: Vec<String>,
     /// Repetitions inside one process, instead of [measure] repetitions

@@ -33,7 +33,7 @@ pub fn check(plan: &PlanFile, shard: &PlannedShardRecord, file: &RunFile) -> Vec
 
 /// What all shards must agree on.
 fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let (mut wrong, mut edited) = (Vec::new(), Vec::new());
     let mut same = |what: &str, same: bool| {
         if !same {
             wrong.push(format!("the {what} is not that of the plan"));
@@ -56,6 +56,11 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     );
     same("list of sides", file.sides.iter().map(|s| s.name).eq(plan.sides.iter().map(|s| s.name)));
     for (side, planned) in file.sides.iter().zip(&plan.sides) {
+        if let (Some(true), Some(commit)) = (side.dirty, &side.commit) {
+            edited.push(format!(
+                "tracked files differ from commit {commit}, so another shard may have measured other sources; commit them first"
+            ));
+        }
         same("commit", side.commit == planned.commit);
         let pinned = side.toolchain.as_ref().is_some_and(|tools| {
             tools.version == planned.version
@@ -63,6 +68,7 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
         });
         same("toolchain", pinned);
     }
+    wrong.extend(edited);
     if !file.complete {
         wrong.push("it was interrupted".to_owned());
     }

@@ -73,7 +73,7 @@ type Chosen = BTreeMap<u32, Labelled>;
 /// Of each shard the newest attempt. `files` are sorted by shard and attempt.
 fn choose(plan: &PlanFile, files: Vec<Labelled>) -> (Chosen, Vec<String>, Vec<String>) {
     let (mut chosen, mut notes, mut wrong) = (Chosen::new(), Vec::new(), Vec::new());
-    for (label, file) in files {
+    for (label, mut file) in files {
         let Some(shard) = file.shard.clone() else {
             wrong.push(format!("{label} is not a shard of any plan"));
             continue;
@@ -81,6 +81,10 @@ fn choose(plan: &PlanFile, files: Vec<Labelled>) -> (Chosen, Vec<String>, Vec<St
         let number = shard.shard;
         if shard.plan != plan.sha256 || plan.shard(number).is_none() {
             wrong.push(format!("{label} is shard {number} of another plan"));
+            continue;
+        }
+        if !file.has_shard_seal() {
+            wrong.push(format!("{label} is not as it was written: its content does not match its digest"));
             continue;
         }
         if let Some((known, older)) = chosen.get(&number) {

@@ -349,6 +349,7 @@ impl<'a> PreparedRun<'a> {
         if let PrepareFrom::Bundle(bundle) = self.from {
             file.bundle = Some(bundle.origin());
         }
+        file.seal_shard();
         write_atomically(&options.output, &file.to_json())?;
         journal.complete()?;
         let (base, head) = assemble::runs(&file, &label);
@@ -541,7 +542,7 @@ fn plan_digest(
         .json("blocks", &[sequential.min_blocks, sequential.max_blocks, identical_blocks])?
         .json("processes", &frame.measure.processes)?
         .json("seed", &frame.measure.seed)?;
-    if let Some(ShardRecord { plan, shard, attempt: _ }) = shard.map(Shard::record) {
+    if let Some(ShardRecord { plan, shard, .. }) = shard.map(Shard::record) {
         key = key.text("plan", &plan).json("shard", &shard)?;
     }
     for side in frame.sides {

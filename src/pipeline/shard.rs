@@ -25,7 +25,7 @@ impl Shard {
     pub fn new(plan: &PlanFile, number: u32, attempt: u32) -> Option<Self> {
         let benchmarks = plan.shard(number)?.benchmarks.iter().cloned().collect();
         Some(Self {
-            record: ShardRecord { plan: plan.sha256.clone(), shard: number, attempt },
+            record: ShardRecord { plan: plan.sha256.clone(), shard: number, attempt, sha256: None },
             benchmarks,
             suite: plan.benchmarks.iter().map(|benchmark| BenchmarkName::new(&benchmark.name)).collect(),
             rows: plan.rows,

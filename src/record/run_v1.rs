@@ -10,6 +10,7 @@ use crate::model::{
     BlockSlot, Context, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification, number,
 };
 
+use super::seal::content_hash;
 use super::{
     ArtifactRecord, BackendRecord, GateRecord, Number, OutcomeRecord, RunSchema, SampleMap, StageRecord,
     TelemetryRecord, ValueRecord, write,
@@ -62,6 +63,30 @@ impl RunFile {
     /// The file's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
         write::indented(self)
+    }
+
+    /// Writes the hash of a shard's content into it.
+    pub fn seal_shard(&mut self) {
+        let found = self.shard_hash();
+        if let Some(shard) = &mut self.shard {
+            shard.sha256 = found;
+        }
+    }
+
+    /// Whether a shard's content is what its writer hashed.
+    pub fn has_shard_seal(&mut self) -> bool {
+        let stated = self.shard.as_ref().and_then(|shard| shard.sha256.clone());
+        stated.is_some() && stated == self.shard_hash()
+    }
+
+    /// Without a copy: a shard may be large.
+    fn shard_hash(&mut self) -> Option<String> {
+        let stated = self.shard.as_mut()?.sha256.take();
+        let found = content_hash(self);
+        if let Some(shard) = &mut self.shard {
+            shard.sha256 = stated;
+        }
+        Some(found)
     }
 
     /// The side of this name.
@@ -253,6 +278,9 @@ pub struct ShardRecord {
     pub shard: u32,
     /// A later attempt at a shard replaces an earlier one.
     pub attempt: u32,
+    /// SHA-256 of the file without this digest, so that `merge` notices a damaged or edited file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// Where a shard of a merged run was measured.

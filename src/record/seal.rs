@@ -30,10 +30,27 @@ macro_rules! sealed {
 }
 pub(super) use sealed;
 
+/// Hashes what is written to it, so that a large file is never in memory as text.
+struct HashWriter(Sha256);
+
+impl std::io::Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Over the content and not the bytes: another line ending is not an edit.
 pub(super) fn content_hash(content: &impl Serialize) -> String {
-    let bytes = serde_json::to_vec(content).unwrap_or_default();
-    hex(&Sha256::digest(&bytes))
+    let mut hash = HashWriter(Sha256::new());
+    // Only a map whose keys are not text can't be written, and no record has one.
+    let written = serde_json::to_writer(&mut hash, content);
+    debug_assert!(written.is_ok(), "{written:?}");
+    hex(&hash.0.finalize())
 }
 
 pub(super) fn check(stated: &str, found: &str) -> Result<(), RecordError> {

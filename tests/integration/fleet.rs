@@ -185,12 +185,14 @@ fn eight_workers_that_are_killed_lost_and_repeated_are_green_only_when_complete(
     assert_eq!(suite.world.read("merged.json"), whole);
     let mut other = RunFile::from_slice(first.as_bytes()).unwrap();
     other.session.push('x');
+    other.seal_shard();
     suite.world.write("shards/copy.json", other.to_json());
     assert_eq!(merge(&suite), Some(20));
     std::fs::remove_file(suite.world.work().join("shards/copy.json")).unwrap();
 
     // An older attempt doesn't replace a newer one, and a lost one leaves no old result behind.
     other.shard.as_mut().unwrap().attempt = 1;
+    other.seal_shard();
     suite.world.write("shards/zzz.json", other.to_json());
     assert_eq!(merge(&suite), Some(0));
     assert_eq!(suite.world.read("merged.json"), whole);
@@ -222,7 +224,8 @@ fn pieces(run: &RunFile, plan: &PlanFile) -> Vec<RunFile> {
     let piece = |shard: &PlannedShardRecord| {
         let mut file = run.clone();
         file.session = format!("session {}", shard.shard);
-        file.shard = Some(ShardRecord { plan: plan.sha256.clone(), shard: shard.shard, attempt: 1 });
+        file.shard =
+            Some(ShardRecord { plan: plan.sha256.clone(), shard: shard.shard, attempt: 1, sha256: None });
         for side in &mut file.sides {
             side.benchmarks.retain(|benchmark| shard.benchmarks.contains(&benchmark.name));
         }
@@ -237,6 +240,7 @@ fn pieces(run: &RunFile, plan: &PlanFile) -> Vec<RunFile> {
         for (own, order) in (0..).zip(orders) {
             *order = own;
         }
+        file.seal_shard();
         file
     };
     plan.shards.iter().map(piece).collect()
@@ -361,6 +365,10 @@ fn a_forged_shard_is_never_part_of_a_run() {
             file.sides[1].toolchain.as_mut().unwrap().runtime_commit = "2".repeat(40);
         }),
         ("the commit is another one", |file| file.sides[1].commit = Some("2".repeat(40))),
+        ("its tree had changes", |file| {
+            file.sides[1].commit = Some("1".repeat(40));
+            file.sides[1].dirty = Some(true);
+        }),
         ("it was interrupted", |file| file.complete = false),
         ("it is of another plan", |file| file.shard.as_mut().unwrap().plan = "0".repeat(64)),
         ("it says it is the other shard", |file| file.shard.as_mut().unwrap().shard = 2),
@@ -373,10 +381,26 @@ fn a_forged_shard_is_never_part_of_a_run() {
     for (what, forge) in forgeries {
         let mut file = honest.clone();
         forge(&mut file);
+        // Whoever edits a file can write its digest too.
+        file.seal_shard();
         suite.world.write("shards/1-1.json", file.to_json());
         let code = merge(&suite);
         assert!(matches!(code, Some(20 | 21)), "{what}: {code:?}");
         assert!(!suite.world.work().join("merged.json").exists(), "{what}");
+    }
+    // Every digit counts, also where any value would be plausible.
+    let text = String::from_utf8(honest.to_json()).unwrap();
+    let digits: Vec<usize> = text.match_indices(|c: char| c.is_ascii_digit()).map(|(at, _)| at).collect();
+    for at in digits.iter().step_by(digits.len() / 20) {
+        let mut changed = text.clone().into_bytes();
+        changed[*at] = if changed[*at] == b'9' { b'8' } else { changed[*at] + 1 };
+        // The last digit of a long number may change nothing.
+        if RunFile::from_slice(&changed).is_ok_and(|file| file == honest) {
+            continue;
+        }
+        suite.world.write("shards/1-1.json", changed);
+        let code = merge(&suite);
+        assert!(matches!(code, Some(20 | 21)), "{code:?}: {}", &text[at.saturating_sub(60)..at + 1]);
     }
     suite.world.write("shards/1-1.json", &suite.world.read("shards/2-1.json")[..200]);
     assert_eq!(merge(&suite), Some(21), "a file that was cut short");
@@ -430,6 +454,7 @@ fn a_row_is_merged_only_if_it_was_measured_as_long_as_its_samples_ask() {
     let merges = |plan: &PlanFile, file: &RunFile| {
         let mut file = file.clone();
         file.shard.as_mut().unwrap().plan.clone_from(&plan.sha256);
+        file.seal_shard();
         fleet::merge(plan, &policy, vec![("shard.json".to_owned(), file)]).map(|_| ())
     };
     let honest = cut_back(&run, &[("slower", 8)]);

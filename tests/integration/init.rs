@@ -148,6 +148,8 @@ dont_change_batch_size: [demucs]
 tolerance:
   higher_fp16: [maskrcnn, resnet18]
   higher_bf16: [densenet121]
+  higher: [densenet121]
+  even_higher: [efficientdet, resnet18]
 very_slow: &VERY_SLOW
 detectron2: &DETECTRON2
   - detectron2_a

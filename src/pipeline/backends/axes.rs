@@ -35,6 +35,11 @@ impl Axes {
         self.0.is_empty()
     }
 
+    /// Whether only IREE is asked for, which is measured whatever the axes say.
+    pub(super) fn name_iree(&self) -> bool {
+        self.0.get("backend").is_some_and(|wanted| wanted.iter().any(|name| name == "iree"))
+    }
+
     pub(super) fn selects(&self, experiment: &Experiment<'_>) -> bool {
         self.0.iter().all(|(name, wanted)| {
             let value = value(experiment, name).unwrap_or_else(|| UNSET.to_owned());

@@ -35,7 +35,7 @@ pub(in crate::pipeline) fn experiments<'a>(
     }
     let any = !all.is_empty();
     all.retain(|experiment| axes.selects(experiment));
-    if any && all.is_empty() && !axes.is_empty() {
+    if any && all.is_empty() && !axes.is_empty() && !axes.name_iree() {
         return Err(PipelineError::Selection("no experiment of the suite matches --axis".to_owned()));
     }
     Ok(all)
