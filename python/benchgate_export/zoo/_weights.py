@@ -10,6 +10,7 @@ The default of `full` is "hub". State dicts are loaded as weights only, folders 
 from __future__ import annotations
 
 import os
+from urllib.error import URLError
 
 PRESETS = ("small", "full")
 
@@ -67,8 +68,24 @@ def settled(module, inputs, weights: str):
 def torchvision(make, published, weights: str, **small):
     """A model of torchvision. `published` is the entry that names the weights and their hash."""
     if weights == "hub":
-        return make(weights=published)
+        try:
+            return make(weights=published)
+        except URLError as e:
+            why = f"the published weights can't be downloaded ({e}); without them, use options = {{ weights = 'random' }}"
+            raise ConnectionError(why) from e
     return own(make(weights=None, **small), weights)
+
+
+def _reach_hub() -> None:
+    """Fails at once where there is no hub: its library tries for half a minute."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=5)
+    except Exception as e:
+        why = f"{constants.ENDPOINT} can't be reached ({e}); without it, use options = {{ weights = 'random' }}"
+        raise ConnectionError(why) from e
 
 
 def transformers(model_class, config, weights: str, hub: str | None = None, revision: str | None = None):
@@ -79,6 +96,11 @@ def transformers(model_class, config, weights: str, hub: str | None = None, revi
     if weights == "hub":
         if revision is None:
             raise ValueError(f"say which revision of {hub}: options = {{ weights = 'hub', revision = '<commit>' }}")
+        try:
+            # A revision is a commit, so what the cache has of it is all there is.
+            return model_class.from_pretrained(hub, revision=revision, local_files_only=True, **settings)
+        except OSError:
+            _reach_hub()
         return model_class.from_pretrained(hub, revision=revision, **settings)
     if not os.path.isdir(weights):
         return load(model_class(config), weights)
