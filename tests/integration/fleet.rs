@@ -381,7 +381,7 @@ fn a_forged_shard_is_never_part_of_a_run() {
     for (what, forge) in forgeries {
         let mut file = honest.clone();
         forge(&mut file);
-        // Whoever edits a file can write its digest too.
+        // A person who edits a file can write its digest too.
         file.seal_shard();
         suite.world.write("shards/1-1.json", file.to_json());
         let code = merge(&suite);
