@@ -18,6 +18,7 @@ use crate::site::{
     self, Action, AlertPlan, AlertPolicy, BenchmarkOwner, Cause, IssueContext, IssueTrace, KnownIssue,
     Silence, Timeline,
 };
+use crate::stats::change_points::LEAST_VALUES;
 
 use super::alert_bisection::{Bisection, CommentTarget};
 use super::site::HistoryArgs;
@@ -285,6 +286,14 @@ impl Night<'_> {
                 "waiting: {} (above --limit, or too new to tell from a cause that began at the same time)\n",
                 counted(plan.waiting, "cause")
             ));
+        }
+        // Fewer sessions can't show a change, so that nothing is found says nothing.
+        let longest = self.timelines.iter().map(|timeline| timeline.sessions.len()).max().unwrap_or(0);
+        if text.is_empty() && longest < LEAST_VALUES {
+            text = format!(
+                "too young: {} of a suite and testbed; a large change is seen from {LEAST_VALUES} on, a small one from about 20\n",
+                counted(longest, "session")
+            );
         }
         if text.is_empty() {
             text = format!(

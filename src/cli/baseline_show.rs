@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 
 use crate::exit_code::ExitCode;
-use crate::model::{Better, Metric, Series, Unit, counted};
+use crate::model::{Better, Metric, Series, Testbed, Unit, counted};
 use crate::pipeline::Filter;
+use crate::record::AcceptanceFile;
 use crate::report::{percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
-use crate::store::{self, BaselineFolder, Files, LoadedFile, StoreError, Stored};
+use crate::store::{self, BaselineFolder, Files, LoadedFile, RunName, StoreError, Stored};
 
 use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::rendering::{OutputArgs, OutputFormat};
@@ -61,7 +62,7 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
             serde_json::json!({
                 "suite": suite, "testbed": testbed, "sessions": runs.len(),
                 "acceptances": acceptances,
-                "newest": runs.last().map(store::RunName::as_str),
+                "newest": runs.last().map(RunName::as_str),
             })
         });
         let rows: serde_json::Value = rows.collect();
@@ -70,7 +71,7 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     }
     let mut text = String::new();
     for (suite, testbed, acceptances, runs) in &rows {
-        let newest = runs.last().map_or("", store::RunName::time);
+        let newest = runs.last().map_or("", RunName::time);
         let sessions = counted(runs.len(), "session");
         text.push_str(&format!("{suite}  testbed {testbed}  {sessions}, newest {newest}"));
         if *acceptances > 0 {
@@ -94,7 +95,7 @@ struct BenchmarkTrack {
     better: Better,
     /// Index of the session and the median of its processes, oldest first.
     points: Vec<(usize, f64)>,
-    /// The sessions of it that were stored under quarantine.
+    /// The sessions of it that are not part of the baseline: quarantined, or from before an accepted change.
     held: BTreeSet<usize>,
 }
 
@@ -123,7 +124,7 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     let destination = args.output.open()?;
     let shelf = args.shelf.open(files)?;
     let (sessions, more) = load(&shelf, files, args.sessions, terminal)?;
-    let mut tracks = tracks(&sessions, &args.metric);
+    let mut tracks = tracks(&sessions, &args.metric, &shelf.acceptances);
     let filter = Filter::new(&args.filter);
     tracks.retain(|name, _| filter.selects(name));
     if let (Some(asked), true) = (args.filter.first(), tracks.is_empty()) {
@@ -136,17 +137,23 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     }
     let shown = counted(sessions.len(), "session");
     let older = if more { ", and older ones (--sessions N)" } else { "" };
-    let mut text = format!("{}: {shown}{older}\n", shelf.folder);
+    let machine = sessions.last().map(|stored| machine(&stored.file.testbed)).unwrap_or_default();
+    let mut text = format!("{}{machine}: {shown}{older}\n", shelf.folder);
     for stored in sessions.iter().filter(|stored| !stored.file.quarantine.is_empty()) {
         for reason in &stored.file.quarantine {
             let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
             let cause = reason.cause;
-            text.push_str(&format!("  quarantined {}: {whom}: {cause}: {}\n", stored.name, reason.why));
+            let whose = reason.benchmark.as_deref();
+            let released = store::is_released(reason, whose, &stored.name, &shelf.acceptances);
+            let what = if released { "accepted" } else { "quarantined" };
+            let session = stored.name.readable();
+            text.push_str(&format!("  {what} {session}: {whom}: {cause}: {}\n", reason.why));
         }
     }
     for (_, accepted) in &shelf.acceptances {
         let what = accepted.benchmark.as_deref().unwrap_or("every benchmark");
-        let (from, who, why) = (&accepted.from, &accepted.who, &accepted.why);
+        let from = RunName::from_stem(&accepted.from).map_or(accepted.from.clone(), |name| name.readable());
+        let (who, why) = (&accepted.who, &accepted.why);
         let until = accepted.until.as_ref().map_or_else(String::new, |day| format!(" until {day}"));
         text.push_str(&format!("  accepted {what} from {from} on{until}: {who}: {why}\n"));
     }
@@ -193,7 +200,18 @@ fn load(
     Ok((sessions, more))
 }
 
-fn tracks(sessions: &[Stored], metric: &str) -> BTreeMap<String, BenchmarkTrack> {
+/// What people call a testbed: its processor and its GPUs.
+fn machine(testbed: &Testbed) -> String {
+    let named: Vec<&str> =
+        ["gpu", "cpu"].iter().filter_map(|fact| testbed.facts.get(*fact)).map(String::as_str).collect();
+    if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) }
+}
+
+fn tracks(
+    sessions: &[Stored],
+    metric: &str,
+    acceptances: &[(String, AcceptanceFile)],
+) -> BTreeMap<String, BenchmarkTrack> {
     let mut tracks: BTreeMap<String, BenchmarkTrack> = BTreeMap::new();
     for (at, stored) in sessions.iter().enumerate() {
         for benchmark in stored.file.run("").benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
@@ -213,8 +231,7 @@ fn tracks(sessions: &[Stored], metric: &str) -> BTreeMap<String, BenchmarkTrack>
                 held: BTreeSet::new(),
             });
             let name = benchmark.name.as_str();
-            if stored.file.quarantine.iter().any(|held| held.benchmark.as_deref().is_none_or(|of| of == name))
-            {
+            if !store::is_usable(stored, name, acceptances) {
                 track.held.insert(at);
             }
             track.points.push((at, value));
@@ -232,10 +249,11 @@ fn changes(sessions: &[Stored], track: &BenchmarkTrack, text: &mut String) {
     let found = change_points(&track.logs());
     let commit = |at: usize| {
         let name = &sessions[track.points[at].0].name;
-        name.commit().map_or("unknown", |commit| commit.get(..12).unwrap_or(commit)).to_owned()
+        name.commit().map_or("unknown", |commit| commit.get(..8).unwrap_or(commit)).to_owned()
     };
     for change in found.iter().filter(|change| (change.after - change.before).abs() >= LEAST_SHOWN) {
-        let time = sessions[track.points[change.at].0].name.time();
+        let session = sessions[track.points[change.at].0].name.readable();
+        let time = session.split(" (").next().unwrap_or_default();
         let factor = change.after - change.before;
         let (from, to) = (commit(change.at - 1), commit(change.at));
         let how = moved(factor, track.better);

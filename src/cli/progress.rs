@@ -1,5 +1,6 @@
 //! Shows the wait: bars that move where a person watches, plain lines in CI and pipes, else nothing.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -85,10 +86,14 @@ impl Bars {
 
     fn add(&self, stage: Stage, steps: usize) {
         let bar = self.all.add(ProgressBar::new(steps as u64));
+        // How many processes are measured is decided while they are, so there is no total that would stay the same.
+        let template = if stage == Stage::Benchmark {
+            "{spinner} {prefix:10} {bar:24} {pos} {elapsed} {wide_msg}"
+        } else {
+            "{spinner} {prefix:10} {bar:24} {pos}/{len} {elapsed} {wide_msg}"
+        };
         // The template is a constant, so it is either right or found by the first test.
-        let style =
-            ProgressStyle::with_template("{spinner} {prefix:10} {bar:24} {pos}/{len} {elapsed} {wide_msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         bar.set_prefix(stage.as_str());
         turn(&bar);
@@ -191,10 +196,11 @@ impl StageBar {
         self.bar.set_message(if more == 0 { first } else { format!("{first} and {more} more") });
         if let (Some((next, since)), Some(look)) = (&self.next, &self.look) {
             let left = next.wait.saturating_sub(since.elapsed());
+            let most = coarse(next.most.saturating_sub(since.elapsed()));
             look.set_message(if left.is_zero() {
-                "next look now".to_owned()
+                format!("next look now; {most} left at most")
             } else {
-                format!("next look in about {}", coarse(left))
+                format!("next look in about {}; {most} left at most", coarse(left))
             });
         }
     }
@@ -204,9 +210,13 @@ fn bar_of(stages: &mut [StageBar], stage: Stage) -> Option<&mut StageBar> {
     stages.iter_mut().find(|known| known.stage == stage)
 }
 
+/// Ends of an interval that are further apart say nothing yet.
+const SAYS_NOTHING: f64 = 1.5;
+
 /// `mlp/cpu/main  +0.4 % (−0.8 … +1.7 %)  6 blocks  open`.
 fn standing(row: &Standing) -> String {
     let change = match row.interval {
+        Some((low, high)) if row.open && high / low > SAYS_NOTHING => "unclear yet".to_owned(),
         Some((low, high)) => format!("{} ({})", change(row.ratio), interval(low, high, row.ratio)),
         None => change(row.ratio),
     };
@@ -231,12 +241,17 @@ fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
     }
     let mut text = format!("{open} of {} open", counted(rows.len(), "row"));
     if let Some(next) = next {
-        text.push_str(&format!("; next look after {} blocks, in about {}", next.blocks, coarse(next.wait)));
+        text.push_str(&format!(
+            "; next look after {} blocks, in about {}; {} left at most",
+            next.blocks,
+            coarse(next.wait),
+            coarse(next.most)
+        ));
     }
     text
 }
 
-/// One line for everything that ended, with the time since the start: a log has no cursor.
+/// A line a stage, and one now and then where a stage takes long, with the time since the start: a log has no cursor.
 struct Lines<W> {
     began: Instant,
     state: Mutex<LineState<W>>,
@@ -244,79 +259,94 @@ struct Lines<W> {
 
 struct LineState<W> {
     out: W,
-    /// Steps of each running stage, and how many ended.
-    stages: Vec<(Stage, usize, usize)>,
-    /// When a measured process or the rows' standing was last worth a line.
-    said: Option<Instant>,
+    stages: Vec<StageCount>,
+    /// When the last line was printed.
+    said: Instant,
 }
 
-/// Measured processes that get a line each; of more, one now and then is enough for a log.
-const FEW_PROCESSES: usize = 40;
-/// Time between two such lines.
+/// How far a running stage is.
+struct StageCount {
+    stage: Stage,
+    steps: usize,
+    done: usize,
+    began: Instant,
+    /// How its steps ended, in words without numbers, and how many of them did.
+    notes: BTreeMap<String, usize>,
+}
+
+impl StageCount {
+    /// `compile: 10 steps, 8 cached (1.250 s)`.
+    fn said(&self) -> String {
+        let notes: String = self.notes.iter().map(|(note, count)| format!(", {count} {note}")).collect();
+        let (stage, steps) = (self.stage, counted(self.done, "step"));
+        format!("{stage}: {steps}{notes} ({})", duration(self.began.elapsed()))
+    }
+}
+
+/// Time between two lines about one stage.
 const NOW_AND_THEN: Duration = Duration::from_secs(10);
 
 impl<W: Write + Send> Lines<W> {
     fn new(out: W) -> Self {
-        Self { began: Instant::now(), state: Mutex::new(LineState { out, stages: Vec::new(), said: None }) }
+        let state = LineState { out, stages: Vec::new(), said: Instant::now() };
+        Self { began: Instant::now(), state: Mutex::new(state) }
     }
 }
 
 impl<W> LineState<W> {
     fn is_time(&mut self) -> bool {
-        let due = self.said.is_none_or(|said| said.elapsed() >= NOW_AND_THEN);
+        let due = self.said.elapsed() >= NOW_AND_THEN;
         if due {
-            self.said = Some(Instant::now());
+            self.said = Instant::now();
         }
         due
     }
 
-    /// Hundreds of short processes would bury what matters in a log; a failure always has its line.
-    fn is_worth_a_line(&mut self, stage: Stage, note: &str) -> bool {
-        let few = |(known, steps, _): &(Stage, usize, usize)| *known == stage && *steps <= FEW_PROCESSES;
-        stage != Stage::Benchmark
-            || note.starts_with("failed")
-            || self.stages.iter().any(few)
-            || self.is_time()
+    fn stage(&mut self, stage: Stage) -> Option<&mut StageCount> {
+        self.stages.iter_mut().find(|known| known.stage == stage)
     }
-}
 
-impl<W: Write + Send> Progress for Lines<W> {
-    fn on(&self, event: Event<'_>) {
-        let mut state = lock(&self.state);
-        let line = match event {
+    /// The line that an event is worth, if it is.
+    fn line(&mut self, event: &Event<'_>) -> Option<String> {
+        match *event {
             Event::StageStarted { stage, steps } => {
-                state.stages.retain(|(known, ..)| *known != stage);
-                state.stages.push((stage, steps, 0));
-                format!("{stage}: {}", counted(steps, "step"))
+                self.stages.retain(|known| known.stage != stage);
+                let (began, notes) = (Instant::now(), BTreeMap::new());
+                self.stages.push(StageCount { stage, steps, done: 0, began, notes });
+                // Where measuring begins is worth knowing at once: it is what takes long.
+                (stage == Stage::Benchmark).then(|| format!("{stage}: {}", counted(steps, "step")))
             }
             Event::StepsAdded { stage, steps } => {
-                if let Some((_, all, _)) = state.stages.iter_mut().find(|(known, ..)| *known == stage) {
-                    *all += steps;
+                if let Some(known) = self.stage(stage) {
+                    known.steps += steps;
                 }
-                return;
+                None
             }
-            Event::StepStarted { .. } => return,
+            Event::StepStarted { .. } => None,
             Event::StepFinished { stage, what, note, took } => {
-                let count = match state.stages.iter_mut().find(|(known, ..)| *known == stage) {
-                    Some((_, steps, done)) => {
-                        *done += 1;
-                        format!(" {done}/{steps}")
+                let mut count = String::new();
+                if let Some(known) = self.stage(stage) {
+                    known.done += 1;
+                    count = format!(" {}/{}", known.done, known.steps);
+                    if !note.is_empty() && !note.contains(|c: char| c.is_ascii_digit() || c == ':') {
+                        *known.notes.entry(clean(note)).or_default() += 1;
                     }
-                    None => String::new(),
-                };
-                if !state.is_worth_a_line(stage, note) {
-                    return;
+                }
+                // A failure always has its line.
+                if !note.starts_with("failed") && !self.is_time() {
+                    return None;
                 }
                 let note = if note.is_empty() { String::new() } else { format!(": {}", clean(note)) };
-                format!("{stage}{count} {}{note} ({})", clean(what), duration(took))
+                Some(format!("{stage}{count} {}{note} ({})", clean(what), duration(took)))
             }
             Event::StageFinished { stage } => {
-                state.stages.retain(|(known, ..)| *known != stage);
-                return;
+                let at = self.stages.iter().position(|known| known.stage == stage)?;
+                let done = self.stages.remove(at);
+                (done.done > 0).then(|| done.said())
             }
             Event::Standings { rows, next, look } => {
-                if !look && !state.is_time() {
-                    return;
+                if !look && !self.is_time() {
+                    return None;
                 }
                 // Rows that were decided at an earlier look were shown then.
                 let blocks = rows.iter().map(|row| row.blocks).max();
@@ -324,11 +354,18 @@ impl<W: Write + Send> Progress for Lines<W> {
                 let shown = shown.take(ROWS_SHOWN);
                 let mut lines: Vec<String> = shown.map(standing).collect();
                 lines.push(outlook(rows, next));
-                lines.join("\n             ")
+                Some(lines.join("\n             "))
             }
-            Event::Warning(text) => format!("warning: {}", clean(text)),
-            Event::Note(text) => clean(text),
-        };
+            Event::Warning(text) => Some(format!("warning: {}", clean(text))),
+            Event::Note(text) => Some(clean(text)),
+        }
+    }
+}
+
+impl<W: Write + Send> Progress for Lines<W> {
+    fn on(&self, event: Event<'_>) {
+        let mut state = lock(&self.state);
+        let Some(line) = state.line(&event) else { return };
         let seconds = self.began.elapsed().as_secs_f64();
         // A reader that went away is not our failure.
         drop(writeln!(state.out, "[{seconds:8.1} s] {line}").and_then(|()| state.out.flush()));
@@ -356,34 +393,26 @@ mod tests {
     }
 
     #[test]
-    fn a_log_gets_one_line_for_every_step_that_ended() {
+    fn a_log_gets_one_line_a_stage_and_one_for_each_failure() {
         let compile = Stage::Compile;
         let took = Duration::from_millis(1250);
+        let finished = |what, note| Event::StepFinished { stage: compile, what, note, took };
         let lines = said(&[
             Event::StageStarted { stage: compile, steps: 2 },
             Event::StepStarted { stage: compile, what: "vit/cpu head" },
-            Event::StepFinished { stage: compile, what: "vit/cpu head", note: "", took },
-            Event::StepFinished {
-                stage: compile,
-                what: "mlp/cpu head",
-                note: "cached",
-                took: Duration::ZERO,
-            },
-            Event::StepsAdded { stage: compile, steps: 1 },
-            Event::StepFinished { stage: compile, what: "vit/cpu base", note: "", took },
+            finished("vit/cpu head", ""),
+            finished("mlp/cpu head", "cached"),
+            Event::StepsAdded { stage: compile, steps: 2 },
+            finished("vit/cpu base", "cached"),
+            finished("conv/cpu base", "failed: exit status 1"),
             Event::StageFinished { stage: compile },
+            Event::StageStarted { stage: Stage::Export, steps: 0 },
+            Event::StageFinished { stage: Stage::Export },
             Event::Warning("little room on the disk"),
         ]);
-        assert_eq!(
-            lines,
-            [
-                "compile: 2 steps",
-                "compile 1/2 vit/cpu head (1.250 s)",
-                "compile 2/2 mlp/cpu head: cached (0 s)",
-                "compile 3/3 vit/cpu base (1.250 s)",
-                "warning: little room on the disk"
-            ]
-        );
+        assert_eq!(lines[0], "compile 4/4 conv/cpu base: failed: exit status 1 (1.250 s)");
+        assert!(lines[1].starts_with("compile: 4 steps, 2 cached ("), "{lines:?}");
+        assert_eq!(lines[2..], ["warning: little room on the disk"]);
     }
 
     fn row(name: &str, open: bool) -> Standing {
@@ -399,7 +428,12 @@ mod tests {
 
     #[test]
     fn a_look_says_where_each_row_stands_and_when_the_next_one_is() {
-        let next = NextLook { blocks: 8, rows: 1, wait: Duration::from_millis(20_400) };
+        let next = NextLook {
+            blocks: 8,
+            rows: 1,
+            wait: Duration::from_millis(20_400),
+            most: Duration::from_secs(95),
+        };
         let rows = [row("mlp/cpu", true), row("vit/cpu", false)];
         let lines = said(&[Event::Standings { rows: &rows, next: Some(next), look: true }]);
         assert_eq!(
@@ -407,15 +441,18 @@ mod tests {
             [
                 "mlp/cpu  +0.4 % (−0.8 … +1.7 %)  6 blocks  open",
                 "vit/cpu  +0.4 % (−0.8 … +1.7 %)  6 blocks  pass",
-                "1 of 2 rows open; next look after 8 blocks, in about 20 s",
+                "1 of 2 rows open; next look after 8 blocks, in about 20 s; 95 s left at most",
             ]
         );
         let lines = said(&[Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true }]);
         assert_eq!(lines[1..], ["no row is measured further"]);
+        let wide = Standing { interval: Some((0.018, 54.6)), ..row("mlp/cpu", true) };
+        let lines = said(&[Event::Standings { rows: &[wide], next: None, look: true }]);
+        assert_eq!(lines[0], "mlp/cpu  unclear yet  6 blocks  open");
     }
 
     #[test]
-    fn a_log_of_hundreds_of_processes_has_a_line_now_and_then_and_one_for_each_failure() {
+    fn a_log_of_hundreds_of_processes_has_a_line_when_they_begin_and_one_for_each_failure() {
         let stage = Stage::Benchmark;
         let finished = |note| Event::StepFinished { stage, what: "a", note, took: Duration::ZERO };
         let mut events = vec![Event::StageStarted { stage, steps: 400 }];
@@ -423,14 +460,7 @@ mod tests {
         events.push(finished("failed: no device"));
         let rows = [row("a", true)];
         events.extend((0..50).map(|_| Event::Standings { rows: &rows, next: None, look: false }));
-        assert_eq!(
-            said(&events),
-            [
-                "benchmark: 400 steps",
-                "benchmark 1/400 a: 1 ms (0 s)",
-                "benchmark 51/400 a: failed: no device (0 s)",
-            ]
-        );
+        assert_eq!(said(&events), ["benchmark: 400 steps", "benchmark 51/400 a: failed: no device (0 s)",]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config, Pin, ToolSource};
 use crate::exit_code::ExitCode;
+use crate::files;
 use crate::model::{Event, Stage};
 use crate::process::Cancel;
 use crate::toolchain::{self, Environment, Installed, Lock, SuitePackages, ToolchainError};
@@ -14,6 +15,7 @@ use super::{CliError, Terminal};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  benchgate tools pin 3.12.0  change to this release
   benchgate tools pin       resolve the pins of benchgate.toml to benchgate.lock
   benchgate tools install   install what the lock names, into the cache
   benchgate tools verify    hash the installed tools again, check their commits
@@ -34,10 +36,16 @@ enum ToolsCommand {
     /// Resolve every pin to files and hashes, and write benchgate.lock
     ///
     /// Asks pip, with your settings for indexes, which wheels the pinned versions are, for every kind of
-    /// machine, and writes their names and sha256 next to the configuration. Nothing is installed.
+    /// machine, and writes their names and sha256 next to the configuration. Nothing is installed; the
+    /// runtime's wheel of a release that is not locked yet is read for its commit, which has to be the pin's.
     /// Commit the file, and review changes to it like code.
-    #[command(after_help = "Example:\n  benchgate tools pin --config examples/quickstart/benchgate.toml")]
+    #[command(after_help = "\
+Examples:
+  benchgate tools pin 3.12.0     write this release and its commit into benchgate.toml, and lock it
+  benchgate tools pin --config examples/quickstart/benchgate.toml")]
     Pin {
+        /// Release to change `[toolchain]` to
+        version: Option<String>,
         #[command(flatten)]
         suite: Suite,
         /// Lock the newest wheels of Python packages whose requirements did not change
@@ -68,7 +76,10 @@ pub fn run(args: &ToolsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     let cache = super::paths::cache_dir(args.cache_dir.as_deref())?;
     match &args.command {
         ToolsCommand::List => list(&cache, terminal),
-        ToolsCommand::Pin { suite, upgrade } => {
+        ToolsCommand::Pin { version, suite, upgrade } => {
+            if let Some(version) = version {
+                repin(&suite.config, version, &cache, terminal)?;
+            }
             let config = load(suite)?;
             wait(async |cancel| pin(&config, *upgrade, &cache, terminal, &cancel).await)?;
         }
@@ -86,6 +97,35 @@ pub fn run(args: &ToolsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
 
 fn load(suite: &Suite) -> Result<Config, CliError> {
     Ok(config::load(&suite.config)?)
+}
+
+/// Changes the configuration to a release and the commit that it was built from.
+fn repin(file: &Path, version: &str, cache: &Path, terminal: &Terminal) -> Result<(), CliError> {
+    let text = config::read_text(file)?;
+    let unusable = || {
+        CliError::usage(format!("{} has no [toolchain] with a version to change", file.display()))
+            .hint("write `version` and `commit` where the tools of each side are named, and run `benchgate tools pin`")
+    };
+    if config::repinned(&text, version, "").is_none() {
+        return Err(unusable());
+    }
+    let commit = super::runtime::block_on(async |cancel| {
+        let progress = terminal.progress();
+        let pin = Pin { version: version.to_owned(), ..Pin::default() };
+        let tools = toolchain::pin_tools(&pin, cache, &*progress, &cancel).await?;
+        Ok(toolchain::release_commit(&tools, cache, &*progress, &cancel).await?)
+    })?;
+    let commit = commit.ok_or_else(|| {
+        CliError::failed(format!(
+            "failed to look up the commit of IREE {version}: it has no wheels for this machine"
+        ))
+        .hint("write `version` and `commit` into benchgate.toml, and run `benchgate tools pin`")
+    })?;
+    let changed = config::repinned(&text, version, &commit).ok_or_else(unusable)?;
+    files::write(file, changed.as_bytes())
+        .map_err(|error| CliError::failed(format!("failed to write {}: {error}", file.display())))?;
+    terminal.say(&format!("wrote version {version} and commit {commit} to {}\n", file.display()));
+    Ok(())
 }
 
 /// Runs until done or interrupted.
@@ -124,6 +164,13 @@ async fn pin(
             tools.wheels.len()
         ));
         lock.check_commit(&tools)?;
+        if !lock.iree.contains(&tools)
+            && let Some(found) = toolchain::release_commit(&tools, cache, &*progress, cancel).await?
+            && found != tools.commit
+        {
+            let (version, pinned) = (tools.version, tools.commit);
+            return Err(ToolchainError::OtherRelease { version, pinned, found });
+        }
         lock.put_tools(tools);
     }
     let suite = SuitePackages::read(config);

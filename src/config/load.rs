@@ -146,7 +146,8 @@ fn canonical(folder: &Path) -> Result<PathBuf, ConfigError> {
     fs::canonicalize(folder).map_err(|source| ConfigError::Unreadable { path: folder.to_owned(), source })
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
+/// The text of a configuration file.
+pub fn read(path: &Path) -> Result<String, ConfigError> {
     let bytes = files::read_bounded(path, LARGEST).map_err(|source| match source.kind() {
         ErrorKind::FileTooLarge => ConfigError::TooLarge { path: path.to_owned(), limit: LARGEST },
         _ => ConfigError::Unreadable { path: path.to_owned(), source },

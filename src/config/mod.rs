@@ -24,6 +24,7 @@ mod policy_changes;
 mod problems;
 mod python;
 mod reference;
+mod repin;
 mod schema;
 mod sections;
 mod services;
@@ -43,6 +44,7 @@ pub use flags::refused_flag;
 pub use fraction::{alpha, fraction, spread};
 pub use load::{
     load, load_judging, load_judging_within, load_policy, load_policy_within, load_toolchains, load_within,
+    read as read_text,
 };
 pub use measure::{Measure, Profiling};
 pub use model::is_python_name;
@@ -52,6 +54,7 @@ pub use policy_changes::policy_changes;
 pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use python::{PythonSettings, is_lockable};
 pub use reference::{EXAMPLE, head_keys, reference};
+pub use repin::repinned;
 pub use schema::json_schema;
 pub use services::{CommentWhen, GitHub, Store};
 pub use side::{Pin, Side, ToolSource};

@@ -26,6 +26,8 @@ pub struct NextLook {
     pub rows: usize,
     /// About how long that takes.
     pub wait: Duration,
+    /// How long measuring goes on at most: until the last look, with every row that is open now.
+    pub most: Duration,
 }
 
 /// Something worth telling the person who waits.

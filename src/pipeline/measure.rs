@@ -350,8 +350,12 @@ impl Measuring<'_, '_> {
 
     fn next_look(&self, open: &BTreeSet<usize>, round: u32, until: u32) -> NextLook {
         let blocks = until.saturating_sub(round);
-        let wait = open.iter().map(|&index| self.block_time(index).saturating_mul(blocks)).sum();
-        NextLook { blocks: until, rows: open.len(), wait }
+        let all = self.looks().last().saturating_sub(round);
+        let taking =
+            |blocks: u32| open.iter().map(|&index| self.block_time(index).saturating_mul(blocks)).sum();
+        let most: Duration = taking(all);
+        let most = self.time_left().map_or(most, |left| left.min(most));
+        NextLook { blocks: until, rows: open.len(), wait: taking(blocks), most }
     }
 
     /// What a block of this benchmark takes, from those measured.

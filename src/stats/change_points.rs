@@ -19,6 +19,8 @@ use super::describe;
 
 /// Fewest sessions between two changes. Two would let one bad night be a level.
 const SHORTEST: usize = 3;
+/// Values below which there is no change to find.
+pub const LEAST_VALUES: usize = 2 * SHORTEST;
 /// Penalty of a cut, in units of ln n. Three is the information criterion's; five keeps heavy tails quiet.
 const PENALTY: f64 = 5.0;
 /// Values further than so many standard deviations from their neighbours' median are pulled in.
@@ -60,7 +62,7 @@ pub struct ChangePoint {
 /// The changes of level in a series of logarithms, oldest first. Empty where there are none, or too few
 /// values to tell. Values that are not finite make the answer empty.
 pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
-    if values.len() < 2 * SHORTEST || values.iter().any(|value| !value.is_finite()) {
+    if values.len() < LEAST_VALUES || values.iter().any(|value| !value.is_finite()) {
         return Vec::new();
     }
     let noise = noise(values).max(LEAST_NOISE);

@@ -18,6 +18,8 @@ const NO_COMMIT: &str = "none";
 /// Replaces the commit in the name of an acceptance.
 const ACCEPTANCE: &str = "accept";
 const TIME: &str = "%Y%m%dT%H%M%SZ";
+/// Digits of a commit that people compare.
+const SHORT_COMMIT: usize = 8;
 /// Length of a time in a name.
 const TIME_LENGTH: usize = 16;
 
@@ -40,7 +42,11 @@ impl RunName {
 
     /// Parses a file name; `None` for acceptances and other files.
     pub fn parse(file: &str, encoding: Encoding) -> Option<Self> {
-        let stem = file.strip_suffix(encoding.extension())?.strip_suffix('.')?;
+        Self::from_stem(file.strip_suffix(encoding.extension())?.strip_suffix('.')?)
+    }
+
+    /// Parses a name without its ending.
+    pub fn from_stem(stem: &str) -> Option<Self> {
         let (time, rest) = stem.split_once('-')?;
         let (commit, hash) = rest.split_once('-').map_or((rest, None), |(commit, more)| (commit, Some(more)));
         let whole = is_time(time) && (commit == NO_COMMIT || is_commit(commit)) && hash.is_none_or(is_hex);
@@ -58,6 +64,20 @@ impl RunName {
     /// Year and month, `2026-11`.
     pub fn month(&self) -> String {
         format!("{}-{}", &self.0[..4], &self.0[4..6])
+    }
+
+    /// The name as people read it: `2026-11-20 21:00 (0123abcd)`.
+    pub fn readable(&self) -> String {
+        let (time, commit) = (self.time(), self.commit().unwrap_or("unknown commit"));
+        let commit = commit.get(..SHORT_COMMIT).filter(|_| self.commit().is_some()).unwrap_or(commit);
+        format!(
+            "{}-{}-{} {}:{} ({commit})",
+            &time[..4],
+            &time[4..6],
+            &time[6..8],
+            &time[9..11],
+            &time[11..13]
+        )
     }
 
     /// When the run began. `None` if the digits are not a valid time.

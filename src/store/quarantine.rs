@@ -137,7 +137,7 @@ impl Reasons {
 /// Whether an acceptance lifts a reason for a benchmark of the run; `None` is the whole run. The accepted run itself is
 /// released for any reason. Later runs are released only if the reason is a regression and they were measured before the
 /// acceptance: a regression after it is a new one.
-pub(super) fn is_released(
+pub fn is_released(
     reason: &QuarantineRecord,
     benchmark: Option<&str>,
     run: &RunName,

@@ -404,6 +404,12 @@ fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[Ac
     names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
 }
 
+/// Whether a benchmark of the session is part of the baseline, after what was accepted.
+pub fn is_usable(stored: &Stored, name: &str, acceptances: &[(String, AcceptanceFile)]) -> bool {
+    let at = stored.file.benchmarks.iter().position(|benchmark| benchmark.name == name);
+    at.is_some_and(|at| usable(stored, acceptances, &[])[at])
+}
+
 /// The benchmarks of the session that were measured, and whether each is part of the baseline.
 pub(super) fn measured<'a>(
     stored: &'a Stored,

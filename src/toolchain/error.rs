@@ -14,6 +14,8 @@ pub enum ToolchainError {
     NotLocked { what: String, found: String, lock: PathBuf },
     #[error("trust the pin of IREE {version}: it names commit {pinned}, and {} has its wheels as commit {locked}", lock.display())]
     OtherCommit { version: String, pinned: String, locked: String, lock: PathBuf },
+    #[error("pin IREE {version}: it was built from commit {found}, and benchgate.toml names {pinned}")]
+    OtherRelease { version: String, pinned: String, found: String },
     #[error("read {}: {problem}", path.display())]
     Lock { path: PathBuf, problem: String },
     #[error("install {what}: no index could be reached, and it is not in the cache ({detail})")]
@@ -69,6 +71,9 @@ impl ToolchainError {
             Self::OtherCommit { .. } => {
                 "correct the pin's commit in benchgate.toml; if it is the lock's that is wrong, remove that entry and run \
                  `benchgate tools pin`"
+            }
+            Self::OtherRelease { .. } => {
+                "`benchgate tools pin VERSION` looks up the commit of a version and writes both into benchgate.toml"
             }
             Self::Lock { .. } => {
                 "restore the file from version control, or remove it and run `benchgate tools pin`"

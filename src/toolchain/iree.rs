@@ -232,7 +232,7 @@ async fn stage(
     .await
 }
 
-fn requirement(wheel: &Wheel) -> Result<String, ToolchainError> {
+pub(super) fn requirement(wheel: &Wheel) -> Result<String, ToolchainError> {
     let name = Name::parse(&wheel.file)
         .ok_or_else(|| ToolchainError::MissingTool { tool: wheel.file.clone(), root: PathBuf::new() })?;
     Ok(format!("{} --hash=sha256:{}", name.requirement(), wheel.sha256))
@@ -245,7 +245,7 @@ fn quoted_path(path: &Path) -> String {
 
 /// pip's arguments for one wheel of the tools. They need no Python, so the same wheel serves every
 /// machine of its kind, whichever Python runs pip.
-fn tool_arguments(wheel: &Wheel, target: &Path, requirements: &Path) -> Vec<std::ffi::OsString> {
+pub(super) fn tool_arguments(wheel: &Wheel, target: &Path, requirements: &Path) -> Vec<std::ffi::OsString> {
     let mut arguments: Vec<std::ffi::OsString> =
         ["install", "--no-deps", "--no-compile", "--require-hashes"].map(Into::into).into();
     if let Some(name) = Name::parse(&wheel.file) {

@@ -90,7 +90,11 @@ impl Lock {
     pub(super) fn tools(&self, version: &str, commit: &str) -> Result<[Wheel; 2], ToolchainError> {
         let missing = |what: String| {
             let found = self.iree.iter().map(|known| format!("{} ({})", known.version, known.commit));
-            ToolchainError::NotLocked { what, found: listed(found), lock: self.file.clone() }
+            ToolchainError::NotLocked {
+                what,
+                found: listed(found, "nothing locked"),
+                lock: self.file.clone(),
+            }
         };
         let known = self
             .iree
@@ -156,7 +160,7 @@ impl Lock {
                     }
                     None => format!("the Python environment {name} for {}", platform()),
                 },
-                found: listed(found.into_iter()),
+                found: listed(found.into_iter(), "no Python environment locked"),
                 lock: self.file.clone(),
             });
         }
@@ -169,7 +173,7 @@ fn minor(python: &str) -> Option<u32> {
     python.split('.').nth(1)?.parse().ok()
 }
 
-fn listed(found: impl Iterator<Item = String>) -> String {
+fn listed(found: impl Iterator<Item = String>, nothing: &str) -> String {
     let all: Vec<String> = found.collect();
-    if all.is_empty() { "nothing locked".to_owned() } else { all.join(", ") }
+    if all.is_empty() { nothing.to_owned() } else { all.join(", ") }
 }

@@ -19,7 +19,7 @@ use crate::model::{Event, Progress, is_sha256};
 use crate::process::Cancel;
 
 /// Resolving asks an index for the metadata of some forty projects.
-const TIMEOUT: Duration = Duration::from_secs(15 * 60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Kinds of machines whose wheels are locked, whichever kind runs `pin`.
 const MACHINES: &[&str] = &["x86_64", "aarch64"];
@@ -268,7 +268,7 @@ async fn pin_suite(
     Ok(without(found?, environment))
 }
 
-fn workspace(cache: &Path) -> Result<Scratch, ToolchainError> {
+pub(super) fn workspace(cache: &Path) -> Result<Scratch, ToolchainError> {
     const PREFIX: &str = "pin-";
     files::sweep_scratch(cache, PREFIX);
     Scratch::new_in(cache, PREFIX).map_err(ToolchainError::io("write in", cache))

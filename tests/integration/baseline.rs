@@ -50,7 +50,12 @@ fn a_red_night_is_stored_shown_and_released_by_an_acceptance() {
     assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
     // Acceptances are made now, so this night is before it and the accepted change.
     assert_eq!(update(&world, 12, 'c', 180_100.0).code, Some(0));
-    assert!(world.run(["baseline", "show"]).stdout.contains("Ada: bigger tiles"));
+    let shown = world.run(["baseline", "show"]).stdout;
+    assert!(shown.contains("Ada: bigger tiles") && !shown.contains("quarantined"), "{shown}");
+    assert!(
+        shown.contains("0.03 % spread between 2 good sessions"),
+        "only the accepted level counts: {shown}"
+    );
 }
 
 #[test]
@@ -94,7 +99,7 @@ fn changes_are_placed_between_two_commits() {
     }
     let shown = world.run(["baseline", "show", "quickstart", "--changes"]).stdout;
     let line = shown.lines().find(|line| line.contains("changed")).unwrap();
-    insta::assert_snapshot!(line, @"  changed 20261015T120000Z: 5 % worse in aaaaaaaaaaaa..bbbbbbbbbbbb");
+    insta::assert_snapshot!(line, @"  changed 2026-10-15 12:00: 5 % worse in aaaaaaaa..bbbbbbbb");
     let json = world.run(["baseline", "show", "--format", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["benchmarks"][0]["changes"].as_array().unwrap().len(), 1);

@@ -93,7 +93,7 @@ fn an_existing_gitignore_is_kept_and_its_missing_lines_are_printed() {
     let world = World::new();
     world.write(".gitignore", "mine\n");
     let said = world.run(["init", "--action", ACTION]).expect_code(0).stdout;
-    assert!(said.contains("\nrun.json\n.benchgate/\n"), "{said}");
+    assert!(said.contains("\nrun.json\nnoise.json\n.benchgate/\n"), "{said}");
     assert_eq!(world.read(".gitignore"), "mine\n");
 }
 

@@ -175,7 +175,7 @@ fn a_nightly_update_measures_the_suite_and_stores_the_session() {
     let update = suite.world.run([&["baseline", "update", "--measure"][..], &store].concat());
     // Other programs that run during the tests may disturb the night, which is then stored and quarantined.
     assert!(matches!(update.code, Some(0 | 11)), "{}", update.stderr);
-    assert!(update.stderr.contains("benchmark 2/2"), "{}", update.stderr);
+    assert!(update.stderr.contains("benchmark: 2 steps ("), "{}", update.stderr);
     let list = suite.world.run([&["baseline", "list"][..], &store].concat()).expect_code(0);
     assert!(list.said().contains("fake"), "{}", list.stdout);
 }

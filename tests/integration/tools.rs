@@ -316,6 +316,22 @@ fn installed_tools_that_other_users_can_change_are_refused() {
 }
 
 #[test]
+fn a_release_of_another_commit_is_refused_when_it_is_pinned_and_pin_looks_the_right_one_up() {
+    let suite = Suite::new(OTHER, OTHER);
+    suite.refuse("pin", &["pin IREE 9.9.9", &format!("from commit {OTHER}"), COMMIT, "tools pin VERSION"]);
+    assert!(!suite.world.work().join("benchgate.lock").exists());
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write("benchgate.toml", toml.replace("\"9.9.9\"", "\"9.9.8\""));
+    let mut command = suite.command("pin");
+    command.arg("9.9.9");
+    let outcome = suite.world.finish(command);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert_eq!(suite.world.read("benchgate.toml"), toml.replace(COMMIT, OTHER));
+    assert!(suite.world.read("benchgate.lock").contains(OTHER));
+    suite.succeed("install");
+}
+
+#[test]
 fn a_commit_that_is_not_the_pin_s_is_refused_and_not_kept() {
     for (compiler, runtime, tool) in [(OTHER, COMMIT, "compiler"), (COMMIT, OTHER, "runtime")] {
         let suite = Suite::new(compiler, runtime);

@@ -61,7 +61,7 @@ pub struct InitArgs {
 }
 
 /// What a run leaves in the repository. The results are large and different each time.
-const IGNORED: &str = "run.json\n.benchgate/\n";
+const IGNORED: &str = "run.json\nnoise.json\n.benchgate/\n";
 
 /// The commit that a release was built from, for its own workflow sets it.
 const RELEASED: Option<&str> = option_env!("BENCHGATE_RELEASE_COMMIT");
