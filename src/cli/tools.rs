@@ -15,7 +15,7 @@ use super::{CliError, Terminal};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  benchgate tools pin 3.12.0  change to this release
+  benchgate tools pin 3.12.0   change to this release
   benchgate tools pin       resolve the pins of benchgate.toml to benchgate.lock
   benchgate tools install   install what the lock names, into the cache
   benchgate tools verify    hash the installed tools again, check their commits
@@ -41,11 +41,12 @@ enum ToolsCommand {
     /// Commit the file, and review changes to it like code.
     #[command(after_help = "\
 Examples:
-  benchgate tools pin 3.12.0     write this release and its commit into benchgate.toml, and lock it
+  benchgate tools pin 3.12.0     change benchgate.toml to this release, and lock it
   benchgate tools pin --config examples/quickstart/benchgate.toml")]
     Pin {
         /// Release to change `[toolchain]` to
-        version: Option<String>,
+        #[arg(value_name = "VERSION")]
+        release: Option<String>,
         #[command(flatten)]
         suite: Suite,
         /// Lock the newest wheels of Python packages whose requirements did not change
@@ -76,8 +77,8 @@ pub fn run(args: &ToolsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     let cache = super::paths::cache_dir(args.cache_dir.as_deref())?;
     match &args.command {
         ToolsCommand::List => list(&cache, terminal),
-        ToolsCommand::Pin { version, suite, upgrade } => {
-            if let Some(version) = version {
+        ToolsCommand::Pin { release, suite, upgrade } => {
+            if let Some(version) = release {
                 repin(&suite.config, version, &cache, terminal)?;
             }
             let config = load(suite)?;

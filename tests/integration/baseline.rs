@@ -53,7 +53,7 @@ fn a_red_night_is_stored_shown_and_released_by_an_acceptance() {
     let shown = world.run(["baseline", "show"]).stdout;
     assert!(shown.contains("Ada: bigger tiles") && !shown.contains("quarantined"), "{shown}");
     assert!(
-        shown.contains("0.03 % spread between 2 good sessions"),
+        shown.contains("0.04 % spread between 2 good sessions"),
         "only the accepted level counts: {shown}"
     );
 }

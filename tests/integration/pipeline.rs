@@ -403,7 +403,8 @@ fn an_interrupt_ends_with_130_leaves_no_tool_behind_and_the_next_run_resumes() {
     assert!(asked.elapsed() < Duration::from_secs(10), "it took {:?}", asked.elapsed());
     let outcome = suite.world.run(["run"]).expect_code(0);
     assert!(outcome.stderr.contains("resuming"), "{}", outcome.stderr);
-    let (_, kept) = outcome.stderr.split_once(" with ").unwrap();
+    let (_, resuming) = outcome.stderr.split_once("resuming session").unwrap();
+    let (_, kept) = resuming.split_once(" with ").unwrap();
     let kept: usize = kept.split(' ').next().unwrap().parse().unwrap();
     let steps = if kept == 7 { "step" } else { "steps" };
     assert!(outcome.stderr.contains(&format!("benchmark: {} {steps}", 8 - kept)), "{}", outcome.stderr);
