@@ -26,7 +26,7 @@ table! {
         "Untimed warm-up of each process. By default at least one iteration and an eighth of the time measured.";
     "processes" => processes: u32 = 8, COUNT, "Processes per benchmark when one side is measured alone.";
     "min-blocks": KeyPresence::Policy(|policy| policy.sequential.min_blocks.to_string()), COUNT,
-        "Blocks (two pairs of processes, each in random order) per benchmark before the first look when two sides are measured.";
+        "Blocks (base, head, head, base) per benchmark before the first look when two sides are measured.";
     "max-blocks": KeyPresence::Policy(|policy| policy.sequential.max_blocks.to_string()),
         COUNT, "Blocks after which an open question is inconclusive.";
     "time-budget" => time_budget: Option<Duration>, ValueKind::Duration,

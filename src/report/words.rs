@@ -309,13 +309,8 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     if failed.len() > 1 {
         sentence.push_str(&format!(", and {} more outputs", failed.len() - 1));
     }
-    let why = first.why.clone().or_else(|| verification.why.clone()).unwrap_or_default();
-    // The verifier counts the elements too.
-    let counted =
-        first.divergence.as_ref().map(|it| format!("{} of {} elements", it.mismatched, it.elements));
-    let said = counted.and_then(|counted| why.strip_prefix(&counted)?.split_once(", "));
-    let why = said.map_or(why.as_str(), |(_, rest)| rest).to_owned();
-    (sentence, why)
+    let why = first.why.clone().or_else(|| verification.why.clone());
+    (sentence, why.unwrap_or_default())
 }
 
 /// A description that stands alone as the fragment of a sentence.
