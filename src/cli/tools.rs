@@ -41,7 +41,7 @@ enum ToolsCommand {
     /// Commit the file, and review changes to it like code.
     #[command(after_help = "\
 Examples:
-  benchgate tools pin 3.12.0     change benchgate.toml to this release, and lock it
+  benchgate tools pin 3.12.0     change benchgate.toml to this release
   benchgate tools pin --config examples/quickstart/benchgate.toml")]
     Pin {
         /// Release to change `[toolchain]` to
