@@ -223,7 +223,7 @@ fn a_compile_time_that_decides_is_measured_whatever_the_cache_holds() {
     let suite = Suite::new()
         .model("a", &["latency-us=1000"])
         .base("")
-        .head("flags = [\"--fake=compile-pause-ms=150\"]")
+        .head("flags = [\"--fake=compile-pause-ms=1000\"]")
         .toml("[gate.metric.compile-time]\nfatal = true\nfloor-absolute = \"10ms\"")
         .write();
     for cache in ["cold", "warm"] {
