@@ -200,7 +200,7 @@ fn load(
     Ok((sessions, more))
 }
 
-/// What people call a testbed: its processor and its GPUs.
+/// The name that people give a testbed: its processor and its GPUs.
 fn machine(testbed: &Testbed) -> String {
     let named: Vec<&str> =
         ["gpu", "cpu"].iter().filter_map(|fact| testbed.facts.get(*fact)).map(String::as_str).collect();

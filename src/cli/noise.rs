@@ -145,7 +145,7 @@ fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal:
     calibrating.into_report()
 }
 
-/// What a block of one row took.
+/// The time that a block of one row took.
 fn block_time(file: &RunFile, rows: usize, blocks: u32) -> Option<Duration> {
     let processes = file.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|row| &row.processes);
     let seconds: f64 = processes.map(|process| process.seconds.0).sum();

@@ -10,7 +10,7 @@ use super::view::ConfigView;
 table! {
     #[derive(Debug, Clone, PartialEq, Eq, Default)]
     pub struct PythonSettings, PYTHON: "[python]",
-        "What models in Python import in addition to torch and its companions.";
+        "Packages and folders that models in Python import from, in addition to torch and its companions.";
     head "requirements" => requirements: Vec<String>, LINES,
         "Packages from pip's index, such as `einops==0.8.1`. `benchgate tools pin` locks them and what they need by hash, \
              for versions that fit benchgate's own packages, and does the same for the `requirements.txt` of each \

@@ -45,7 +45,7 @@ pub fn reference() -> String {
         of_each.iter().map(|(table, keys)| format!(", and in `[[{table}]]` {keys}")).collect::<String>();
     let mut page = format!(
         "{INTRODUCTION}**On a pull request** (`gate --base`) every other key is read from the base commit too, except {head}{of_each}.\n\
-         What the change sets in them is part of the report, and so is what it sets elsewhere, without effect.\n\n\
+         The report lists every key that the change sets, also those that have no effect.\n\n\
          ## Example\n\n```toml\n{EXAMPLE}```\n"
     );
     let mut done = Vec::new();
