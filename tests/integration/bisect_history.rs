@@ -74,7 +74,7 @@ fn a_level_that_changed_among_nights_that_were_accepted_is_searched_too() {
         store(&suite, day, &commits[4], 1100.0).expect_code(0);
     }
     let shown = suite.world.run(["baseline", "show", "--changes"]).expect_code(0).stdout;
-    let range = format!("{}..{}", &commits[1][..12], &commits[4][..12]);
+    let range = format!("{}..{}", &commits[1][..8], &commits[4][..8]);
     assert!(shown.contains(&range), "{shown}");
     let (found, _) = bisect(&suite, &["--from-history"], 0);
     assert_eq!(culprits(&found), [(1, 2)]);
