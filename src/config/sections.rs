@@ -26,7 +26,12 @@ pub(super) static ROOT: Section = Section {
         required("target", ValueKind::Tables(&TARGET), "The devices to measure them on.").by(ChosenBy::Each),
         optional("torchbench", ValueKind::Table(&TORCHBENCH), "The checkout of models named `torchbench:…`.")
             .by(ChosenBy::Head),
-        optional("python", ValueKind::Table(&PYTHON), "Packages and folders that models in Python import from.").by(ChosenBy::Each),
+        optional(
+            "python",
+            ValueKind::Table(&PYTHON),
+            "Packages and folders that models in Python import from.",
+        )
+        .by(ChosenBy::Each),
         optional(
             "backend",
             ValueKind::Tables(&BACKEND),

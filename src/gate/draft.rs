@@ -152,7 +152,9 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     for series in of_base.filter(|series| head.metric(&series.metric.name).is_none()) {
         let rule = rules.metric(name, &series.metric);
         let (verdict, reason) = only_on(SideName::Base, unusable);
-        let mut row = blank(name, pair, verdict, reason, rule.fatal);
+        // Compilers split, fuse and rename kernels; the totals judge what became of one that is gone.
+        let fatal = rule.fatal && Metric::kernel_fact(&series.metric.name).is_none();
+        let mut row = blank(name, pair, verdict, reason, fatal);
         row.metric = Some(series.metric.clone());
         row.policy = Some(rule);
         drafts.push(Draft::settled(row));

@@ -1,5 +1,7 @@
 //! Which policy applies to a row: metric defaults, overrides and waivers by glob.
 
+use std::borrow::Cow;
+
 use globset::{Glob, GlobMatcher};
 
 use crate::model::{BenchmarkName, Metric, is_date};
@@ -36,6 +38,11 @@ pub struct Rules<'a> {
     today: &'a str,
 }
 
+/// The metric whose rule holds: a fact about one kernel is judged as that of all kernels together.
+fn judged_as(metric: &Metric) -> Cow<'_, Metric> {
+    Metric::kernel_fact(&metric.name).map_or(Cow::Borrowed(metric), Cow::Owned)
+}
+
 impl<'a> Rules<'a> {
     pub fn new(policy: &'a Policy, today: &'a str) -> Self {
         Self {
@@ -50,15 +57,17 @@ impl<'a> Rules<'a> {
         self.overrides
             .iter()
             .filter(move |(pattern, rule)| {
-                rule.metric.as_ref().is_none_or(|m| *m == metric.name) && pattern.matches(name)
+                rule.metric.as_ref().is_none_or(|m| *m == metric.name || *m == judged_as(metric).name)
+                    && pattern.matches(name)
             })
             .map(|(_, rule)| *rule)
     }
 
     /// The floor, tolerance and fatality of one row. Later overrides win.
     pub fn metric(&self, name: &BenchmarkName, metric: &Metric) -> MetricPolicy {
-        let named = self.policy.metrics.iter().find(|(known, _)| *known == metric.name);
-        let mut rule = named.map_or_else(|| MetricPolicy::unnamed(metric), |(_, rule)| rule.clone());
+        let judged = judged_as(metric);
+        let named = self.policy.metrics.iter().find(|(known, _)| *known == judged.name);
+        let mut rule = named.map_or_else(|| MetricPolicy::unnamed(&judged), |(_, rule)| rule.clone());
         for change in self.overrides(name, metric) {
             rule.floor.relative = change.floor_relative.unwrap_or(rule.floor.relative);
             rule.floor.absolute = change.floor_absolute.unwrap_or(rule.floor.absolute);

@@ -97,6 +97,9 @@ pub struct Metric {
     pub kind: MetricKind,
 }
 
+/// Between a fact about generated code and the kernel it is about.
+const OF_KERNEL: &str = " of ";
+
 impl Metric {
     const fn known(name: &'static str, unit: Unit, better: Better, kind: MetricKind) -> Self {
         Self { name: Cow::Borrowed(name), unit, better, kind }
@@ -179,6 +182,18 @@ impl Metric {
     /// The built-in metric of this name. Its unit, direction and kind are facts of this program, so a file
     /// that describes it differently is wrong.
     pub fn built_in(name: &str) -> Option<Self> {
-        Self::BUILT_IN.into_iter().chain(Self::OF_CODE).find(|metric| metric.name == name)
+        let known = Self::BUILT_IN.into_iter().chain(Self::OF_CODE).find(|metric| metric.name == name);
+        known.or_else(|| Some(Self { name: name.to_owned().into(), ..Self::kernel_fact(name)? }))
+    }
+
+    /// This fact of one kernel: `spilled-registers of matmul_64x64_f32`.
+    pub fn of_kernel(&self, kernel: &str) -> Self {
+        Self { name: format!("{}{OF_KERNEL}{kernel}", self.name).into(), ..self.clone() }
+    }
+
+    /// The fact about generated code that a metric of this name states of one kernel.
+    pub fn kernel_fact(name: &str) -> Option<Self> {
+        let (fact, _) = name.split_once(OF_KERNEL)?;
+        Self::OF_CODE.into_iter().find(|metric| metric.name == fact)
     }
 }

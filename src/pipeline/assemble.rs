@@ -1,5 +1,6 @@
 //! From what was prepared and measured to the record that is stored and judged.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::config::Measure;
@@ -206,9 +207,9 @@ fn described(frame: &Frame<'_>, journal: &Journal) -> Vec<Metric> {
     if prepared().any(|prepared| prepared.peak_device_memory.is_some()) {
         metrics.push(Metric::PEAK_DEVICE_MEMORY);
     }
-    let stated =
-        |metric: &Metric| prepared().any(|prepared| prepared.code_facts.iter().any(|(m, _)| m == metric));
-    metrics.extend(Metric::OF_CODE.iter().filter(|metric| stated(metric)).cloned());
+    let mut described = BTreeSet::new();
+    let facts = prepared().flat_map(|prepared| &prepared.code_facts);
+    metrics.extend(facts.map(|(metric, _)| metric).filter(|metric| described.insert(&metric.name)).cloned());
     metrics
 }
 

@@ -22,14 +22,21 @@ use super::limit::has_room;
 
 pub(super) use container::is_code;
 
-/// The facts of all code in a file together: sums, and the lowest occupancy.
+/// The facts of a file: of all its code together (sums, and the lowest occupancy), then of each kernel.
 ///
 /// # Errors
 /// What kept the code from being read, or that there is none.
 pub fn facts(bytes: &[u8]) -> Result<Vec<(Metric, f64)>, String> {
     let objects = container::objects(bytes)?;
     let kernels: Vec<CodeOfKernel> = objects.into_iter().flat_map(|object| object.kernels).collect();
-    if kernels.is_empty() { Err("the module has no kernels".to_owned()) } else { Ok(whole(&kernels)) }
+    if kernels.is_empty() {
+        return Err("the module has no kernels".to_owned());
+    }
+    let mut facts = whole(&kernels);
+    for (name, kernel) in named(kernels) {
+        facts.extend(kernel.facts.iter().map(|(metric, value)| (metric.of_kernel(&name), *value)));
+    }
+    Ok(facts)
 }
 
 /// A kernel (an entry point) of compiled code.
@@ -71,22 +78,28 @@ pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
     // Code for another processor is not comparable, so the row that every file has is named by it.
     let all = format!("(all kernels for {architecture})");
     benchmarks.push(benchmark(&all, None, whole(&kernels)));
-    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    for (at, kernel) in kernels.into_iter().enumerate() {
+    for (at, (name, kernel)) in named(kernels).into_iter().enumerate() {
         if !has_room(at) {
             break;
         }
-        let count = seen.entry(unnumbered(&kernel.name).to_owned()).or_default();
-        *count += 1;
-        // The second kernel of a kind pairs with the second: their numbers shift when one before them goes.
-        let name = match count {
-            1 => unnumbered(&kernel.name).to_owned(),
-            n => format!("{} ({n})", unnumbered(&kernel.name)),
-        };
         benchmarks.push(benchmark(&name, Some(kernel.sha256), kernel.facts));
     }
     let facts = BTreeMap::from([("architecture".to_owned(), architecture)]);
     Ok(Run { benchmarks: benchmarks.finish(), testbed: build::testbed(facts), ..Run::default() })
+}
+
+/// Kernels by the names that they have in every file: without running numbers. The second kernel of a kind pairs with the
+/// second, because numbers shift when a kernel before them goes.
+fn named(kernels: Vec<CodeOfKernel>) -> Vec<(String, CodeOfKernel)> {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    let named = kernels.into_iter().map(|kernel| {
+        let name = unnumbered(&kernel.name).to_owned();
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        let name = if *count == 1 { name } else { format!("{name} ({count})") };
+        (name, kernel)
+    });
+    named.collect()
 }
 
 /// A kernel's name without IREE's running number: `main_dispatch_9_matmul_…` is `matmul_…` wherever it stands.
