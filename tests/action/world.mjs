@@ -49,7 +49,7 @@ export class World {
       `[suite]\nname = "fake"\n[toolchain]\nversion = "9.9.9"\ncommit = "${COMMIT}"\npath = ${JSON.stringify(tools)}\n` +
         tables.join("") +
         `[[target]]\nname = "cpu"\nbackend = "llvm-cpu"\ndevice = "local-task"\n` +
-        `[measure]\nrepetitions = 4\nmin-time = "1ms"\nwarmup = "0ms"\nmin-blocks = 4\nmax-blocks = 8\nprocesses = 2\n`,
+        `[measure]\nrepetitions = 4\nmin-time = "1ms"\nwarmup = "0ms"\nmin-blocks = 4\nmax-blocks = 16\nprocesses = 2\n`,
     );
     this.git("init", "--quiet", "--initial-branch=main");
     this.first = this.commit("suite");
