@@ -322,10 +322,11 @@ fn a_gate_reads_the_newest_of_many_sessions_in_little_time_and_memory() {
             let status = format!("/proc/{}/status", child.id());
             let mut peak = 0;
             while child.try_wait().unwrap().is_none() {
+                // Without the pages of the program's own file, which are as many as the build is large.
                 let text = std::fs::read_to_string(&status).unwrap_or_default();
                 let kibibytes =
-                    text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
-                peak = kibibytes.map_or(peak, |text| text.parse::<u64>().unwrap());
+                    text.lines().find_map(|line| line.strip_prefix("RssAnon:")?.split_whitespace().next());
+                peak = kibibytes.map_or(peak, |text| peak.max(text.parse::<u64>().unwrap()));
                 std::thread::sleep(Duration::from_millis(2));
             }
             let output = child.wait_with_output().unwrap();
@@ -338,7 +339,7 @@ fn a_gate_reads_the_newest_of_many_sessions_in_little_time_and_memory() {
                 server.url,
                 peak / 1000
             );
-            assert!(peak < 100_000, "{peak} KiB");
+            assert!(peak < 64_000, "{peak} KiB");
         }
     }
 }
