@@ -233,7 +233,10 @@ fn a_transform_library_changes_the_dispatch_and_its_content_is_part_of_the_key()
     };
     assert!(configured("head").contains("distribution = [16, 16, 0]"), "{}", configured("head"));
     assert!(!configured("base").contains("distribution = [16, 16, 0]"), "{}", configured("base"));
-    world.write("library.mlir", world.read("library.mlir").replace("[16, 16, 0]", "[32, 32, 0]"));
+    // A content that no earlier run of this test has left in the cache.
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+    let library = world.read("library.mlir").replace("[16, 16, 0]", "[32, 32, 0]");
+    world.write("library.mlir", format!("// {now}\n{library}"));
     let changed = run(&world, &["run"]);
     assert_eq!(changed.code, Some(0), "{changed:?}");
     let compiled = |side: &str| cached(&world, side, "compile").is_empty();
