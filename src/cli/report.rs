@@ -21,7 +21,7 @@ use super::{CliError, Terminal, inputs, select};
 /// Pictures, a page or a table from any results
 ///
 /// Prints what was measured. With --output-dir it draws latency, compile time, speed-up and memory, each light and
-/// dark, as SVG and PNG, and prints their paths. `--format html` is a self-contained page; `--format markdown` is the
+/// dark, as SVG, and prints their paths. `--format html` is a self-contained page; `--format markdown` is the
 /// table of IREE and the other backends.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
@@ -29,7 +29,7 @@ use super::{CliError, Terminal, inputs, select};
 Examples:
   benchgate report                                   run.json as a table
   benchgate report --output-dir pictures             run.json, drawn
-  benchgate report monday.json tuesday.json --output-dir week --image svg
+  benchgate report monday.json tuesday.json --output-dir week
   benchgate report --format html --output report.html
   benchgate report --format markdown >> \"$GITHUB_STEP_SUMMARY\"")]
 pub struct ReportArgs {
@@ -41,21 +41,11 @@ pub struct ReportArgs {
     /// Folder for the files of the command; the pictures
     #[arg(long, value_name = "FOLDER")]
     output_dir: Option<PathBuf>,
-    /// Formats of the pictures
-    #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_values = ["svg", "png"])]
-    image: Vec<Image>,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 const FORMATS: &[OutputFormat] = &[OutputFormat::Terminal, OutputFormat::Html, OutputFormat::Markdown];
-
-/// Formats of a picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Image {
-    Svg,
-    Png,
-}
 
 pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
@@ -80,7 +70,7 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     let runs = files.into_iter().map(drawn).collect::<Result<Vec<DrawnRun>, CliError>>()?;
     let mut text = String::new();
     if let Some(folder) = &args.output_dir {
-        let drawn = pictures(&runs, folder, &args.image)?;
+        let drawn = pictures(&runs, folder)?;
         if drawn.is_empty() {
             return Err(CliError::failed("failed to draw anything: the results hold no time and no memory"));
         }
@@ -142,21 +132,15 @@ fn keep(file: &mut RunFile, filter: &Filter) -> usize {
     left_out.len()
 }
 
-fn pictures(runs: &[DrawnRun], folder: &Path, images: &[Image]) -> Result<Vec<PathBuf>, CliError> {
+fn pictures(runs: &[DrawnRun], folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error.to_string()))?;
     let mut drawn = Vec::new();
     for &picture in Picture::VARIANTS {
         for theme in Theme::BOTH {
             let Some(svg) = report::picture(runs, picture, theme) else { continue };
-            for image in images {
-                let (ending, bytes) = match image {
-                    Image::Svg => ("svg", svg.clone().into_bytes()),
-                    Image::Png => ("png", report::png(&svg).map_err(|why| failed(folder, &why))?),
-                };
-                let path = folder.join(format!("{picture}{}.{ending}", theme.suffix()));
-                write(&path, &bytes)?;
-                drawn.push(path);
-            }
+            let path = folder.join(format!("{picture}{}.svg", theme.suffix()));
+            write(&path, svg.as_bytes())?;
+            drawn.push(path);
         }
     }
     Ok(drawn)

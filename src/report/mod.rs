@@ -36,7 +36,7 @@ pub use crate::model::clean;
 
 pub use backends::{BackendRow, BackendTable, backends_markdown, backends_table};
 pub use bisection::{BisectionFacts, bisection_file, bisection_html, bisection_markdown, bisection_terminal};
-pub use chart::{Picture, Theme, picture, png, power_curve, round_step};
+pub use chart::{Picture, Theme, picture, power_curve, round_step};
 pub use columns::{Compared, columns, columns_markdown};
 pub use csv::csv;
 pub use drawn::DrawnRun;

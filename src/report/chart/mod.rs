@@ -1,8 +1,7 @@
-//! Pictures of a run: SVG, and PNG rendered from that very SVG.
+//! Pictures of a run, as SVG.
 //!
 //! The SVG is written by hand: a bar chart is rectangles and text, and what a library would choose about
-//! them (margins, labels, colours in the dark) is all that makes one readable at the width of a comment. The PNG
-//! uses a font that is embedded, because a machine that measures has often none.
+//! them (margins, labels, colors in the dark) is all that makes one readable at the width of a comment.
 
 mod alignment;
 mod bars;
@@ -10,7 +9,6 @@ mod bisection;
 mod data;
 mod hills;
 mod memory;
-mod png;
 mod power;
 mod scale;
 mod svg;
@@ -18,7 +16,6 @@ mod svg;
 use super::DrawnRun;
 
 pub(super) use bisection::bisection_svg;
-pub use png::png;
 pub use power::power_curve;
 pub use scale::round_step;
 
