@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod circles;
-mod names;
 mod wording;
 
 use std::collections::BTreeMap;
@@ -93,6 +92,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("nix", &["process", "device", "files"]),
     ("half", &["numerics"]),
     ("shlex", &["cli", "config"]),
+    ("walkdir", &["files"]),
     ("nvml_wrapper", &["device"]),
     ("tar", &["pipeline"]),
     ("maud", &["site"]),
