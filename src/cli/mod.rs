@@ -20,6 +20,7 @@ mod baseline_show;
 mod bisect;
 mod bundle_args;
 mod choices;
+mod clean;
 mod compare;
 mod compare_columns;
 mod completions;
@@ -138,6 +139,7 @@ pub enum CliCommand {
     Init(init::InitArgs),
     Explain(Box<explain::ExplainArgs>),
     Doctor(doctor::DoctorArgs),
+    Clean(clean::CleanArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -175,6 +177,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         CliCommand::Init(args) => init::run(args, &terminal),
         CliCommand::Explain(args) => explain::run(args, &terminal),
         CliCommand::Doctor(args) => doctor::run(args, &terminal),
+        CliCommand::Clean(args) => clean::run(args, &terminal),
         CliCommand::Completions(args) => completions::run(args, &terminal),
         CliCommand::Man(args) => man::run(args, &terminal),
     };

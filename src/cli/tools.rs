@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config, Pin, ToolSource};
 use crate::exit_code::ExitCode;
-use crate::files;
-use crate::model::{Event, Stage};
+use crate::files::{self, KeptFolder};
+use crate::model::{Event, Stage, Unit};
 use crate::process::Cancel;
+use crate::report;
 use crate::toolchain::{self, Environment, Installed, Lock, SuitePackages, ToolchainError};
 
 use super::{CliError, Terminal};
@@ -61,6 +62,21 @@ Examples:
     /// Verify the installed tools: every file's hash, both commits
     #[command(after_help = "Example:\n  benchgate tools verify --cache-dir /mnt/cache/benchgate")]
     Verify(Suite),
+    /// Remove installed tools and Python environments
+    ///
+    /// What a suite needs again is installed again. `benchgate clean` removes what nothing has used for a while.
+    #[command(after_help = "\
+Examples:
+  benchgate tools remove 3.11.0
+  benchgate tools remove 3.11.0 torch --dry-run")]
+    Remove {
+        /// A release, or the beginning of a name that `benchgate tools list` prints
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+        /// Say what would be removed, and remove nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// List what the cache holds
     #[command(after_help = "Example:\n  benchgate tools list")]
     List,
@@ -77,6 +93,7 @@ pub fn run(args: &ToolsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     let cache = super::paths::cache_dir(args.cache_dir.as_deref())?;
     match &args.command {
         ToolsCommand::List => list(&cache, terminal),
+        ToolsCommand::Remove { names, dry_run } => remove(names, *dry_run, &cache, terminal)?,
         ToolsCommand::Pin { release, suite, upgrade } => {
             if let Some(version) = release {
                 repin(&suite.config, version, &cache, terminal)?;
@@ -234,6 +251,40 @@ async fn verify(
 fn described(tools: &Installed) -> String {
     let identity = &tools.identity;
     format!("IREE {} ({}): {}\n", identity.version, identity.compiler_commit, tools.root.display())
+}
+
+fn remove(names: &[String], dry_run: bool, cache: &Path, terminal: &Terminal) -> Result<(), CliError> {
+    let trees = toolchain::list(cache);
+    let mut chosen = Vec::new();
+    for name in names {
+        let meant: Vec<_> = trees.iter().filter(|tree| is_named(&tree.what, name)).collect();
+        if meant.is_empty() {
+            return Err(CliError::usage(format!("{} holds no tools called {name}", cache.display()))
+                .hint("`benchgate tools list` prints what is installed"));
+        }
+        chosen.extend(meant);
+    }
+    chosen.sort_by(|a, b| a.root.cmp(&b.root));
+    chosen.dedup();
+    for tree in chosen {
+        let failed = |error: &dyn std::fmt::Display| {
+            CliError::failed(format!("failed to remove {}: {error}", tree.root.display()))
+        };
+        let folder = KeptFolder::read(&tree.root).map_err(|error| failed(&error))?;
+        let done = match dry_run {
+            true => "would remove",
+            false if toolchain::remove_tree(&folder).map_err(|error| failed(&error))? => "removed",
+            false => "kept, because another benchgate is installing it:",
+        };
+        let bytes = report::quantity(folder.bytes as f64, &Unit::Bytes);
+        terminal.say(&format!("{done} {} ({bytes})\n", tree.what));
+    }
+    Ok(())
+}
+
+/// Whether a user who says `name` means the tree: its name from the beginning, or its version.
+fn is_named(what: &str, name: &str) -> bool {
+    what.starts_with(name) || what.split_whitespace().any(|word| word == name)
 }
 
 fn list(cache: &Path, terminal: &Terminal) {

@@ -234,6 +234,19 @@ impl Cache {
         cache
     }
 
+    /// Every entry below `root`, with its kind.
+    pub fn kept(root: &Path) -> Vec<(String, PathBuf)> {
+        let kinds = files::folders_in(root).into_iter().filter_map(|folder| {
+            let kind = folder.file_name()?.to_str()?.to_owned();
+            Some((kind, folder))
+        });
+        let entries = kinds.flat_map(|(kind, folder)| {
+            let entries = files::folders_in(&folder).into_iter().flat_map(|fan| files::folders_in(&fan));
+            entries.filter(|entry| is_entry(entry)).map(move |entry| (kind.clone(), entry))
+        });
+        entries.collect()
+    }
+
     /// The entry that `find` says holds now, or what `make` leaves in the folder that it is given. A request may have
     /// several entries. Two sides never make the same thing twice, and what failed once for an `attempt` is not tried
     /// again.
@@ -389,6 +402,18 @@ impl Cache {
             Lookup::Miss | Lookup::Damaged(_) => Err(PipelineError::io("store", &folder)(error)),
         }
     }
+}
+
+/// Whether a folder is where `Cache::folder` puts an entry: named by a digest, below its first two digits.
+fn is_entry(folder: &Path) -> bool {
+    const DIGITS: usize = 64;
+    let name = |path: Option<&Path>| Some(path?.file_name()?.to_str()?.to_owned());
+    let (Some(key), Some(fan)) = (name(Some(folder)), name(folder.parent())) else { return false };
+    let digest = &key[..key.find('.').unwrap_or(key.len())];
+    fan.len() == 2
+        && digest.starts_with(&fan)
+        && digest.len() == DIGITS
+        && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The digest of a package that is compiled into the binary.

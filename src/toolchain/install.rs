@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use super::ToolchainError;
 use super::manifest::ToolManifest;
+use crate::files::KeptFolder;
 use crate::model::{Event, Progress};
 use crate::process::Cancel;
 
@@ -70,11 +71,28 @@ impl ToolPlace {
             begun => begun,
         };
         match staged {
-            Ok(()) => self.commit(turn),
+            Ok(()) => {
+                self.commit(turn)?;
+                self.mention_size(progress);
+                Ok(())
+            }
             Err(error) => {
                 self.abandon(&error);
                 Err(error)
             }
+        }
+    }
+
+    /// Says what a large tree costs, when it is made.
+    fn mention_size(&self, progress: &dyn Progress) {
+        const LARGE: u64 = 1_000_000_000;
+        let Ok(kept) = KeptFolder::read(&self.root) else { return };
+        if kept.bytes >= LARGE {
+            let gigabytes = kept.bytes as f64 / 1e9;
+            let place = kept.path.display();
+            progress.on(Event::Note(&format!(
+                "{place} takes {gigabytes:.1} GB; `benchgate clean` removes what nothing uses any more"
+            )));
         }
     }
 
@@ -99,7 +117,7 @@ impl ToolPlace {
             }
             if !announced {
                 announced = true;
-                progress.on(Event::Note("another benchgate is installing the same tools; waiting for it"));
+                progress.on(Event::Note("the same tools are being installed; waiting for that"));
             }
             tokio::select! {
                 () = tokio::time::sleep(POLL) => {}
@@ -160,6 +178,21 @@ fn sweep(kind: &Path) {
             remove(&part);
         }
     }
+}
+
+/// Removes an installed tree, unless another benchgate is installing it; returns whether it is gone.
+pub fn remove_tree(tree: &KeptFolder) -> Result<bool, ToolchainError> {
+    let lock = tree.path.with_extension("lock");
+    let turn = match File::open(&lock) {
+        Ok(file) => Some(file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(ToolchainError::io("open", &lock)(error)),
+    };
+    if turn.as_ref().is_some_and(|lock| lock.try_lock().is_err()) {
+        return Ok(false);
+    }
+    tree.remove().map_err(ToolchainError::io("remove", &tree.path))?;
+    Ok(true)
 }
 
 /// An installed tree, for `tools list`.

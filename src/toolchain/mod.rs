@@ -30,7 +30,7 @@ mod wheel_record;
 
 pub use error::ToolchainError;
 pub use install::InstalledTree;
-pub use install::list;
+pub use install::{list, remove_tree};
 pub use installed::Installed;
 pub use interpreter::pythons;
 pub use iree::{ensure, release, verify};

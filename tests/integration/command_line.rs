@@ -21,6 +21,7 @@ fn help_is_readable_at_80_columns_and_shows_an_example() {
         &["compare"],
         &["convert"],
         &["doctor"],
+        &["clean"],
         &["init"],
         &["completions"],
         &["man"],
@@ -30,6 +31,7 @@ fn help_is_readable_at_80_columns_and_shows_an_example() {
         &["tools", "install"],
         &["tools", "verify"],
         &["tools", "list"],
+        &["tools", "remove"],
     ];
     for command in commands {
         let mut args = command.to_vec();

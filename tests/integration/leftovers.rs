@@ -144,3 +144,53 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+/// As if nothing had used the files below `folder` for this many days.
+fn age(folder: &Path, days: u64) {
+    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(days * 24 * 3600);
+    let times = std::fs::FileTimes::new().set_accessed(then).set_modified(then);
+    for path in below(folder) {
+        std::fs::File::open(&path).unwrap().set_times(times).unwrap();
+    }
+}
+
+fn contents(folder: &Path) -> Vec<PathBuf> {
+    below(folder).into_iter().filter(|path| path.is_file()).collect()
+}
+
+#[test]
+fn clean_removes_what_nothing_used_for_a_while_and_it_is_made_again() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    let all = contents(&suite.world.cache());
+    let bystander = suite.world.cache().join("benchgate/notes/2026/mine.txt");
+    std::fs::create_dir_all(bystander.parent().unwrap()).unwrap();
+    std::fs::write(&bystander, "not benchgate's").unwrap();
+
+    let said = suite.world.run(["clean", "--older-than", "7"]).expect_code(0).stdout;
+    assert!(said.starts_with("nothing to remove"), "{said}");
+    age(&suite.world.cache(), 8);
+    age(&suite.world.work().join(".benchgate"), 8);
+    let said = suite.world.run(["clean", "--older-than", "7", "--dry-run"]).expect_code(0).stdout;
+    assert!(said.contains("would remove"), "{said}");
+    assert!(all.iter().all(|path| path.exists()), "a dry run removed something");
+
+    suite.world.run(["clean", "--older-than", "7"]).expect_code(0);
+    assert_eq!(contents(&suite.world.cache()), [bystander]);
+    suite.world.run(["run"]).expect_code(0);
+    assert_eq!(contents(&suite.world.cache()).len(), all.len() + 1);
+}
+
+#[test]
+fn a_cache_that_is_too_large_loses_what_was_unused_for_longest_and_nothing_of_today() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).model("b", &["latency-us=1000"]).write();
+    suite.world.run(["run", "--filter", "a/*"]).expect_code(0);
+    age(&suite.world.cache(), 3);
+    suite.world.run(["run", "--filter", "b/*"]).expect_code(0);
+    let before = contents(&suite.world.cache());
+    suite.world.run(["clean", "--max-size", "0"]).expect_code(0);
+    let after = contents(&suite.world.cache());
+    assert!(!after.is_empty() && after.len() < before.len(), "{before:?}\n{after:?}");
+    let outcome = suite.world.run(["run", "--filter", "b/*"]).expect_code(0);
+    assert_eq!(contents(&suite.world.cache()), after, "{}", outcome.stderr);
+}

@@ -134,7 +134,16 @@ impl Diagnosis {
             }
         }
         let (errors, warnings) = (self.count(FindingLevel::Error), self.count(FindingLevel::Warning));
-        text.push_str(&format!("{}, {}\n", counted(errors, "error"), counted(warnings, "warning")));
+        let conclusion = match (errors, warnings) {
+            (0, 0) => "Ready to measure.".to_owned(),
+            (0, _) => format!("Ready to measure; {} above.", counted(warnings, "warning")),
+            _ => format!(
+                "Not ready: fix {} first ({}).",
+                counted(errors, "error"),
+                counted(warnings, "warning")
+            ),
+        };
+        text.push_str(&format!("{conclusion}\n"));
         text
     }
 }

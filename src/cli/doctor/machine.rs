@@ -1,13 +1,17 @@
 //! The machine half of `doctor`: may what is measured here be trusted?
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::device::{self, Governance, Usage};
+use crate::model::Unit;
 use crate::pipeline::CALIBRATION_DAYS;
 use crate::process::{self, Containment};
 use crate::record::RunFile;
+use crate::report::quantity;
 
+use super::super::clean;
 use super::CheckContext;
 use super::finding::Finding;
 
@@ -33,7 +37,25 @@ pub(super) fn findings(context: &CheckContext) -> Vec<Finding> {
     found.push(host_lock());
     found.extend(super::gpu::findings(context.config.as_ref()));
     found.push(calibration(context, &testbed.id));
+    found.push(cache(&context.cache));
     found
+}
+
+fn cache(folder: &Path) -> Finding {
+    const ID: &str = "cache";
+    let place = folder.display();
+    match clean::cache_bytes(folder) {
+        Ok(bytes) => {
+            let bytes = quantity(bytes as f64, &Unit::Bytes);
+            Finding::ok(ID, format!("{bytes} in {place}; `benchgate clean` removes what is unused"))
+        }
+        Err(error) => Finding::warning(
+            ID,
+            error.to_string(),
+            "Modules and tools that can't be read are made and downloaded again, or fail.",
+            "Give the folder to the user who measures, or name another with --cache-dir.",
+        ),
+    }
 }
 
 fn processor(facts: &BTreeMap<String, String>) -> Finding {

@@ -1,0 +1,194 @@
+//! `benchgate clean`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::exit_code::ExitCode;
+use crate::files::{self, KeptFolder};
+use crate::model::{Unit, counted};
+use crate::pipeline::Cache;
+use crate::report;
+use crate::toolchain;
+
+use super::{CliError, Terminal, paths};
+
+/// Remove what nothing has used for a while
+///
+/// Looks through the cache (exported and compiled models, IREE tools, Python environments) and through the suite's
+/// working folder (logs, sessions to resume). All of it is made again when it is needed. What was used in the last 24
+/// hours stays, because a measurement may be using it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate clean --dry-run
+  benchgate clean --older-than 7 --max-size 10
+  benchgate clean --cache-dir /mnt/cache/benchgate
+
+Exit codes: 0 done, 2 usage, 20 something can't be removed.")]
+pub struct CleanArgs {
+    /// Remove what was last used longer ago
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    older_than: u32,
+    /// Then remove what was unused for longest, until the cache holds at most this many gigabytes
+    #[arg(long, value_name = "GB")]
+    max_size: Option<f64>,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
+    #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
+    cache_dir: Option<PathBuf>,
+    /// Working folder of the suite
+    #[arg(long, value_name = "FOLDER", default_value = ".benchgate")]
+    work_dir: PathBuf,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Who can remove a folder safely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeper {
+    /// Someone may be installing it.
+    Tools,
+    Cache,
+    /// Not part of the cache's size.
+    Work,
+}
+
+struct Kept {
+    kind: String,
+    keeper: Keeper,
+    folder: KeptFolder,
+}
+
+pub fn run(args: &CleanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let cache = paths::cache_dir(args.cache_dir.as_deref())?;
+    let kept = find(&cache, Some(&args.work_dir))?;
+    let doomed = choose(&kept, SystemTime::now(), DAY * args.older_than, args.max_size.map(|gb| gb * 1e9));
+    let mut lines: BTreeMap<&str, Line> = BTreeMap::new();
+    for (kept, &doomed) in kept.iter().zip(&doomed) {
+        let removed = doomed && (args.dry_run || remove(kept)?);
+        lines.entry(&kept.kind).or_default().add(kept.folder.bytes, removed);
+    }
+    let mut all = Line::default();
+    for (kind, line) in &lines {
+        all.merge(line);
+        if line.removed > 0 {
+            terminal.say(&format!("{}: {}\n", kind, line.text(args.dry_run)));
+        }
+    }
+    let place = cache.display();
+    terminal.print(&if all.folders == 0 {
+        format!("nothing is kept in {place}\n")
+    } else if all.removed == 0 {
+        let bytes = report::quantity(all.bytes, &Unit::Bytes);
+        format!("nothing to remove: {} ({bytes}) in {place} are in use\n", counted(all.folders, "folder"))
+    } else {
+        format!("{} in {place} and {}\n", all.text(args.dry_run), args.work_dir.display())
+    });
+    Ok(ExitCode::Pass)
+}
+
+/// Folders and bytes, and how many of them go.
+#[derive(Debug, Default)]
+struct Line {
+    folders: usize,
+    removed: usize,
+    bytes: f64,
+    removed_bytes: f64,
+}
+
+impl Line {
+    fn add(&mut self, bytes: u64, removed: bool) {
+        let gone = u8::from(removed);
+        self.merge(&Self {
+            folders: 1,
+            removed: gone.into(),
+            bytes: bytes as f64,
+            removed_bytes: bytes as f64 * f64::from(gone),
+        });
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.folders += other.folders;
+        self.removed += other.removed;
+        self.bytes += other.bytes;
+        self.removed_bytes += other.removed_bytes;
+    }
+
+    fn text(&self, dry_run: bool) -> String {
+        let bytes = |bytes: f64| report::quantity(bytes, &Unit::Bytes);
+        format!(
+            "{} {} of {} ({} of {})",
+            if dry_run { "would remove" } else { "removed" },
+            self.removed,
+            counted(self.folders, "folder"),
+            bytes(self.removed_bytes),
+            bytes(self.bytes)
+        )
+    }
+}
+
+/// How much a cache holds.
+pub fn cache_bytes(cache: &Path) -> Result<u64, CliError> {
+    Ok(find(cache, None)?.iter().map(|kept| kept.folder.bytes).sum())
+}
+
+fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
+    let tools = toolchain::list(cache).into_iter().map(|tree| {
+        let kind = tree.root.parent().and_then(Path::file_name).unwrap_or_default();
+        (kind.to_string_lossy().into_owned(), Keeper::Tools, tree.root)
+    });
+    let entries = Cache::kept(cache).into_iter().map(|(kind, path)| (kind, Keeper::Cache, path));
+    // Whatever folder `--work-dir` names: only one that benchgate made has these two.
+    let ours = |work: &&Path| work.join(".gitignore").is_file() && work.join("sessions").is_dir();
+    let working = work.filter(ours).into_iter().flat_map(|work| {
+        WORKING.iter().flat_map(|kind| {
+            let folders = files::folders_in(&work.join(kind)).into_iter();
+            folders.map(|path| ((*kind).to_owned(), Keeper::Work, path))
+        })
+    });
+    let read = |(kind, keeper, path): (String, Keeper, PathBuf)| {
+        let folder = KeptFolder::read(&path).map_err(|error| {
+            CliError::failed(format!("failed to look into {}: {error}", path.display()))
+                .hint("run it as the user whose files these are")
+        })?;
+        Ok(Kept { kind, keeper, folder })
+    };
+    tools.chain(entries).chain(working).map(read).collect()
+}
+
+/// Folders of a working folder whose content is only looked at, or resumed after a kill.
+const WORKING: [&str; 4] = ["bisect", "logs", "profiles", "sessions"];
+
+/// Which folders go: what is too old, and then what was unused for longest, for as long as the cache is too large.
+fn choose(kept: &[Kept], now: SystemTime, older_than: Duration, most: Option<f64>) -> Vec<bool> {
+    let idle = |kept: &Kept| kept.folder.idle(now);
+    let mut doomed: Vec<bool> = kept.iter().map(|kept| idle(kept) > older_than.max(DAY)).collect();
+    let Some(most) = most else { return doomed };
+    let cached = |index: &usize| kept[*index].keeper != Keeper::Work;
+    let mut left: Vec<usize> = (0..kept.len()).filter(|&index| !doomed[index]).filter(cached).collect();
+    left.sort_by_key(|&index| std::cmp::Reverse(idle(&kept[index])));
+    let mut bytes: f64 = left.iter().map(|&index| kept[index].folder.bytes as f64).sum();
+    for index in left {
+        if bytes <= most || idle(&kept[index]) <= DAY {
+            break;
+        }
+        bytes -= kept[index].folder.bytes as f64;
+        doomed[index] = true;
+    }
+    doomed
+}
+
+/// Removes it; returns whether it is gone.
+fn remove(kept: &Kept) -> Result<bool, CliError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        CliError::failed(format!("failed to remove {}: {error}", kept.folder.path.display()))
+            .hint("run it as the user whose files these are")
+    };
+    match kept.keeper {
+        Keeper::Tools => toolchain::remove_tree(&kept.folder).map_err(|error| failed(&error)),
+        Keeper::Cache | Keeper::Work => kept.folder.remove().map(|()| true).map_err(|error| failed(&error)),
+    }
+}

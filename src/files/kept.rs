@@ -1,0 +1,77 @@
+//! What a cache or a working folder keeps: how large it is, when it was last used, and its removal.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use walkdir::WalkDir;
+
+/// A folder that is kept, and can be made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFolder {
+    pub path: PathBuf,
+    /// Of its files.
+    pub bytes: u64,
+    /// When a file directly in it was last read or written. Most file systems record reads once a day, and one that
+    /// is mounted with `noatime` records none.
+    pub last_used: SystemTime,
+}
+
+impl KeptFolder {
+    /// # Errors
+    /// The folder, or something in it, can't be read.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let mut kept =
+            Self { path: path.to_owned(), bytes: 0, last_used: fs::symlink_metadata(path)?.modified()? };
+        for entry in WalkDir::new(path).min_depth(1) {
+            let entry = entry?;
+            let metadata = entry.metadata()?;
+            if !metadata.is_file() {
+                continue;
+            }
+            kept.bytes += metadata.len();
+            if entry.depth() == 1 {
+                let used = metadata.accessed().unwrap_or(SystemTime::UNIX_EPOCH).max(metadata.modified()?);
+                kept.last_used = kept.last_used.max(used);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// How long ago it was last used; nothing for a time in the future.
+    pub fn idle(&self, now: SystemTime) -> Duration {
+        now.duration_since(self.last_used).unwrap_or_default()
+    }
+
+    /// Removes it. The name goes first, so that half of a folder is never found under it.
+    ///
+    /// # Errors
+    /// It can't be renamed or removed.
+    pub fn remove(&self) -> io::Result<()> {
+        let doomed = self.path.with_extension(REMOVED);
+        match fs::rename(&self.path, &doomed) {
+            // Another process removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            renamed => renamed?,
+        }
+        fs::remove_dir_all(&doomed)
+    }
+}
+
+/// The extension of a folder whose removal began.
+const REMOVED: &str = "removed";
+
+/// Folders directly below `parent`, without those whose name says that they are being made or removed.
+pub fn folders_in(parent: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let mut folders: Vec<PathBuf> = entries
+        .flatten()
+        // Of the entry itself: a link to a folder is not a folder of ours.
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_none_or(|extension| extension == REMOVED))
+        .collect();
+    folders.sort();
+    folders
+}
