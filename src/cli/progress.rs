@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::model::{Event, NextLook, Progress, Quiet, Stage, Standing, counted};
+use crate::model::{Event, NextLook, Progress, Quiet, Stage, Standing, Verdict, counted};
 use crate::report::{change, clean, duration, interval};
 
 /// Shows progress as moving bars or as plain lines, or not at all.
@@ -213,13 +213,23 @@ fn bar_of(stages: &mut [StageBar], stage: Stage) -> Option<&mut StageBar> {
 /// Ends of an interval that are further apart say nothing yet.
 const SAYS_NOTHING: f64 = 1.5;
 
+/// Open rows that a line names.
+const NAMED: usize = 2;
+
+/// How far a row has moved, where that can be said already.
+fn moved(row: &Standing) -> String {
+    match row.interval {
+        Some((low, high)) if row.open && high / low > SAYS_NOTHING => "unclear yet".to_owned(),
+        _ => change(row.ratio),
+    }
+}
+
 /// `mlp/cpu/main  +0.4 % (−0.8 … +1.7 %)  6 blocks  open`.
 fn standing(row: &Standing) -> String {
-    let change = match row.interval {
-        Some((low, high)) if row.open && high / low > SAYS_NOTHING => "unclear yet".to_owned(),
-        Some((low, high)) => format!("{} ({})", change(row.ratio), interval(low, high, row.ratio)),
-        None => change(row.ratio),
-    };
+    let mut change = moved(row);
+    if let (Some((low, high)), true) = (row.interval, change != "unclear yet") {
+        change = format!("{change} ({})", interval(low, high, row.ratio));
+    }
     let state = if row.open { "open" } else { row.verdict.as_str() };
     format!("{}  {change}  {} blocks  {state}", clean(row.benchmark.as_str()), row.blocks)
 }
@@ -233,13 +243,20 @@ fn coarse(wait: Duration) -> String {
     }
 }
 
-/// `2 of 5 rows open; next look after 8 blocks, in about 20 s`.
+/// `6 blocks: 1 of 2 rows open (mlp/cpu +0.4 %); next look after 8 blocks, in about 20 s`.
 fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
-    let open = rows.iter().filter(|row| row.open).count();
-    if open == 0 {
-        return "no row is measured further".to_owned();
-    }
-    let mut text = format!("{open} of {} open", counted(rows.len(), "row"));
+    let blocks = rows.iter().map(|row| row.blocks).max().unwrap_or_default();
+    let open: Vec<&Standing> = rows.iter().filter(|row| row.open).collect();
+    let mut text = if open.is_empty() {
+        let decided = rows.iter().filter(|row| row.verdict != Verdict::Inconclusive).count();
+        format!("{blocks} blocks: measured; {decided} of {} decided", counted(rows.len(), "row"))
+    } else {
+        let named =
+            open.iter().take(NAMED).map(|row| format!("{} {}", clean(row.benchmark.as_str()), moved(row)));
+        let named = named.collect::<Vec<_>>().join(", ");
+        let more = if open.len() > NAMED { ", …" } else { "" };
+        format!("{blocks} blocks: {} of {} open ({named}{more})", open.len(), counted(rows.len(), "row"))
+    };
     if let Some(next) = next {
         text.push_str(&format!(
             "; next look after {} blocks, in about {}; {} left at most",
@@ -348,13 +365,7 @@ impl<W> LineState<W> {
                 if !look && !self.is_time() {
                     return None;
                 }
-                // Rows that were decided at an earlier look were shown then.
-                let blocks = rows.iter().map(|row| row.blocks).max();
-                let shown = rows.iter().filter(|row| row.open || look && Some(row.blocks) == blocks);
-                let shown = shown.take(ROWS_SHOWN);
-                let mut lines: Vec<String> = shown.map(standing).collect();
-                lines.push(outlook(rows, next));
-                Some(lines.join("\n             "))
+                Some(outlook(rows, next))
             }
             Event::Warning(text) => Some(format!("warning: {}", clean(text))),
             Event::Note(text) => Some(clean(text)),
@@ -380,7 +391,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{BenchmarkName, Verdict};
+    use crate::model::BenchmarkName;
 
     fn said(events: &[Event<'_>]) -> Vec<String> {
         let lines = Lines::new(Vec::new());
@@ -439,16 +450,14 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "mlp/cpu  +0.4 % (−0.8 … +1.7 %)  6 blocks  open",
-                "vit/cpu  +0.4 % (−0.8 … +1.7 %)  6 blocks  pass",
-                "1 of 2 rows open; next look after 8 blocks, in about 20 s; 95 s left at most",
+                "6 blocks: 1 of 2 rows open (mlp/cpu +0.4 %); next look after 8 blocks, in about 20 s; 95 s left at most"
             ]
         );
         let lines = said(&[Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true }]);
-        assert_eq!(lines[1..], ["no row is measured further"]);
+        assert_eq!(lines, ["6 blocks: measured; 1 of 1 row decided"]);
         let wide = Standing { interval: Some((0.018, 54.6)), ..row("mlp/cpu", true) };
         let lines = said(&[Event::Standings { rows: &[wide], next: None, look: true }]);
-        assert_eq!(lines[0], "mlp/cpu  unclear yet  6 blocks  open");
+        assert_eq!(lines, ["6 blocks: 1 of 1 row open (mlp/cpu unclear yet)"]);
     }
 
     #[test]

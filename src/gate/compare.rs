@@ -349,6 +349,13 @@ fn notes(rows: &[Row], policy: &Policy) -> Vec<String> {
                 .to_owned(),
         );
     }
+    notes.extend(method_notes(rows, policy));
+    notes
+}
+
+/// How rows were judged: the notes that are the same in every comparison of their kind.
+pub fn method_notes(rows: &[Row], policy: &Policy) -> Vec<String> {
+    let mut notes = Vec::new();
     let of = |method| rows.iter().filter_map(|row| row.estimate.as_ref()).any(|e| e.method == method);
     if of(Method::Paired) && policy.test == TestKind::Auto {
         notes.push(format!(

@@ -41,7 +41,7 @@ mod workload;
 pub use alignment::Alignment;
 pub use anchor::anchored;
 pub use common_row::ALL_BENCHMARKS;
-pub use compare::{CompareOptions, compare, compare_with_history};
+pub use compare::{CompareOptions, compare, compare_with_history, method_notes};
 pub use comparison::{
     Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SeparateRuns, SideStats,
     Typical, WaiverUse,

@@ -2,6 +2,7 @@
 //!
 //! Profiling costs time, so these processes are never among the measured ones, and nothing of them is judged.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,12 +45,13 @@ impl Profiler<'_, '_> {
         let benchmarks = counted(wanted.len(), "benchmark");
         let text = format!("measuring time per kernel of {benchmarks}, in separate processes");
         self.host.progress.on(Event::Note(&text));
+        // One cause, such as a runtime without the tool, mostly holds for all of them.
+        let mut problems: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for candidate in wanted {
             let iterations = iterations(base, head, &candidate.name);
             for (side, result) in self.benchmark(candidate, iterations).await? {
                 if let Some(problem) = &result.problem {
-                    let text = format!("no time per kernel of {} {side}: {problem}", candidate.name);
-                    self.host.progress.on(Event::Note(&text));
+                    problems.entry(problem.clone()).or_default().push(format!("{} {side}", candidate.name));
                 }
                 let sides = file.sides.iter_mut().filter(|record| record.name == side);
                 let mut benchmarks = sides.flat_map(|record| &mut record.benchmarks);
@@ -57,6 +59,10 @@ impl Profiler<'_, '_> {
                     record.profile = Some(result);
                 }
             }
+        }
+        for (problem, sides) in problems {
+            let of = if let [side] = sides.as_slice() { side } else { &format!("{} sides", sides.len()) };
+            self.host.progress.on(Event::Note(&format!("no time per kernel of {of}: {problem}")));
         }
         Ok(())
     }

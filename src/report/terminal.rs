@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::Color;
 
 use crate::exit_code::ExitCode;
+use crate::gate::method_notes;
 use crate::model::{Consequence, Unit, Verdict, clean, counted};
 
 use super::grid::{Grid, GridCell, GridColumn, PLAIN, RULED, verdict_color};
@@ -244,7 +245,7 @@ impl TerminalPage {
         let waived: Vec<RowView<'_>> =
             view.open.iter().filter(|row| row.row.waiver.is_some()).copied().collect();
         if !view.open.is_empty() {
-            self.title("Still open");
+            self.title("Inconclusive");
         }
         for group in groups.iter().filter(|group| group.rows.len() > 1).take(SENTENCES) {
             let detail = group.detail.as_deref().map(|detail| format!(": {}", first_lines(detail)));
@@ -287,8 +288,13 @@ impl TerminalPage {
                 Consequence::Error => "error",
             };
             if !self.options.all {
-                let text = format!("{} ({consequence}): {}. {}", group.code, places(group), group.fix);
-                self.prose(&clean(&text), "  ", "      ");
+                let text = clean(&format!("{} ({consequence}): {}", group.code, places(group)));
+                // What to do about a note can wait for --all; anything else is in the way of a verdict.
+                let fix = match group.code.consequence() {
+                    Consequence::Note => String::new(),
+                    _ => format!(". {}", group.fix),
+                };
+                self.prose(&format!("{text}{fix}"), "  ", "      ");
                 continue;
             }
             let text = format!("{} ({consequence}): {}", group.code, group.code.description());
@@ -312,7 +318,14 @@ impl TerminalPage {
         if facts.is_empty() {
             return;
         }
-        self.title(if self.options.all { "Machine and tools" } else { "Machine and tools that differ" });
+        if !self.options.all {
+            let differing: Vec<String> = facts.iter().map(|fact| fact_in_short(fact)).collect();
+            let text = format!("Machine and tools that differ: {}", differing.join("; "));
+            self.line("");
+            self.prose(&clean(&text), "", "    ");
+            return;
+        }
+        self.title("Machine and tools");
         let width = facts.iter().map(|fact| fact.name.len()).max().unwrap_or_default();
         for fact in facts {
             let text = match (&fact.base, &fact.head) {
@@ -328,9 +341,16 @@ impl TerminalPage {
     }
 
     fn notes(&mut self, view: &View<'_>) {
-        if !view.comparison.notes.is_empty() {
+        let comparison = view.comparison;
+        // How it was judged is the same in every report, and in the documentation.
+        let known = match self.options.all {
+            true => Vec::new(),
+            false => method_notes(&comparison.rows, &comparison.policy),
+        };
+        let notes: Vec<&String> = comparison.notes.iter().filter(|note| !known.contains(note)).collect();
+        if !notes.is_empty() {
             self.title("Notes");
-            for note in &view.comparison.notes {
+            for note in notes {
                 self.prose(&clean(note), "  - ", "    ");
             }
         }
@@ -351,6 +371,19 @@ impl TerminalPage {
         let verdict = if explained { format!(" ({verdict}{why})") } else { String::new() };
         self.line(&format!("\nexit code {}{verdict}", code.code()));
     }
+}
+
+/// `compiler commit 1a668193 → 89ece87b`.
+fn fact_in_short(fact: &Fact) -> String {
+    const DIGITS: usize = 8;
+    let side = |value: &Option<String>| match value.as_deref() {
+        None => "unknown".to_owned(),
+        Some(commit) if commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            commit[..DIGITS].to_owned()
+        }
+        Some(value) => value.to_owned(),
+    };
+    format!("{} {} → {}", fact.name, side(&fact.base), side(&fact.head))
 }
 
 /// Where a finding was made: its one case, or how many benchmarks have it.

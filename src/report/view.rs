@@ -371,14 +371,15 @@ fn legend(comparison: &Comparison) -> Option<String> {
     } else if comparison.rows.iter().all(|row| samples(row).0 <= 1) {
         "the value in each file"
     } else if comparison.rows.iter().map(samples).any(|(samples, processes)| samples > processes) {
-        "at the faster quartile of a process's repetitions, apart by the change; tools print the mean"
+        "the faster quartile of a process's repetitions (tools print the mean)"
     } else {
-        "at the middle process, apart by the change; tools print the mean"
+        "the middle process (tools print the mean)"
     };
     let intervals = comparison.rows.iter().filter_map(|row| row.estimate.as_ref()?.interval);
     let levels: Vec<f64> =
         intervals.map(|interval| interval.level).filter(|level| level.is_finite()).collect();
-    let level = |level: f64| format!("{} %", significant(level * 100.0, 4));
+    // A number and its unit stay on one line.
+    let level = |level: f64| format!("{}\u{a0}%", significant(level * 100.0, 4));
     let lowest = levels.iter().copied().reduce(f64::min).map(level);
     let highest = levels.iter().copied().reduce(f64::max).map(level);
     let levels = match lowest.zip(highest) {
@@ -386,9 +387,7 @@ fn legend(comparison: &Comparison) -> Option<String> {
         Some((low, high)) if low == high => low,
         Some((low, high)) => format!("{low} to {high}"),
     };
-    Some(format!(
-        "base → head: {values}. Interval: {levels} confidence, all corrections included; it decides."
-    ))
+    Some(format!("base → head: {values}. Interval: {levels} confidence, all corrections included."))
 }
 
 /// What the columns are that some reports add to those of the legend.
@@ -400,8 +399,13 @@ pub struct OpenGroup<'a> {
     pub rows: Vec<RowView<'a>>,
     /// The reason in a sentence of ours.
     pub sentence: String,
-    /// What the tool says about it; raw.
+    /// What the tool says about it, of the first row; raw.
     pub detail: Option<String>,
+}
+
+/// A detail apart from its numbers, which differ from row to row.
+fn without_digits(detail: &Option<String>) -> Option<String> {
+    Some(detail.as_ref()?.chars().filter(|c| !c.is_ascii_digit()).collect())
 }
 
 impl<'a> View<'a> {
@@ -410,7 +414,10 @@ impl<'a> View<'a> {
         let mut groups: Vec<OpenGroup<'a>> = Vec::new();
         for row in self.open.iter().filter(|row| row.row.waiver.is_none()) {
             let words::Words { sentence, detail, .. } = words::open_kind(row.row);
-            match groups.iter_mut().find(|group| group.sentence == sentence && group.detail == detail) {
+            let same = |group: &&mut OpenGroup<'_>| {
+                group.sentence == sentence && without_digits(&group.detail) == without_digits(&detail)
+            };
+            match groups.iter_mut().find(same) {
                 Some(group) => group.rows.push(*row),
                 None => groups.push(OpenGroup { rows: vec![*row], sentence, detail }),
             }
