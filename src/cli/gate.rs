@@ -51,6 +51,9 @@ pub struct GateArgs {
     /// Compare with the merge base of HEAD and this commit, branch or tag
     #[arg(long, value_name = "REF", conflicts_with = "from")]
     base: Option<String>,
+    /// Compare the model TO with the base's model FROM, as `renamed-from` in the configuration does; repeatable
+    #[arg(long, num_args = 2, value_names = ["FROM", "TO"], requires = "base")]
+    rename: Vec<String>,
     /// Compare with the stored baseline instead of measuring a base
     #[arg(long, conflicts_with = "half")]
     stored: bool,
@@ -148,7 +151,8 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
         let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
     }
-    let config = args.measure.load()?;
+    let mut config = args.measure.load()?;
+    rename(&mut config, &args.rename)?;
     if args.base.is_none() {
         only_merged()?;
     }
@@ -300,6 +304,20 @@ fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
     }
 }
 
+/// Notes the renames of the command line as those of the configuration.
+fn rename(config: &mut Config, pairs: &[String]) -> Result<(), CliError> {
+    for pair in pairs.chunks_exact(2) {
+        let [from, to] = pair else { continue };
+        let mut renamed = config.models.iter_mut().filter(|model| model.name == *to).peekable();
+        if renamed.peek().is_none() {
+            return Err(CliError::usage(format!("`--rename`: the suite has no model `{to}`"))
+                .hint("name models: the old name, then the new one"));
+        }
+        renamed.for_each(|model| model.renamed_from = Some(from.clone()));
+    }
+    Ok(())
+}
+
 /// The base side from the merge base, the head side from the working tree.
 pub fn against_merge_base(
     cache_dir: Option<&Path>,
@@ -323,7 +341,10 @@ pub fn against_merge_base(
         .hint("the suite is new here: merge it first, or compare with a [side.base]"));
     }
     terminal.note(&format!("base: {merge_base}, the merge base of HEAD and {reference}"));
-    let base_config = config::load_within(&base_file, &checkout.folder)?;
+    let mut base_config = config::load_within(&base_file, &checkout.folder)?;
+    head_config.rename_in(&mut base_config).map_err(|error| {
+        CliError::usage(error.to_string()).hint("rename in one change, and reuse the old name in a later one")
+    })?;
 
     let mut notices: Vec<String> = checkout.notices.iter().map(ToString::to_string).collect();
     // The merge base's policy judges: what a change does to thresholds, tolerances and waivers counts

@@ -1,14 +1,14 @@
 //! Whether a result is the one that the reported run measured: the commits, the time, the tools, the
 //! benchmarks of the base and the schedule have to agree with what is known without the result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::config::{Config, Pin};
 use crate::gate::{CompareOptions, Comparison, Expected, Policy, compare_untrusted};
 use crate::github::{GitHubEvent, Job, WorkflowRun};
-use crate::model::SideName;
+use crate::model::{BenchmarkName, RENAMED_FROM, SideName};
 use crate::pipeline;
 use crate::record::{RunFile, SideRecord};
 
@@ -75,11 +75,29 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
             config.suite
         )));
     }
-    let expected = pipeline::expected(config);
+    let expected = renamed(pipeline::expected(config), &file)?;
     check(&file, config, &expected, commits, *reported)?;
     let (base, head) = inputs::both_sides(file, label)?;
     let options = CompareOptions { today: today.clone(), ..CompareOptions::default() };
     Ok(compare_untrusted(&base, &head, &expected, policy, &options))
+}
+
+/// What the base's configuration declares, under the names that head gave it. Only what base has can be renamed, once,
+/// and to a name that base does not have: a benchmark must not choose whose policy judges it.
+fn renamed(mut expected: Vec<Expected>, file: &RunFile) -> Result<Vec<Expected>, CliError> {
+    let known: BTreeSet<BenchmarkName> = expected.iter().map(|one| one.benchmark.clone()).collect();
+    for record in file.side(SideName::Base).into_iter().flat_map(|base| &base.benchmarks) {
+        let Some(from) = record.labels.get(RENAMED_FROM).map(BenchmarkName::new) else { continue };
+        let name = BenchmarkName::new(&record.name);
+        let one = expected.iter_mut().find(|one| one.benchmark == from).filter(|_| !known.contains(&name));
+        let Some(one) = one else {
+            return Err(refused(format!(
+                "it says that {name} was {from}, which the base's configuration contradicts"
+            )));
+        };
+        one.benchmark = name;
+    }
+    Ok(expected)
 }
 
 /// Refuses a result that contradicts what is known without it.

@@ -1,5 +1,6 @@
 //! The second pass: values into [`Config`], and every rule that needs more than one value.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::model::Disclose;
@@ -66,6 +67,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
             base,
             head,
             models,
+            renames: BTreeMap::new(),
             targets,
             commands: Vec::new(),
             backends,

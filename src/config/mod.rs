@@ -59,5 +59,5 @@ pub use schema::json_schema;
 pub use services::{CommentWhen, GitHub, Store};
 pub use side::{Pin, Side, ToolSource};
 pub use target::Target;
-pub use types::{Config, ConfigChanges, PolicyPart};
+pub use types::{AmbiguousRename, Config, ConfigChanges, PolicyPart};
 pub use values::duration as parse_duration;

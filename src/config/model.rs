@@ -101,6 +101,9 @@ table! {
         "`models/a.mlir` or `models/a.mlirbc`, `models.py:make_a` for a function that returns a torch module \
              and its inputs, `models/a.onnx`, `models/a.pt2` as `torch.export.save` writes it, `zoo:bert` for a model \
              that benchgate brings along, or `torchbench:resnet18`.";
+    head "renamed-from" => renamed_from: Option<String>, ValueKind::Name,
+        "The model's name in the base. It is compared with that model, by the policy for its old name; without this, a \
+             renamed model is one that base has and head lacks, which fails. It does nothing once it is merged.";
     head "function" => function: String = "main".to_owned(), ValueKind::Name, "The function to run.";
     head "functions": KeyPresence::Optional, ValueKind::Named(&FUNCTION),
         "Several functions of one MLIR module instead of `function`: one benchmark each.";
@@ -202,7 +205,8 @@ fn each_exporter(model: Model, view: ConfigView<'_, '_>, problems: &mut Collecto
             problems.add(item.at(), format!("`exporter`: `{word}` is listed twice"));
         }
         let name = format!("{}@{word}", model.name);
-        all.push(Model { name, exporter: Some(exporter), ..model.clone() });
+        let renamed_from = model.renamed_from.as_ref().map(|from| format!("{from}@{word}"));
+        all.push(Model { name, renamed_from, exporter: Some(exporter), ..model.clone() });
     }
     if all.is_empty() {
         all.push(Model { exporter: Some(view.word().unwrap_or(Exporter::TorchMlir)), ..model });

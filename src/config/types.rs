@@ -10,6 +10,16 @@ use super::fields::ChosenBy;
 use super::table::DeclaredTable;
 use super::{Backend, CommandSpec, GitHub, Measure, Model, Pin, PythonSettings, Side, Store, Target};
 
+/// A model that could be compared with more than one of the base.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`renamed-from`: `{from}` → `{to}` is ambiguous: `{from}` is still a model, or `{to}` was one already"
+)]
+pub struct AmbiguousRename {
+    pub from: String,
+    pub to: String,
+}
+
 /// A whole, valid `benchgate.toml`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -22,6 +32,8 @@ pub struct Config {
     pub base: Option<Side>,
     pub head: Side,
     pub models: Vec<Model>,
+    /// What this change renames, by new name: the name by which the base's policy knows a model.
+    pub renames: BTreeMap<String, String>,
     pub targets: Vec<Target>,
     pub commands: Vec<CommandSpec>,
     /// `[[backend]]`, in the order of the file.
@@ -51,6 +63,32 @@ impl Config {
         }
     }
 
+    /// Gives models of the base the names that this configuration, of a change to it, says they have now. What the
+    /// base does not have under the old name was merged already.
+    ///
+    /// # Errors
+    /// A model whose old name is still in use, or whose new name was: which one it is compared with is not clear.
+    pub fn rename_in(&mut self, base: &mut Self) -> Result<(), AmbiguousRename> {
+        let is_at_base = |name: &str| base.models.iter().any(|model| model.name == name);
+        for model in &self.models {
+            let Some(from) = model.renamed_from.as_ref().filter(|from| is_at_base(from)) else { continue };
+            let kept = self.models.iter().any(|other| other.name == *from) || is_at_base(&model.name);
+            let known = self.renames.insert(model.name.clone(), from.clone());
+            // Functions of one module are models of one name.
+            let twice = self.renames.values().filter(|other| *other == from).count() > 1;
+            if kept || twice || known.is_some_and(|known| known != *from) {
+                return Err(AmbiguousRename { from: from.clone(), to: model.name.clone() });
+            }
+        }
+        base.renames.clone_from(&self.renames);
+        for model in &mut base.models {
+            if let Some((to, _)) = self.renames.iter().find(|(_, from)| **from == model.name) {
+                model.name.clone_from(to);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes over from the configuration of the base all that a change must not decide about itself: what
     /// judges it, where it is stored and how it is reported.
     pub fn judge_by(&mut self, base: &Self) {
@@ -62,6 +100,7 @@ impl Config {
             base: _,
             head: _,
             models,
+            renames: _,
             targets,
             commands: _,
             backends,

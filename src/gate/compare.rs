@@ -16,7 +16,8 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
 use super::{
-    classical, common_row, context, diagnosis, explain, history, overall, repeated, separate, threads,
+    classical, common_row, context, diagnosis, explain, history, overall, renames, repeated, separate,
+    threads,
 };
 
 /// Settings of a comparison in addition to the runs and the policy.
@@ -72,7 +73,7 @@ fn compared(
     options: &CompareOptions,
 ) -> Comparison {
     let (history, storing) = history.unzip();
-    let rules = Rules::new(policy, &options.today);
+    let rules = Rules::new(policy, &options.today).with_renames(base);
     let lints = context::deduplicate(context::of_runs(base, head));
     let session = ComparedSession {
         together: base.session.is_some() && base.session == head.session,
@@ -105,9 +106,11 @@ fn compared(
         row.typical = Typical::of_row(row);
     }
     name_kernels(&mut rows, &pairs);
+    renames::point_out(&mut rows, &pairs);
     let geomeans = overall::geomeans(&rows, &effects, policy.alpha);
     let (verdict, exit_code) = overall::overall(&rows, &policy.fail_on);
     let mut notes = notes(&rows, policy);
+    notes.extend(renames::notes(base));
     notes.extend(kernels(&pairs));
     notes.extend(calibrated(session.head.calibration.as_ref().or(session.base.calibration.as_ref())));
     Comparison {

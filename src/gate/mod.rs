@@ -26,6 +26,7 @@ pub mod noise;
 mod outlook;
 mod overall;
 mod policy;
+mod renames;
 mod repeated;
 mod rules;
 mod separate;

@@ -1,10 +1,11 @@
 //! Which policy applies to a row: metric defaults, overrides and waivers by glob.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use globset::{Glob, GlobMatcher};
 
-use crate::model::{BenchmarkName, Metric, is_date};
+use crate::model::{BenchmarkName, Metric, RENAMED_FROM, Run, is_date};
 
 use super::{ChangedReference, MetricPolicy, Override, Policy, TestKind, Waiver, WaiverUse};
 
@@ -36,6 +37,8 @@ pub struct Rules<'a> {
     overrides: Vec<(Pattern, &'a Override)>,
     waivers: Vec<(Pattern, &'a Waiver)>,
     today: &'a str,
+    /// By the new name of what was renamed: the name that the policy knows.
+    renamed: BTreeMap<&'a str, BenchmarkName>,
 }
 
 /// The metric whose rule holds: a fact about one kernel is judged as that of all kernels together.
@@ -50,10 +53,30 @@ impl<'a> Rules<'a> {
             overrides: policy.overrides.iter().map(|o| (Pattern::new(&o.benchmark), o)).collect(),
             waivers: policy.waivers.iter().map(|w| (Pattern::new(&w.benchmark), w)).collect(),
             today,
+            renamed: BTreeMap::new(),
         }
     }
 
-    fn overrides(&self, name: &BenchmarkName, metric: &Metric) -> impl Iterator<Item = &'a Override> {
+    /// With the old names of what head renamed: no name that head chooses leaves or enters the reach of a glob.
+    pub fn with_renames(mut self, base: &'a Run) -> Self {
+        let renamed = base.benchmarks.iter().filter_map(|benchmark| {
+            let from = benchmark.labels.get(RENAMED_FROM)?;
+            Some((benchmark.name.as_str(), BenchmarkName::new(from)))
+        });
+        self.renamed = renamed.collect();
+        self
+    }
+
+    fn known_as<'b>(&'b self, name: &'b BenchmarkName) -> &'b BenchmarkName {
+        self.renamed.get(name.as_str()).unwrap_or(name)
+    }
+
+    fn overrides<'b>(
+        &'b self,
+        name: &'b BenchmarkName,
+        metric: &'b Metric,
+    ) -> impl Iterator<Item = &'a Override> {
+        let name = self.known_as(name);
         self.overrides
             .iter()
             .filter(move |(pattern, rule)| {
@@ -93,6 +116,7 @@ impl<'a> Rules<'a> {
 
     /// The waiver for a row: one that still holds, or else one that has expired.
     pub fn waiver(&self, name: &BenchmarkName, metric: Option<&Metric>) -> Option<WaiverUse> {
+        let name = self.known_as(name);
         let matching = self.waivers.iter().filter(|(pattern, waiver)| {
             let metric_matches = match (&waiver.metric, metric) {
                 (None, _) => true,

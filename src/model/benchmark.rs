@@ -99,6 +99,9 @@ pub struct Benchmark {
     pub code_sha256: Option<String>,
 }
 
+/// The label of a benchmark that had another name at base: that name.
+pub const RENAMED_FROM: &str = "renamed-from";
+
 /// Characters of a label in a finding.
 const LONGEST_VALUE: usize = 80;
 
@@ -116,6 +119,7 @@ fn is_axis(label: &str) -> bool {
             | "target"
             | "device"
             | "backend"
+            | RENAMED_FROM
     )
 }
 

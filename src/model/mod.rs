@@ -29,7 +29,7 @@ mod verdict;
 mod verification;
 mod visible;
 
-pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries, Workload};
+pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries, RENAMED_FROM, Workload};
 pub use count::counted;
 pub use date::is_date;
 pub use device::{DeviceKind, GpuClock, device_driver};

@@ -29,8 +29,8 @@ pub(super) async fn time(
     policy: &Policy,
 ) -> Result<(), PipelineError> {
     let compiled = sides.iter().flat_map(|side| &side.benchmarks).filter(|one| one.artifact.is_some());
-    let judged: BTreeSet<BenchmarkName> =
-        compiled.map(Prepared::name).filter(|name| decides(policy, name, &Metric::COMPILE_TIME)).collect();
+    let decides = |one: &&Prepared<'_>| decides(policy, &one.planned.judged_as(), &Metric::COMPILE_TIME);
+    let judged: BTreeSet<BenchmarkName> = compiled.filter(decides).map(Prepared::name).collect();
     if judged.is_empty() {
         return Ok(());
     }

@@ -69,6 +69,12 @@ impl PlannedBenchmark<'_> {
         name(self.model, self.target)
     }
 
+    /// The name that the policy knows it by: the base's.
+    pub(super) fn judged_as(&self) -> BenchmarkName {
+        let model = self.side.config.renames.get(&self.model.name).unwrap_or(&self.model.name);
+        BenchmarkName::from_parts(model, &self.target.name, &self.model.function)
+    }
+
     /// The commit of torchbench that the model is from; `unversioned` where the checkout is not a repository.
     pub(super) fn torchbench(&self) -> Option<String> {
         let ModelSource::Torchbench { checkout, .. } = &self.model.source else { return None };
@@ -81,7 +87,7 @@ impl PlannedBenchmark<'_> {
 
     /// How far its outputs may be from their references.
     pub(super) fn tolerances(&self) -> Vec<NumericsTolerance> {
-        self.side.config.numerics.for_benchmark(&self.name())
+        self.side.config.numerics.for_benchmark(&self.judged_as())
     }
 
     /// The inputs that the suite gives.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::files::Scratch;
 use crate::model::{
-    Artifact, BenchmarkName, Event, Lint, LintCode, Metric, Outcome, Progress, Stage, Verification,
-    VerifyCode,
+    Artifact, BenchmarkName, Event, Lint, LintCode, Metric, Outcome, Progress, RENAMED_FROM, Stage,
+    Verification, VerifyCode,
 };
 use crate::numerics::TensorFile;
 use crate::process::ProcessError;
@@ -246,9 +246,11 @@ impl<'a> Prepared<'a> {
         let exporter = source.and(model.exporter).map(|exporter| exporter.into_str().to_owned());
         let always = [("model", &model.name), ("target", &target.name), ("function", &model.function)];
         let always = always.map(|(label, value)| (label, Some(value.clone())));
+        let renamed = self.planned.side.config.renames.contains_key(&model.name);
         let exported = [
             ("lowering", source.and_then(|source| source.lowering.clone())),
             ("exporter", exporter),
+            (RENAMED_FROM, renamed.then(|| self.planned.judged_as().to_string())),
             ("torchbench", source.and_then(|_| self.planned.torchbench())),
         ];
         always.into_iter().chain(exported).filter_map(|(label, value)| Some((label.to_owned(), value?)))

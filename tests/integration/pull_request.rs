@@ -311,3 +311,71 @@ fn a_reference_that_moved_within_the_tolerance_needs_no_word() {
     let comparison = gate(&suite, 0);
     assert!(!lint_codes(latency(&comparison)).contains(&"reference-changed"), "{comparison:#}");
 }
+
+/// A branch on which the model `a` is called `b`, with this latency.
+fn renamed(latency: &str, model: &str) -> (Suite, Repository) {
+    let (suite, repository) = repository();
+    suite.source("b", &[latency]);
+    edit(&suite, "name = \"a\"\nsource = \"models/a.mlir\"", model);
+    commit(&repository, "rename");
+    (suite, repository)
+}
+
+const RENAMED: &str = "name = \"b\"\nrenamed-from = \"a\"\nsource = \"models/b.mlir\"";
+const UNEXPLAINED: &str = "name = \"b\"\nsource = \"models/b.mlir\"";
+
+#[test]
+fn a_renamed_model_is_compared_with_what_it_was() {
+    let (suite, _repository) = renamed("latency-us=1000", RENAMED);
+    let comparison = gate(&suite, 0);
+    assert_eq!(row(&comparison, "b/cpu/main", Some("latency"))["verdict"], "pass");
+    let notes = comparison["notes"].as_array().unwrap();
+    assert!(notes.contains(&"renamed by head, and judged as before: a/cpu/main → b/cpu/main".into()));
+
+    let (suite, _repository) = renamed("latency-us=1300", RENAMED);
+    assert_eq!(row(&gate(&suite, 10), "b/cpu/main", Some("latency"))["verdict"], "regressed");
+}
+
+#[test]
+fn a_rename_that_nobody_declared_fails_and_is_pointed_out() {
+    let (suite, _repository) = renamed("latency-us=1000", UNEXPLAINED);
+    let comparison = gate(&suite, 12);
+    let gone = row(&comparison, "a/cpu/main", None);
+    assert_eq!(gone["lints"][0]["detail"], "looks renamed: a/cpu/main → b/cpu/main");
+    suite.world.run(["gate", "--base", "main", "--rename", "a", "b"]).expect_code(0);
+    suite.world.run(["gate", "--base", "main", "--rename", "a", "c"]).expect_code(2);
+}
+
+#[test]
+fn a_rename_does_not_take_a_model_out_of_the_policy_that_its_old_name_is_under() {
+    let (suite, repository) = repository();
+    let expires = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * 30);
+    let loose = format!(
+        "\n[[gate.override]]\nbenchmark = \"b/**\"\nfatal = false\n\n\
+         [[waiver]]\nbenchmark = \"b/**\"\nowner = \"@o\"\nreason = \"r\"\nexpires = \"{}\"\n",
+        expires.strftime("%F")
+    );
+    suite.world.write("benchgate.toml", suite.world.read("benchgate.toml") + &loose);
+    commit(&repository, "b may be slow");
+    let head = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("main", &head, true).unwrap();
+    suite.source("b", &["latency-us=1300"]);
+    edit(&suite, "name = \"a\"\nsource = \"models/a.mlir\"", RENAMED);
+    commit(&repository, "rename");
+    let comparison = gate(&suite, 10);
+    assert_eq!(row(&comparison, "b/cpu/main", Some("latency"))["verdict"], "regressed");
+}
+
+#[test]
+fn a_rename_that_could_mean_two_models_is_refused_and_one_that_was_merged_does_nothing() {
+    let (suite, repository) = renamed("latency-us=1000", RENAMED);
+    let head = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("main", &head, true).unwrap();
+    assert!(!gate(&suite, 0).to_string().contains("renamed by head"));
+    let toml = suite.world.read("benchgate.toml");
+    let model = toml.split("[[model]]").nth(1).unwrap().split("\n\n").next().unwrap();
+    let again = model.replace("name = \"b\"\nrenamed-from = \"a\"", "name = \"c\"\nrenamed-from = \"b\"");
+    suite.world.write("benchgate.toml", format!("{toml}\n[[model]]{again}\n"));
+    let outcome = suite.world.run(["gate", "--base", "main"]).expect_code(2);
+    assert!(outcome.stderr.contains("is ambiguous"), "{}", outcome.stderr);
+}

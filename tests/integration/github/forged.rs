@@ -576,6 +576,18 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
             }
         });
     }
+    // A benchmark that says it had another's name would be judged by another's policy.
+    forge("another's old name", &|run| {
+        let other = run["sides"][0]["benchmarks"][1]["name"].clone();
+        run["sides"][0]["benchmarks"][0]["labels"]["renamed-from"] = other;
+    });
+    forge("an old name that base does not have", &|run| {
+        for side in 0..2 {
+            let benchmark = &mut run["sides"][side]["benchmarks"][0];
+            benchmark["name"] = json!("new/cpu/main");
+            benchmark["labels"]["renamed-from"] = json!("old/cpu/main");
+        }
+    });
     for part in ["device", "inputs_sha256", "settings_sha256"] {
         forge("another workload", &|run| {
             run["sides"][1]["benchmarks"][0]["artifact"]["workload"][part] = json!("another");
