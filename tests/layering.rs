@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod circles;
-mod wording;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
