@@ -1,4 +1,4 @@
-//! What plain files are worth: `cargo bench --bench plain_files`. docs/statistics.md holds the table it printed.
+//! What plain files are worth: `cargo bench --bench plain_files`. docs/results.md holds the table it printed.
 //!
 //! Recordings of real tools on a loaded and on an idle machine (tests/fixtures/corpus/plain), and sessions drawn from the
 //! idle one. `--draws N` sets how many comparisons a drawn figure has, `--seed S` which.

@@ -2,7 +2,7 @@
 //!
 //! How often suites of unchanged code turn red, how often a slowdown is seen, and after how many pairs:
 //! benchgate's own gate and the rules of other tools, on the recorded corpus, on generators of
-//! hostile noise, and against a stored baseline. docs/statistics.md holds the table it printed.
+//! hostile noise, and against a stored baseline. docs/results.md holds the table it printed.
 //!
 //! | after `--` | |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The example of docs/statistics.md is run, so that the page can't drift from the program.
+//! The example of docs/method.md is run, so that the page can't drift from the program.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn fenced<'a>(page: &'a str, name: &str) -> &'a str {
 
 #[test]
 fn the_worked_example_gives_the_answer_that_the_page_prints() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/statistics.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/method.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (mut base, mut head): (Vec<Process>, Vec<Process>) = (Vec::new(), Vec::new());
     for line in fenced(&page, "worked-example").lines().skip(1) {
