@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(line(&night, None), history);
         assert!(refused(&[("command", "bisect"), ("base", "3.9.0")], None, true).contains("needs head too"));
         let with_token = [&given[..], &[("github-token", "given")]].concat();
-        assert!(refused(&with_token, None, true).contains("no use for github-token"));
+        assert!(refused(&with_token, None, true).contains("github-token is not valid for bisect"));
         // The job that links the result measures nothing.
         let link = [("command", "alert"), ("results", "found/bisect.json"), ("github-token", "given")];
         assert_eq!(line(&link, None), "alert --bisection found/bisect.json");
@@ -459,8 +459,12 @@ mod tests {
             None,
             true,
         );
-        for problem in ["base begins with a dash", "warn-only is \"yes\"", "no use for comment", "needs head"]
-        {
+        for problem in [
+            "base begins with a dash",
+            "warn-only is \"yes\"",
+            "comment is not valid for compare",
+            "needs head",
+        ] {
             assert!(message.contains(problem), "{message}");
         }
         assert!(refused(&[("command", "gaet")], None, true).contains("gate, run, compare"));

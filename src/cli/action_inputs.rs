@@ -106,7 +106,7 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
     };
     for (name, value) in &inputs.0 {
         if *name != "command" && !understood.contains(name) {
-            problems.push(format!("{command} has no use for {name}"));
+            problems.push(format!("input {name} is not valid for {command}"));
         }
         if let Some((_, known)) = CHOICES.iter().find(|(choice, _)| choice == name)
             && !known.contains(&value.as_str())

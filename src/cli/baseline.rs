@@ -21,7 +21,7 @@ use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{StoreArgs, StoreAt, runner};
 use super::{CliError, Terminal, baseline_show, choices, inputs, invocation, reading, reporting};
 
-/// Store runs, look at them, and say which change is the new normal
+/// Store runs, show them, and accept changes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -92,14 +92,14 @@ struct Diff {
     policy: PolicyArgs,
 }
 
-/// Say that a real change is the new normal
+/// Accept a change
 ///
-/// Older sessions are no longer compared with, and red ones since then are learned from.
+/// Older sessions are no longer compared with, and later regressed sessions join the baseline.
 #[derive(Debug, clap::Args)]
 struct Accept {
     #[command(flatten)]
     shelf: ShelfArgs,
-    /// The first run of the new normal: the beginning of its name or commit [default: the newest]
+    /// First run after the change: the beginning of its name or commit [default: the newest]
     #[arg(long, value_name = "RUN")]
     since: Option<String>,
     /// Only benchmarks that match; the acceptance records the pattern
@@ -291,7 +291,7 @@ fn accept(
     let shelf = args.shelf.open(files)?;
     let today = invocation::today();
     if let Some(day) = args.expires.filter(|day| day.to_string() < today) {
-        return Err(CliError::usage(format!("{day} is past: it would hold for no day")));
+        return Err(CliError::usage(format!("the expiry date {day} is in the past")));
     }
     let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
     let known = args.who.clone().filter(|who| !who.is_empty());

@@ -38,7 +38,7 @@ impl ShelfArgs {
                 files.place()
             ))
             .hint("`benchgate baseline list` says what is there; `benchgate baseline update` adds")),
-            several => Err(CliError::usage(format!("{} suites and testbeds fit", several.len()))
+            several => Err(CliError::usage(format!("{} match", several.len()))
                 .hint("name the suite, and the testbed with --testbed; `benchgate baseline list`")),
         }
     }

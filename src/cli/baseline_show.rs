@@ -80,7 +80,7 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
         text.push('\n');
     }
     if rows.is_empty() {
-        text = format!("{} holds no baseline yet\n", files.place());
+        text = format!("no baseline in {}\n", files.place());
     }
     destination.write_lines(&text, terminal)?;
     Ok(ExitCode::Pass)

@@ -33,13 +33,13 @@ pub struct CleanArgs {
     /// Then remove what was unused for longest, until the cache holds at most this many gigabytes
     #[arg(long, value_name = "GB")]
     max_size: Option<f64>,
-    /// Say what would be removed, and remove nothing
+    /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     cache_dir: Option<PathBuf>,
-    /// Working folder of the suite
+    /// Working directory for sessions and logs
     #[arg(long, value_name = "FOLDER", default_value = ".benchgate")]
     work_dir: PathBuf,
 }

@@ -10,7 +10,7 @@ use super::result_args::PairArgs;
 use super::select::SelectArgs;
 use super::{CliError, Terminal, invocation};
 
-/// Which kernel, count of the compiler or machine state moved
+/// Show which kernel, compiler statistic or machine state changed
 ///
 /// Looks inside benchmarks for what a comparison only sees from outside. Time per kernel is there where the run
 /// profiled it (`profile` in [measure], docs/profiling.md). With --filter, benchmarks that did not move are explained

@@ -44,14 +44,14 @@ Examples:
 
 Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive, 12 no
 base to compare with, 13 diverged, 20 a stage failed or the tools can't be
-verified, 130 interrupted.")]
+verified, 21 input unreadable, 22 store or GitHub failed, 130 interrupted.")]
 pub struct GateArgs {
     #[command(flatten)]
     measure: MeasureArgs,
     /// Compare with the merge base of HEAD and this commit, branch or tag
     #[arg(long, value_name = "REF", conflicts_with = "from")]
     base: Option<String>,
-    /// Compare the model TO with the base's model FROM, as `renamed-from` in the configuration does; repeatable
+    /// Compare the base's benchmark FROM with the head's TO; both are names of models, as in `renamed-from`
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"], requires = "base")]
     rename: Vec<String>,
     /// Compare with the stored baseline instead of measuring a base
@@ -265,7 +265,7 @@ fn only_merged() -> Result<(), CliError> {
         return Ok(());
     }
     Err(CliError::usage(
-        "failed to judge a proposed change: without --base its own policy and baseline would judge it",
+        "`--base` is required for a proposed change: without it, its own policy and baseline would judge it",
     )
     .hint("name the branch to merge into: `benchgate gate --base origin/main`"))
 }

@@ -78,7 +78,7 @@ pub use terminal::Terminal;
 /// The performance gate for ML compilers.
 ///
 /// Takes models through export, compile, verify and benchmark with IREE tools pinned by commit,
-/// compares the result with a base by statistics that can be believed, and ends with an exit code.
+/// compares the result with a base by a test that bounds false positives, and ends with an exit code.
 #[derive(Debug, Parser)]
 #[command(name = "benchgate", version, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -101,7 +101,7 @@ Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive,
 /// Options every command takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Global {
-    /// When to use colours; NO_COLOR and a pipe switch them off
+    /// When to use colors; NO_COLOR and a pipe switch them off
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
     pub color: ColorWhen,
     /// Print results and errors only
@@ -109,7 +109,7 @@ pub struct Global {
     pub quiet: bool,
 }
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColorWhen {
     Auto,

@@ -42,7 +42,7 @@ pub struct NoiseArgs {
     #[arg(long, value_name = "N", default_value_t = 12,
         value_parser = clap::value_parser!(u32).range(i64::from(LEAST_BLOCKS)..=1000))]
     blocks: u32,
-    /// File of measurements
+    /// Results file
     #[arg(long, value_name = "FILE", default_value = "noise.json")]
     run: PathBuf,
     /// Judge the measurements that are in --run, whose sides must be the same program

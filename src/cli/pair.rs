@@ -95,7 +95,7 @@ pub struct CommandPairArgs {
     /// Lock the GPU's clock while measuring: base, or a clock such as 1410MHz
     #[arg(long, value_name = "CLOCK", value_parser = clock)]
     lock_clocks: Option<GpuClock>,
-    /// File of measurements [default: pair.json in the working directory for sessions]
+    /// Results file [default: pair.json in the working directory for sessions]
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
     /// Go on with an interrupted session of the same commands, whose programs must not have changed since

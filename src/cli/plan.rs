@@ -18,7 +18,7 @@ use super::rendering::{Destination, OutputFile};
 use super::session::side;
 use super::{CliError, Terminal, choices, gate, inputs, shard_args};
 
-/// Cut a suite into shards for several runners
+/// Split a suite into shards for several runners
 ///
 /// Writes a plan that every shard is measured by (`benchgate gate --plan plan.json --shard K`, or `run`), and prints
 /// it as the engine that starts the shards reads it. The longest benchmarks are placed first, each on the runner with

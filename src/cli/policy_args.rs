@@ -17,10 +17,10 @@ pub struct PolicyArgs {
     /// Take the policy of this benchgate.toml; the options below override it
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Smallest change worth a red, for every metric that decides; raises a lower tolerance [default: 1%]
+    /// Minimum slowdown that fails, for every metric that decides; raises a lower tolerance [default: 1%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub floor: Option<f64>,
-    /// Largest change a green may hide, for every metric that decides; lowers a higher floor [default: 3%]
+    /// Slowdown that a pass must rule out, for every metric that decides; lowers a higher floor [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub tolerance: Option<f64>,
     /// Chance that an unchanged suite turns red [default: 0.01]
@@ -35,7 +35,7 @@ pub struct PolicyArgs {
     /// Verdicts that end in a non-zero exit code [default: regressed,diverged,error,missing,inconclusive]
     #[arg(long, value_name = "VERDICTS", value_delimiter = ',', value_parser = failing_verdict)]
     pub fail_on: Option<Vec<Verdict>>,
-    /// Say the verdict and exit with 0
+    /// Report, but always exit with 0
     #[arg(long)]
     pub warn_only: bool,
 }

@@ -62,7 +62,7 @@ impl OutputArgs {
 /// The option of every command that prints anything.
 #[derive(Debug, Clone, clap::Args)]
 pub struct OutputFile {
-    /// File for the output instead of stdout; it is replaced at once, when everything is done
+    /// Write to this file instead of stdout, atomically at the end
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -77,7 +77,7 @@ impl OutputFile {
 /// The file of measurements, which `run`, `gate` and `noise` write and every other command reads.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunFileArgs {
-    /// File of measurements
+    /// Results file
     #[arg(long, value_name = "FILE", default_value = "run.json")]
     pub run: PathBuf,
 }

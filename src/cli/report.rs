@@ -18,7 +18,7 @@ use super::rendering::{OutputArgs, OutputFormat};
 use super::result_args::SourceArgs;
 use super::{CliError, Terminal, inputs, select};
 
-/// Pictures, a page or a table from any results
+/// Render results as charts, HTML or tables
 ///
 /// Prints what was measured. With --output-dir it draws latency, compile time, speed-up and memory, each light and
 /// dark, as SVG, and prints their paths. `--format html` is a self-contained page; `--format markdown` is the

@@ -40,7 +40,7 @@ pub struct MeasureArgs {
     /// Working directory for sessions and logs [default: .benchgate next to the configuration]
     #[arg(long, value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
-    /// Compilers at once [default: one per processor]
+    /// Parallel compile jobs [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     pub jobs: Option<usize>,
     /// Keep the IR of every phase of the compiler, in `ir` of the work folder
@@ -65,7 +65,7 @@ pub struct ScheduleArgs {
     /// limit elsewhere]
     #[arg(long, value_name = "TIME", value_parser = duration, env = "BENCHGATE_LOCK_TIMEOUT")]
     lock_timeout: Option<Duration>,
-    /// Most blocks (two pairs of processes) of a benchmark; fewer where the answer is clear
+    /// Maximum blocks (two pairs of processes) per benchmark; stops early once decided
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
     /// Time to spend on measuring, for example 5m: from the first look on it goes to the open rows that are decided

@@ -54,7 +54,7 @@ pub struct HistoryArgs {
     /// Verdicts that end in a non-zero exit code; only missing, after everything was written
     #[arg(long, value_name = "VERDICTS")]
     fail_on: Option<SiteFailOn>,
-    /// The present, for reproducible pages, as RFC 3339 [default: now]
+    /// Override the current time (RFC 3339), for reproducible pages [default: now]
     #[arg(long, value_name = "TIME")]
     now: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! The person's side: what goes to stdout, what to stderr, and with which colours.
+//! The person's side: what goes to stdout, what to stderr, and with which colors.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ impl Terminal {
         Self { color, quiet: global.quiet, interactive, lost: AtomicBool::new(false) }
     }
 
-    /// Whether what goes to stdout may carry colours.
+    /// Whether what goes to stdout may carry colors.
     pub fn colors_stdout(&self) -> bool {
         match self.color {
             anstream::ColorChoice::Auto => {
@@ -115,7 +115,7 @@ impl Terminal {
         }
     }
 
-    /// Prints a text that begins with a label, which is coloured after the text was wrapped: codes have no width.
+    /// Prints a text that begins with a label, which is colored after the text was wrapped: codes have no width.
     /// Messages quote files and names, which may come from anyone.
     fn eprint(&self, label: &str, text: &str) {
         let shown = terminal_size::terminal_size_of(std::io::stderr());

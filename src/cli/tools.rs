@@ -73,7 +73,7 @@ Examples:
         /// A release, or the beginning of a name that `benchgate tools list` prints
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
-        /// Say what would be removed, and remove nothing
+        /// Show what would be done, and do nothing
         #[arg(long)]
         dry_run: bool,
     },

@@ -83,15 +83,15 @@ pub(super) static GATE: Section = Section {
 const FLOOR: Field = optional(
     "floor",
     ValueKind::Fraction,
-    "Smallest change worth a red, relative to base: `\"1%\"` or `0.01`.",
+    "Minimum slowdown that fails, relative to base: `\"1%\"` or `0.01`.",
 );
 const FLOOR_ABSOLUTE: Field = optional(
     "floor-absolute",
     ValueKind::Magnitude,
-    "Smallest change worth a red: a duration for metrics of time, otherwise a number in the metric's unit.",
+    "Minimum slowdown that fails: a duration for metrics of time, otherwise a number in the metric's unit.",
 );
 const TOLERANCE: Field =
-    optional("tolerance", ValueKind::Fraction, "Largest change a green may hide; not below the floor.");
+    optional("tolerance", ValueKind::Fraction, "Slowdown that a pass must rule out; not below the floor.");
 const FATAL: Field = optional("fatal", ValueKind::Bool, "Whether a red of this metric fails the gate.");
 
 static METRIC: Section = Section {

@@ -26,7 +26,7 @@ table! {
         "Untimed warm-up of each process. By default at least one iteration and an eighth of the time measured.";
     "processes" => processes: u32 = 8, COUNT, "Processes per benchmark when one side is measured alone.";
     "min-blocks": KeyPresence::Policy(|policy| policy.sequential.min_blocks.to_string()), COUNT,
-        "Blocks (base, head, head, base) per benchmark before the first look when two sides are measured.";
+        "Blocks (two pairs of a base and a head process, in random order) per benchmark before the first look when two sides are measured.";
     "max-blocks": KeyPresence::Policy(|policy| policy.sequential.max_blocks.to_string()),
         COUNT, "Blocks after which an open question is inconclusive.";
     "time-budget" => time_budget: Option<Duration>, ValueKind::Duration,
@@ -46,7 +46,7 @@ table! {
              `benchgate explain` shows it. `changed`: of benchmarks whose latency regressed or improved. \
              `always`: of all. It needs a runtime that brings `iree-profile`.";
     "jobs" => jobs: Option<usize>,
-        ValueKind::Integer { min: 1, max: 4096 }, "Compilers at once; by default one per processor.";
+        ValueKind::Integer { min: 1, max: 4096 }, "Parallel compile jobs; by default one per processor.";
     "seed" => seed: Option<u64>, ValueKind::Integer { min: 0, max: i64::MAX },
         "Seed of the order in which processes run, to repeat a schedule. By default each session draws its \
              own, so that the order can't be known beforehand; run.json records it. A pull request is measured \

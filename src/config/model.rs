@@ -138,7 +138,7 @@ table! {
     "dispatch-repeats" => dispatch_repeats: u32 = 1, COUNT,
         "Compiles every dispatch this many times in a row and divides the time by it, so that a kernel too short \
              to be timed alone can be. For modules that are one chain of dispatches; what updates a buffer in place \
-             computes something else when repeated, and verification says so.";
+             gives other results when repeated, and verification says so.";
     head "targets" => targets: Vec<String>, NAMES, "Names of the targets it runs on; all of them when empty.";
 }
 

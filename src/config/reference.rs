@@ -33,7 +33,7 @@ Every file that is named must exist, for each side, and lie inside the repositor
 resolved.
 
 **Policy** is `[gate]`, `[[waiver]]`, `[numerics]` and `[[numerics-override]]`. On a pull request it is read from the base commit, so a
-change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the three into a file of their
+change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the four into a file of their
 own, which CODEOWNERS can guard.
 
 ";

@@ -7,7 +7,7 @@ use super::problems::Collector;
 use super::table::{DeclaredTable, table};
 use super::view::ConfigView;
 
-/// Which tools: a version for people, a commit for truth.
+/// Which tools: the version is a label, the commit is authoritative.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pin {
     pub version: String,
@@ -29,7 +29,7 @@ pub enum ToolSource {
 
 pub(super) static TOOLCHAIN: Section = Section {
     title: "[toolchain]",
-    doc: "The IREE compiler and runtime, by version for people and by commit for truth: both tools must \
+    doc: "The IREE compiler and runtime, by version and commit. The version is a label; the commit is authoritative: both tools must \
           print this commit, or nothing is measured. `benchgate.lock` holds the SHA-256 of every wheel. \
           Without `path` and `compiler`, wheels of this version come from PyPI.",
     fields: &[

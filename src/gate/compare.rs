@@ -171,7 +171,7 @@ fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
     Alignment::of_processes(&values(&base.costs), &values(&head.costs), ratio)
 }
 
-/// Gives every open draft its verdict, all of them at once: neighbours steady the estimates, and the
+/// Gives every open draft its verdict, all of them at once: neighbors steady the estimates, and the
 /// error budget is shared. Returns the effects as head/base, by row.
 fn judge(drafts: &mut [Draft], policy: &Policy, suite_rows: u32, storing: bool) -> Vec<Option<Effect>> {
     let mut questions: Vec<Option<Question>> = drafts.iter().map(|_| None).collect();
@@ -368,7 +368,7 @@ pub fn method_notes(rows: &[Row], policy: &Policy) -> Vec<String> {
         ));
     }
     if rows.iter().any(|row| row.reason == Reason::Stability) {
-        notes.push("stability compares how often each side was slow; its base rate comes from base and its neighbours".to_owned());
+        notes.push("stability compares how often each side was slow; its base rate comes from base and its neighbors".to_owned());
     }
     if rows.iter().any(|row| row.reason == Reason::Tail) {
         notes.push(

@@ -120,13 +120,13 @@ fn records(series: &MetricSeries) -> Vec<Record> {
 
 /// Processes that recorded what an earlier one did. A process that lies where another one does may agree with it in
 /// the first value, and in each further one that differs from those before as often as two values do: of
-/// one process, or of neighbouring ones at the same place, because warming up looks alike in all of them. There
+/// one process, or of neighboring ones at the same place, because warming up looks alike in all of them. There
 /// are as many processes to agree with as there are, and as many ways to choose the ones that do.
 fn copied_processes(distinct: &[&Record], copies: &[&Record]) -> Option<String> {
     let all = distinct.len() + copies.len();
-    let neighbours = distinct.windows(2).flat_map(|pair| pair[0].bits.iter().zip(&pair[1].bits));
+    let neighbors = distinct.windows(2).flat_map(|pair| pair[0].bits.iter().zip(&pair[1].bits));
     let (same, compared) =
-        neighbours.fold((0, 0), |(same, all), (a, b)| (same + usize::from(a == b), all + 1));
+        neighbors.fold((0, 0), |(same, all), (a, b)| (same + usize::from(a == b), all + 1));
     let agreement = share_equal(distinct.iter().map(|record| equal_pairs(&record.bits)));
     let agreement = if compared == 0 { agreement } else { agreement.max(share_equal([(same, compared)])) };
     let log_p_of = |record: &&Record| {

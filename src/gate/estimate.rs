@@ -22,7 +22,7 @@ pub struct Paired {
     pub counts: Counts,
     /// One-sided p of "head is not slow more often than base".
     pub p_stability: f64,
-    /// Sign test of the lopsided blocks alone: neighbours have no say in it.
+    /// Sign test of the lopsided blocks alone: neighbors have no say in it.
     pub p_split: f64,
     /// Processes of head that could have been slow.
     pub head_processes: usize,
@@ -220,12 +220,12 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
         .filter(|row| row.stored.len() >= ENOUGH_SESSIONS)
         .filter_map(|row| fit(row.stored, ScalePrior::NONE))
         .collect();
-    let neighbours = ScalePrior::pooled(&long);
+    let neighbors = ScalePrior::pooled(&long);
     rows.iter()
         .map(|row| {
-            let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbours != ScalePrior::NONE;
+            let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
             let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
-            let Some(fit) = fit(row.stored, if enough { neighbours } else { assumed }) else {
+            let Some(fit) = fit(row.stored, if enough { neighbors } else { assumed }) else {
                 // One stored session: all that is known of the spread is assumed, and may have tails.
                 let stored = row.stored.first()?;
                 let se = row.assumed_sd * std::f64::consts::SQRT_2;

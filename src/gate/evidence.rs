@@ -16,7 +16,7 @@ use super::series::{self, Readings};
 /// Evidence about one row, as costs: larger is worse, whatever the metric's direction.
 #[derive(Debug, Clone)]
 pub enum Evidence {
-    /// Blocks of pairs; their effect is estimated together with the neighbouring rows'.
+    /// Blocks of pairs; their effect is estimated together with the neighboring rows'.
     Paired(Arc<[BlockCosts]>),
     /// Independent sessions, or processes whose spread is known; their effect is estimated together with the neighboring
     /// rows'.
@@ -28,7 +28,7 @@ pub enum Evidence {
         /// p of "these two runs do not differ", by Mann and Whitney's test on the repetitions; where they were kept.
         p_runs: Option<f64>,
     },
-    /// Head's session against stored ones; sessions of neighbouring rows steady the spread.
+    /// Head's session against stored ones; sessions of neighboring rows steady the spread.
     /// `slow`: sessions after the stored ones that are excluded because they were slow.
     History { stored: Vec<f64>, slow: Vec<f64>, now: f64, assumed_sd: f64, lints: Vec<Lint> },
 }

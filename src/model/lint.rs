@@ -73,10 +73,10 @@ lint_codes! {
         "The processor changes its clock while it measures.",
         "Set the performance governor on the measuring host.";
     HostOverloaded "host-overloaded" Inconclusive,
-        "More was running on the host than it has processors to spare.",
+        "The host was overloaded: more was running than it has free processors for.",
         "Measure on an idle machine; leave at least one processor to the host.";
     HostBusy "host-busy" Note,
-        "More was running on the host than it has processors to spare, under both sides alike.",
+        "The host was overloaded, under both sides alike.",
         "Measure on an idle machine: the verdict stands, but it takes more blocks to reach one.";
     HighCv "high-cv" Note,
         "The samples of a process spread widely.",
@@ -91,7 +91,7 @@ lint_codes! {
         "The first process of a pair differs from the second, whatever its side.",
         "Random order keeps it from favoring a side; a cool-down between processes removes it.";
     Throttled "throttled" Inconclusive,
-        "The device lowered its clock because of heat or its supply while it measured, on one side more than on the other.",
+        "Thermal or power throttling lowered the device's clock while it measured, on one side more than on the other.",
         "Improve cooling, lower the power limit or lock the clock.";
     ForeignProcess "foreign-process" Inconclusive,
         "Another process used the device, or the measured processors, on one side more than on the other.",
@@ -166,7 +166,7 @@ lint_codes! {
         "The tool's first repetitions compile and warm up, and too few follow to leave them out.",
         "Repeat more often: `--repeat=10`.";
     RoundedTime "rounded-time" Inconclusive,
-        "The tool printed the time with so few digits that rounding alone exceeds the smallest change worth a red.",
+        "The tool printed the time with so few digits that rounding alone exceeds the minimum slowdown that fails.",
         "Keep JSON or CSV instead of the console's text: `--benchmark_out=result.json`.";
     UnreadLine "unread-line" Note,
         "A line between results was not understood and was left out.",

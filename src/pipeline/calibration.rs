@@ -14,7 +14,7 @@ use super::PipelineError;
 use super::cache::{KeyBuilder, write_atomically};
 
 /// A calibration older than this is left alone. Drivers, kernels and settings show in the testbed's
-/// fingerprint; dust, thermal paste and noisier neighbours don't, and they take months.
+/// fingerprint; dust, thermal paste and noisier neighbors don't, and they take months.
 pub const CALIBRATION_DAYS: i64 = 90;
 
 /// Where the calibration of a run comes from.

@@ -25,7 +25,7 @@ pub enum PipelineError {
     Bundle { path: PathBuf, why: String },
     #[error("failed to make a bundle: {0}")]
     NotBundleable(String),
-    #[error("failed to trust {}: it changed while it was measured", .0.display())]
+    #[error("{} changed while it was measured", .0.display())]
     Changed(PathBuf),
     #[error("failed to set up {command}: {why}")]
     Setup { command: String, why: String },

@@ -61,7 +61,10 @@ impl Profiler<'_, '_> {
             }
         }
         for (problem, sides) in problems {
-            let of = if let [side] = sides.as_slice() { side } else { &format!("{} sides", sides.len()) };
+            const NAMED: usize = 2;
+            let more = sides.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let of = sides.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ") + &more;
             self.host.progress.on(Event::Note(&format!("no time per kernel of {of}: {problem}")));
         }
         Ok(())

@@ -205,7 +205,7 @@ fn headline(file: &BisectionFile) -> String {
         }
         BisectionResult::Unexplained => {
             format!(
-                "{what} got worse in {}; the parts do not make the whole ({whole})",
+                "{what} got worse in {}; the partial changes don't sum to the total ({whole})",
                 culprits.join(" and in ")
             )
         }

@@ -36,14 +36,14 @@ pub(super) struct GridCell {
 }
 
 impl GridCell {
-    /// A cell in a verdict's colour.
+    /// A cell in a verdict's color.
     pub(super) fn judged(text: String, verdict: Verdict) -> Self {
         let color = verdict_color(verdict);
         Self { text, color, bold: color == Some(Color::Red) }
     }
 }
 
-/// The colour of a verdict. What did not change has none.
+/// The color of a verdict. What did not change has none.
 pub(super) const fn verdict_color(verdict: Verdict) -> Option<Color> {
     match verdict {
         Verdict::Pass => None,

@@ -47,7 +47,7 @@ pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
     page(view, fits)
 }
 
-/// A verdict at a glance. The word follows it: not all readers see colours.
+/// A verdict at a glance. The word follows it: not all readers see colors.
 fn icon(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "✅",

@@ -187,7 +187,7 @@ fn obeys_nothing(report: &str) {
 }
 
 #[test]
-fn colours_appear_only_when_asked_for() {
+fn colors_appear_only_when_asked_for() {
     let comparison = quickstart();
     let view = View::new(&comparison, None);
     let colored = terminal(&view, TerminalOptions { color: true, ..NARROW });
@@ -212,7 +212,7 @@ fn every_verdict_starts_the_report_with_its_word() {
     Pass: 2 of 2 benchmarks passed.
     Improved: 1 of 2 benchmarks improved, 1 passed.
     Regressed: 1 of 2 benchmarks regressed, 1 passed.
-    Diverged: 1 of 2 benchmarks computes something else, 1 passed.
+    Diverged: 1 of 2 benchmarks has wrong outputs, 1 passed.
     Inconclusive: 1 of 2 benchmarks is inconclusive, 1 passed.
     Missing: 1 of 2 benchmarks is missing, 1 passed.
     Error: 1 of 2 benchmarks could not be judged, 1 passed.
@@ -254,7 +254,7 @@ fn an_open_row_is_never_worded_as_no_change() {
         for claim in ["no change", "unchanged", "passed", "no difference", "within"] {
             assert!(!lower.contains(claim), "{claim}: {report}");
         }
-        assert!(lower.contains("open"), "{report}");
+        assert!(lower.contains("open") || lower.contains("undecided"), "{report}");
     }
 }
 

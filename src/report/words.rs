@@ -77,8 +77,7 @@ pub(super) fn reason(row: &Row) -> Words {
             Words::new(format!("only at {side}"), format!("only {side} has this metric"))
         }
         Reason::FailsAtHead { stage, why } if row.verdict == Verdict::Regressed => {
-            Words::new(format!("{stage} fails"), format!("it worked at base, and {stage} fails at head"))
-                .with(why)
+            Words::new(format!("{stage} fails"), format!("{stage} fails only at head")).with(why)
         }
         Reason::FailsAtHead { stage, why } => {
             Words::new(format!("{stage} fails"), format!("{stage} fails at head, so it can't be compared"))
@@ -95,7 +94,7 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::NotMeasured(outcome) => not_measured(outcome),
         Reason::WrongOutput => {
             let (sentence, detail) = wrong_output(row.head_verification.as_ref());
-            Words::new("wrong output", format!("head computes something else: {sentence}")).with(&detail)
+            Words::new("wrong output", format!("head's outputs differ: {sentence}")).with(&detail)
         }
         Reason::WrongOutputOnBase => {
             let (sentence, detail) = wrong_output(row.base_verification.as_ref());
@@ -103,8 +102,7 @@ pub(super) fn reason(row: &Row) -> Words {
                 Some(head) if head.code == VerifyCode::Pass => ", and head computes what it should",
                 _ => "",
             };
-            Words::new("wrong at base", format!("base itself computes something else{head}: {sentence}"))
-                .with(&detail)
+            Words::new("wrong at base", format!("base's own outputs differ{head}: {sentence}")).with(&detail)
         }
         Reason::Unusable(lint) => {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
@@ -153,13 +151,13 @@ fn beyond(row: &Row) -> String {
 pub(super) fn open_kind(row: &Row) -> Words {
     match &row.reason {
         Reason::Open if is_paired(row) => {
-            Words::new("still open", format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
+            Words::new("undecided", format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
         }
         Reason::Open => match runs(row) {
             Some(RunsAnswer { short, .. }) => {
                 Words::new(short, format!("{short}; {PROGRAM_OPEN}: {}", room_for_both(row, "")))
             }
-            None => Words::new("still open", room_for_both(row, "")),
+            None => Words::new("undecided", room_for_both(row, "")),
         },
         Reason::TooLittle(what) => match runs(row) {
             Some(RunsAnswer { short, .. }) => {
@@ -203,7 +201,7 @@ fn is_paired(row: &Row) -> bool {
 
 fn room_for_both(row: &Row, bounds: &str) -> String {
     format!(
-        "the interval{bounds} leaves room for a change beyond the floor of {} and is not wholly below the tolerance of {}",
+        "the interval{bounds} is neither wholly beyond the floor of {} nor wholly below the tolerance of {}",
         floor(row),
         tolerance(row)
     )
@@ -213,7 +211,7 @@ fn open(row: &Row) -> Words {
     let runs = runs(row);
     let start = match &runs {
         Some(RunsAnswer { sentence, .. }) => format!("{sentence}; {PROGRAM_OPEN}"),
-        None => "still open".to_owned(),
+        None => "undecided".to_owned(),
     };
     let mut sentence = format!("{start}: {}", room_for_both(row, &bounds(row)));
     if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
@@ -222,7 +220,7 @@ fn open(row: &Row) -> Words {
     if is_paired(row) {
         sentence.push_str(&format!("; {MORE_BLOCKS}"));
     }
-    Words::new(runs.map_or("still open", |runs| runs.short), sentence)
+    Words::new(runs.map_or("undecided", |runs| runs.short), sentence)
 }
 
 fn exact(row: &Row) -> Words {

@@ -4,7 +4,7 @@
 //! cut the series into stretches of constant level, the one with the least squared error plus a penalty
 //! for each cut. Three things that benchmark histories have and textbook series have not are met first:
 //! single wild sessions are pulled in (winsorised about a running median, after the bounded losses of
-//! Fearnhead and Rigaill 2019, JASA 114:169–183), the noise is estimated from differences of neighbours,
+//! Fearnhead and Rigaill 2019, JASA 114:169–183), the noise is estimated from differences of neighbors,
 //! which a change of level does not touch, and sessions that resemble the day before (a warm room, a
 //! driver) raise the penalty, or every slow wave would be a step.
 //!
@@ -23,7 +23,7 @@ const SHORTEST: usize = 3;
 pub const LEAST_VALUES: usize = 2 * SHORTEST;
 /// Penalty of a cut, in units of ln n. Three is the information criterion's; five keeps heavy tails quiet.
 const PENALTY: f64 = 5.0;
-/// Values further than so many standard deviations from their neighbours' median are pulled in.
+/// Values further than so many standard deviations from their neighbors' median are pulled in.
 const WINSOR: f64 = 2.0;
 /// Sessions on each side whose median a value is compared with.
 const REACH: usize = 3;
@@ -113,7 +113,7 @@ fn squared_error(stretch: &[f64]) -> f64 {
     stretch.iter().map(|value| (value - mean) * (value - mean)).sum()
 }
 
-/// Standard deviation of the noise, from differences of neighbours.
+/// Standard deviation of the noise, from differences of neighbors.
 fn noise(values: &[f64]) -> f64 {
     let differences: Vec<f64> = values.windows(2).map(|two| two[1] - two[0]).collect();
     let centre = describe::median(&differences).unwrap_or_default();

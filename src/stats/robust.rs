@@ -1,4 +1,4 @@
-//! Robust location of a few heavy-tailed values: a Student-t model with a scale that neighbours steady.
+//! Robust location of a few heavy-tailed values: a Student-t model with a scale that neighbors steady.
 //!
 //! Values are modelled as `center + scale · t(NU)` (Lange, Little and Taylor 1989, JASA 84:881–896),
 //! fitted by expectation maximisation: values far from the rest get little weight, and none is thrown
@@ -32,7 +32,7 @@ impl ScalePrior {
     /// Nothing is known.
     pub const NONE: Self = Self { variance: 0.0, df: 0.0 };
 
-    /// Degrees of freedom that neighbours are worth at most and at least. The estimate of how alike
+    /// Degrees of freedom that neighbors are worth at most and at least. The estimate of how alike
     /// rows are is itself rough with a dozen rows; below one it would not steady anything, and above
     /// eight it would outvote twelve blocks of the row itself.
     const RANGE: (f64, f64) = (1.0, 8.0);

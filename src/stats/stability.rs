@@ -4,7 +4,7 @@
 //! processes are counted by side. In an A/A session a block with more slow processes on one side is as
 //! likely to have them on the other, and base's own count says how often it happens. The question is
 //! then how surprising head's count is after base's, with the rate's uncertainty integrated out
-//! (a Bayesian prediction), steadied by what base did in neighbouring rows.
+//! (a Bayesian prediction), steadied by what base did in neighboring rows.
 
 use super::describe;
 use super::distributions::binomial_tail;
@@ -36,7 +36,7 @@ pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Cou
         let (slow_base, slow_head) = (slow(base, 0.0), slow(head, shift.max(0.0)));
         counts.slow_base += slow_base;
         counts.slow_head += slow_head;
-        // By head's own level: a lead must not make base look unsteady, which would excuse neighbouring rows.
+        // By head's own level: a lead must not make base look unsteady, which would excuse neighboring rows.
         counts.base_slower += u32::from(slow_base > slow(head, shift));
         counts.head_slower += u32::from(slow_head > slow_base);
     }
@@ -52,11 +52,11 @@ pub struct RatePrior {
 }
 
 impl RatePrior {
-    /// For a row without neighbours: one block in five, worth five blocks, so that six blocks of its own
+    /// For a row without neighbors: one block in five, worth five blocks, so that six blocks of its own
     /// base outvote it.
     pub const ALONE: Self = Self { a: 1.0, b: 4.0 };
 
-    /// Weight of neighbours in blocks, at least and at most: never more than twelve blocks of the row
+    /// Weight of neighbors in blocks, at least and at most: never more than twelve blocks of the row
     /// itself, because rows that all look calm can still hide one that isn't.
     const WEIGHT: (f64, f64) = (2.0, 12.0);
 

@@ -89,7 +89,7 @@ fn a_failure_that_only_head_has_is_a_regression_of_that_stage() {
     let (code, text) = reason(row(&comparison, "a/cpu/main", None));
     assert_eq!(code, "fails-at-head");
     insta::assert_snapshot!(text, @"
-    it worked at base, and benchmark fails at head
+    benchmark fails only at head
     input0 shape dimension 0 mismatch
     ");
 }

@@ -134,7 +134,7 @@ fn a_head_whose_runtime_finds_no_device_any_more_is_a_regression_of_that_stage()
     let (code, text) = reason(row(&comparison, "a/cuda/main", None));
     assert_eq!(code, "fails-at-head");
     insta::assert_snapshot!(text, @"
-    it worked at base, and benchmark fails at head
+    benchmark fails only at head
     no CUDA device (compiled only)
     ");
 }

@@ -137,11 +137,11 @@ impl Diagnosis {
         let conclusion = match (errors, warnings) {
             (0, 0) => "Ready to measure.".to_owned(),
             (0, _) => format!("Ready to measure; {} above.", counted(warnings, "warning")),
-            _ => format!(
-                "Not ready: fix {} first ({}).",
-                counted(errors, "error"),
-                counted(warnings, "warning")
-            ),
+            (_, 0) => format!("Not ready: fix {} first.", counted(errors, "error")),
+            _ => {
+                let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
+                format!("Not ready: fix {errors} first; there are {warnings} as well.")
+            }
         };
         text.push_str(&format!("{conclusion}\n"));
         text
@@ -165,7 +165,7 @@ mod tests {
           error    host-lock: held by 7
                      why: It waits.
                      fix: Wait.
-        1 error, 0 warnings
+        Not ready: fix 1 error first.
         ");
         assert!(diagnosis.has_errors());
     }

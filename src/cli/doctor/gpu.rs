@@ -68,7 +68,7 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
         found.push(Finding::warning(
             "gpu-shared",
             format!("{} is cut into instances (MIG, or a compute partition)", gpu.name),
-            "Instances share memory bandwidth, power and heat with their neighbours.",
+            "Instances share memory bandwidth, power and heat with their neighbors.",
             "Give the runner a whole GPU.",
         ));
     }

@@ -31,7 +31,7 @@ pub(super) fn findings(context: &CheckContext) -> Vec<Finding> {
     found.extend(governor(&governance, testbed.facts.contains_key("hypervisor")));
     found.extend(boost(&governance));
     found.extend(nodes(&governance));
-    found.push(neighbours(device::usage_now(Some(&watched), LOOK)));
+    found.push(neighbors(device::usage_now(Some(&watched), LOOK)));
     found.push(load(&device::load_average(), std::thread::available_parallelism().map_or(1, usize::from)));
     found.push(containment(&process::containment()));
     found.push(host_lock());
@@ -86,7 +86,7 @@ fn governor(governance: &Governance, virtual_machine: bool) -> Option<Finding> {
         [] if virtual_machine => Some(Finding::note(
             ID,
             "CPU frequency is not visible inside this virtual machine",
-            "Neighbours on the same host change it.",
+            "Neighbors on the same host change it.",
             "Measure in pairs (a base and a head side in one job); a dedicated host is steadier.",
         )),
         [] => None,
@@ -126,8 +126,8 @@ fn nodes(governance: &Governance) -> Option<Finding> {
     })
 }
 
-fn neighbours(usage: Option<Usage>) -> Finding {
-    const ID: &str = "neighbours";
+fn neighbors(usage: Option<Usage>) -> Finding {
+    const ID: &str = "neighbors";
     let Some(usage) = usage else {
         return Finding::note(ID, "the kernel does not count the processors' time", "Others go unseen.", "");
     };
@@ -137,7 +137,7 @@ fn neighbours(usage: Option<Usage>) -> Finding {
         usage.stolen * 100.0
     );
     if usage.foreign + usage.stolen > usage.resolution.max(QUIET) {
-        let why = "A process that shares its processor measures both.";
+        let why = "CPU contention distorts timings.";
         Finding::warning(ID, what, why, "Stop what runs there, or give the runner a dedicated machine.")
     } else {
         Finding::ok(ID, what)
@@ -152,7 +152,7 @@ fn load(average: &[f64], processors: usize) -> Finding {
     let what = format!("load average {minute:.2} on {processors} processors");
     // One is what a measurement itself will add.
     if minute + 1.0 > processors as f64 {
-        let why = "More runs here than there are processors to spare.";
+        let why = "The host is overloaded: more runs here than there are free processors.";
         Finding::warning(ID, what, why, "Wait until it is done, or measure on an idle machine.")
     } else {
         Finding::ok(ID, what)
@@ -224,9 +224,9 @@ mod tests {
     #[test]
     fn a_busy_processor_is_a_warning_and_a_quiet_one_is_not() {
         let usage = |foreign, resolution| Some(Usage { foreign, stolen: 0.0, resolution });
-        assert_eq!(neighbours(usage(0.5, 0.06)).level, FindingLevel::Warning);
-        assert_eq!(neighbours(usage(0.05, 0.06)).level, FindingLevel::Ok);
-        assert_eq!(neighbours(None).level, FindingLevel::Note);
+        assert_eq!(neighbors(usage(0.5, 0.06)).level, FindingLevel::Warning);
+        assert_eq!(neighbors(usage(0.05, 0.06)).level, FindingLevel::Ok);
+        assert_eq!(neighbors(None).level, FindingLevel::Note);
     }
 
     #[test]

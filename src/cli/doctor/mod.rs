@@ -15,10 +15,10 @@ use super::rendering::{OutputArgs, OutputFormat};
 use super::{CliError, Terminal};
 use finding::{Diagnosis, Finding};
 
-/// Say whether this machine and repository can be trusted
+/// Check this machine and repository
 ///
-/// Looks and changes nothing. Of the repository it reads workflows, and of the baseline the newest session's age. Each finding comes with its reason and its fix; those of level `error`
-/// mean that nothing measured or published here can be trusted until they are fixed.
+/// Changes nothing. In the repository it reads the workflows, in the baseline the age of the newest session. Each
+/// finding comes with its reason and its fix; until findings of level `error` are fixed, results are not reliable.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\

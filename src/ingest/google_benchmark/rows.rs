@@ -376,7 +376,7 @@ impl Families {
     /// standard deviation or neither, so a stem that has both is a benchmark and its rows summarise it;
     /// a lone `BM_x_mean` is a benchmark that happens to be called so. A user's statistic stands once, and
     /// its row counts as many repetitions as the mean's: a benchmark that does so too was not repeated
-    /// where its neighbour was.
+    /// where its neighbor was.
     fn settle(&mut self) {
         let mut undecided = std::mem::take(&mut self.undecided);
         // The stems that have a row of this statistic, with the repetitions it counts.

@@ -262,7 +262,7 @@ fn axes_are_multiplied_out_and_filtered_by_value() {
     let some = records(folder.path(), &side, &["test=train", "dtype=bf16", "batch-size=1", "batch-size=8"]);
     let found: Vec<_> = some.iter().map(|r| (r.test.as_str(), r.batch_size, r.dtype.as_deref())).collect();
     assert_eq!(found, [("train", Some(1), Some("bf16")), ("train", Some(8), Some("bf16"))]);
-    assert!(Axes::new(&["colour=red".to_owned()]).unwrap_err().contains("no axis `colour`"));
+    assert!(Axes::new(&["color=red".to_owned()]).unwrap_err().contains("no axis `color`"));
     assert!(records(folder.path(), &side, &["backend=iree"]).is_empty(), "IREE is measured in any case");
     let none = Axes::new(&["backend=inductor".to_owned()]).unwrap();
     let error = experiments(&plan(&side, &Filter::default()), &side.config.backends, &none).unwrap_err();

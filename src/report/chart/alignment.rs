@@ -45,11 +45,10 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     let captions = ["as measured", "head moved back by the estimated change"];
     for (left, caption) in PANELS.into_iter().zip(captions) {
         svg.text((left, 76.0), 12.5, TextAnchor::Start, palette.ink, caption);
-        for (at, (name, colour)) in
-            [("base", palette.other), ("head", palette.slower)].into_iter().enumerate()
+        for (at, (name, color)) in [("base", palette.other), ("head", palette.slower)].into_iter().enumerate()
         {
             let x = left + PANEL - if at == 0 { 110.0 } else { 50.0 };
-            svg.rect(x, 67.0, 10.0, 10.0, colour);
+            svg.rect(x, 67.0, 10.0, 10.0, color);
             svg.text((x + 15.0, 76.0), 12.0, TextAnchor::Start, palette.muted, name);
         }
     }
@@ -88,8 +87,8 @@ fn draw_row(svg: &mut Svg, y: f64, name: &str, row: &RowView<'_>, alignment: &Al
                 &label(share, row, alignment),
             );
         }
-        for (curve, colour) in [(&alignment.base, palette.other), (head, palette.slower)] {
-            svg.area(&points(curve, left, floor, highest), floor, colour, 1.6);
+        for (curve, color) in [(&alignment.base, palette.other), (head, palette.slower)] {
+            svg.area(&points(curve, left, floor, highest), floor, color, 1.6);
         }
     }
 }

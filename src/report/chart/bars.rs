@@ -187,8 +187,8 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
         label(svg, bar, left, y);
         if let Some(ratio) = bar.value.filter(|ratio| ratio.is_finite() && *ratio > 0.0) {
             let (from, to) = (x(ratio).min(middle), x(ratio).max(middle));
-            let colour = if ratio < 1.0 { palette.slower } else { fill(&palette, bar.who) };
-            svg.rect(from, y, to - from, BAR, colour);
+            let color = if ratio < 1.0 { palette.slower } else { fill(&palette, bar.who) };
+            svg.rect(from, y, to - from, BAR, color);
             let (mut least, mut most) = (from, to);
             if let Some((low, high)) = bar.range {
                 whisker(svg, x(low), x(high), y);

@@ -1,7 +1,7 @@
 //! Memory over the run: each process as a hill, where it stood in time.
 //!
 //! A process that noted its memory stage by stage is drawn in steps; of the others the peak is known, and drawn as a
-//! plateau for as long as they ran. Colours tell backends apart or, where there is only one, a few models; models whose
+//! plateau for as long as they ran. Colors tell backends apart or, where there is only one, a few models; models whose
 //! processes follow one another are named below the axis too.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,17 +102,17 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     }
     // Among a hundred others a process is a few pixels wide: a thick line would be all of it.
     let stroke = if hills.len() > MANY { 1.0 } else { 2.0 };
-    let mut colours: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut colors: BTreeMap<&str, &str> = BTreeMap::new();
     let mut legend = Vec::new();
     for hill in hills.iter().filter(|hill| !hill.host.is_empty()) {
-        if !colours.contains_key(hill.who.as_str()) {
-            let colour = palette.lines[colours.len() % palette.lines.len()];
-            colours.insert(&hill.who, colour);
-            legend.push((hill.who.as_str(), colour));
+        if !colors.contains_key(hill.who.as_str()) {
+            let color = palette.lines[colors.len() % palette.lines.len()];
+            colors.insert(&hill.who, color);
+            legend.push((hill.who.as_str(), color));
         }
-        let colour = colours.get(hill.who.as_str()).copied().unwrap_or(palette.other);
+        let color = colors.get(hill.who.as_str()).copied().unwrap_or(palette.other);
         let points: Vec<(f64, f64)> = hill.host.iter().map(|(at, bytes)| (x(*at), y(*bytes))).collect();
-        svg.area(&points, floor, colour, stroke);
+        svg.area(&points, floor, color, stroke);
     }
     if hills.iter().any(|hill| !hill.device.is_empty()) {
         for hill in hills.iter().filter(|hill| !hill.device.is_empty()) {
@@ -123,9 +123,9 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     }
     // From the margin, and not from the axis: all backends together need the whole width.
     let mut at = MARGIN;
-    for (who, colour) in legend {
+    for (who, color) in legend {
         let text = fitted(who, 12.0, 160.0);
-        svg.rect(at, 66.0, 11.0, 11.0, colour);
+        svg.rect(at, 66.0, 11.0, 11.0, color);
         svg.text((at + 16.0, 76.0), 12.0, TextAnchor::Start, palette.ink, &text);
         at += 16.0 + width_of(&text, 12.0) + 18.0;
     }

@@ -10,7 +10,7 @@ use super::Theme;
 /// Charts are read in comments and on pages of this width.
 pub(super) const WIDTH: f64 = 900.0;
 
-/// Colours by what they mean. Colour-blind readers can distinguish blue, grey and orange, on either ground.
+/// Colors by what they mean. Color-blind readers can distinguish blue, grey and orange, on either ground.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Palette {
     pub(super) ground: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct Palette {
     pub(super) base: &'static str,
     pub(super) other: &'static str,
     pub(super) slower: &'static str,
-    /// For lines that only their colour distinguishes.
+    /// For lines that only their color distinguishes.
     pub(super) lines: [&'static str; 8],
 }
 

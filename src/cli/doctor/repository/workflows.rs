@@ -172,7 +172,7 @@ fn forks(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
     if !refused.is_empty() {
         return Finding::ok(ID, format!("forks are refused by {}", placed(&refused)));
     }
-    Finding::ok(ID, "forks are measured on machines that GitHub throws away")
+    Finding::ok(ID, "forks are measured on ephemeral GitHub-hosted runners")
 }
 
 fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Placed<'_>]) -> Finding {
@@ -186,7 +186,7 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
         return Finding::warning(
             ID,
             format!("{} publishes on a runner of your own", placed(&own)),
-            "What an earlier job left on that machine meets a token that can write.",
+            "Leftovers of an earlier job on that machine could steal the write token.",
             "`runs-on: ubuntu-24.04` for the job that publishes: it measures nothing.",
         );
     }
@@ -202,11 +202,11 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
         let meets = |of: &&[String]| placed.job.runner.iter().all(|label| of.contains(label));
         !ours && !placed.job.runner.is_empty() && labels.iter().any(meets)
     };
-    let neighbours: Vec<Placed<'_>> = workflows.jobs().filter(is_neighbour).collect();
-    if !neighbours.is_empty() {
+    let neighbors: Vec<Placed<'_>> = workflows.jobs().filter(is_neighbour).collect();
+    if !neighbors.is_empty() {
         return Finding::warning(
             ID,
-            format!("{} may run where benchgate measures", placed(&neighbours)),
+            format!("{} may run where benchgate measures", placed(&neighbors)),
             "benchgate's lock keeps two measurements apart, and no other job.",
             "Give the runners that measure a label of their own, and one runner each machine.",
         );
