@@ -160,7 +160,7 @@ impl From<PipelineError> for CliError {
             PipelineError::Device(DeviceError::Held { .. }) => Self::failed(message)
                 .hint("wait for that process or end it; --lock-timeout sets how long to wait"),
             PipelineError::Changed(_) => Self::failed(message)
-                .hint("don't build tools or replace models while they are measured; run it again"),
+                .hint("build tools and programs before they are measured; a command writes its results to `{output}`"),
             PipelineError::Setup { .. } => Self::failed(message),
             PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
                 Self::failed(message).maybe_hint(disk_full)

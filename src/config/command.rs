@@ -54,10 +54,42 @@ impl CommandLine {
     /// Stands for the tool's own pattern of the benchmarks that are still to be measured.
     pub const FILTER: &'static str = "{filter}";
 
+    /// The words that may name what it reads: all of them, split as a shell does, without those that it redirects to.
+    pub fn words_read(&self) -> Vec<String> {
+        match self {
+            Self::Words(words) => words.clone(),
+            // A text that a shell would refuse names no file.
+            Self::Shell(text) => {
+                const OPERATORS: [char; 8] = [';', '&', '|', '(', ')', '<', '`', '\n'];
+                let mut parts = text.split('>');
+                let mut read = parts.next().unwrap_or_default().to_owned();
+                for part in parts {
+                    let ends = |c: char| c.is_whitespace() || OPERATORS.contains(&c);
+                    let target = part.trim_start();
+                    read.push_str(&target[target.find(ends).unwrap_or(target.len())..]);
+                }
+                shlex::split(&read.replace(OPERATORS, " ")).unwrap_or_default()
+            }
+        }
+    }
+
     pub fn names(&self, placeholder: &str) -> bool {
         match self {
             Self::Words(words) => words.iter().any(|word| word.contains(placeholder)),
             Self::Shell(text) => text.contains(placeholder),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_the_files_that_it_names_and_not_those_that_it_writes() {
+        let line = CommandLine::Shell("cd x && sh ./a.sh>out.json 2> log; cat < in | (./b)".to_owned());
+        let words = ["cd", "x", "sh", "./a.sh", "2", "cat", "in", "./b"];
+        assert_eq!(line.words_read(), words);
+        assert!(CommandLine::Shell("sh 'open".to_owned()).words_read().is_empty());
     }
 }

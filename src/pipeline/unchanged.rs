@@ -50,14 +50,15 @@ impl Unchanged {
         Ok(())
     }
 
-    /// Notes the programs of a side's commands. Other files that a command names may be its own to write.
+    /// Notes the programs of a side's commands and the files that they name. A command writes its results to
+    /// `{output}`, so none of these is its own to write.
     pub(super) async fn add_commands(
         &mut self,
         side: &PreparedSide<'_>,
         digests: &Digests,
     ) -> Result<(), PipelineError> {
-        for program in side.commands.iter().filter_map(|command| command.program.as_ref()) {
-            self.0.insert(program.clone(), digests.stamp(program).await?);
+        for path in side.commands.iter().flat_map(|command| &command.files) {
+            self.0.insert(path.clone(), digests.stamp(path).await?);
         }
         Ok(())
     }
@@ -77,7 +78,7 @@ impl Unchanged {
                 let tool = tools.iree_benchmark_module.as_path();
                 execution.reads().chain([execution.module.as_path(), tool]).collect()
             }
-            TimedProgram::Command(command) => command.program.as_deref().into_iter().collect(),
+            TimedProgram::Command(command) => command.files.iter().map(PathBuf::as_path).collect(),
         };
         for path in files {
             let same = Stamp::now(path).is_ok_and(|stamp| self.0.get(path) == Some(&stamp));

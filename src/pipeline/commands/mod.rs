@@ -91,9 +91,10 @@ pub(super) enum PrintedStatistic {
 pub(super) struct PreparedCommand<'a> {
     pub(super) spec: &'a CommandSpec,
     folder: PathBuf,
-    /// The executable file, where it was found.
-    pub(super) program: Option<PathBuf>,
     program_sha256: Option<String>,
+    /// The program and the files that the command names, such as the script that an interpreter reads. None may change
+    /// while both sides are measured.
+    pub(super) files: Vec<PathBuf>,
     /// Of everything that decides what is executed, as far as the command names it.
     digest: String,
 }
@@ -115,10 +116,13 @@ impl<'a> PreparedCommand<'a> {
             Some(program) => digests.readable(program).await,
             None => None,
         };
+        let mut files: Vec<PathBuf> = program.into_iter().collect();
         let mut named = Vec::new();
-        if let CommandLine::Words(words) = &spec.run {
-            for word in words {
-                named.extend(digests.readable(&folder.join(word)).await);
+        for word in spec.run.words_read() {
+            let path = folder.join(word);
+            if let Some(sha256) = digests.readable(&path).await {
+                named.push(sha256);
+                files.push(path);
             }
         }
         let digest = KeyBuilder::new("command/1")
@@ -127,7 +131,7 @@ impl<'a> PreparedCommand<'a> {
             .json("environment", &spec.env)?
             .list("files", program_sha256.iter().chain(&named))
             .finish();
-        Ok(Self { spec, folder, program, program_sha256, digest })
+        Ok(Self { spec, folder, program_sha256, files, digest })
     }
 
     pub(super) fn digest(&self) -> &str {

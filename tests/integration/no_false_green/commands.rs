@@ -103,6 +103,26 @@ fn what_head_prints_is_never_green_unless_it_is_what_base_prints() {
     greens.none(26);
 }
 
+/// An interpreter is the program of both sides, so the scripts are what has to stay as it was.
+#[test]
+fn a_script_that_the_other_side_exchanges_is_never_green() {
+    let commands = Commands::new();
+    commands.script("head", "rows");
+    commands.pair(&["sh base", "sh head"]).expect_code(0);
+    commands.pair(&["--shell", "sh ./base", "sh ./head"]).expect_code(0);
+    let mut greens = Greens::default();
+    let exchange = "sed s/100/900/g head.slow > base.new; mv base.new base; rows";
+    for options in [&["sh base", "sh head"][..], &["--shell", "sh ./base; true", "sh ./head"]] {
+        commands.script("base", "rows");
+        commands.script("head.slow", "rows");
+        commands.script("head", exchange);
+        let outcome = commands.pair(options);
+        assert!(outcome.stderr.contains("changed while it was measured"), "{}", outcome.stderr);
+        greens.check("base's script replaced by a slower one", &outcome);
+    }
+    greens.none(2);
+}
+
 #[test]
 fn a_command_that_does_not_run_as_asked_is_never_green() {
     let commands = Commands::new();
