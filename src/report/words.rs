@@ -1,7 +1,9 @@
 //! Why a row has its verdict, in words. The only place that words a [`Reason`].
 
 use crate::gate::{Method, Reason, Row};
-use crate::model::{LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode};
+use crate::model::{
+    Better, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode,
+};
 
 use super::human::{change, interval, percent, quantity, significant};
 
@@ -200,11 +202,31 @@ fn is_paired(row: &Row) -> bool {
 }
 
 fn room_for_both(row: &Row, bounds: &str) -> String {
+    if is_beyond_floor(row) {
+        let floor = floor(row);
+        return format!(
+            "the interval{bounds} lies beyond the floor of {floor}, but the test over the whole suite is not certain enough \
+             to fail it"
+        );
+    }
     format!(
         "the interval{bounds} is neither wholly beyond the floor of {} nor wholly below the tolerance of {}",
         floor(row),
         tolerance(row)
     )
+}
+
+/// Whether the whole interval is a slowdown of more than the floor.
+fn is_beyond_floor(row: &Row) -> bool {
+    let interval = row.estimate.as_ref().and_then(|estimate| estimate.interval);
+    let (Some(interval), Some(metric), Some(policy)) = (interval, &row.metric, &row.policy) else {
+        return false;
+    };
+    let limit = 1.0 + policy.floor.relative;
+    match metric.better {
+        Better::Lower => interval.low > limit,
+        Better::Higher => interval.high < 1.0 / limit,
+    }
 }
 
 fn open(row: &Row) -> Words {
